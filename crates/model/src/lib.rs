@@ -1,0 +1,38 @@
+//! The platform's own nouns and rules. Pure: no I/O, and no clock or chance of its own.
+//!
+//! What a tenant is, what a member may do, what a redirect URI must look like, which resource a token is good for:
+//! rules that can be tested in microseconds live here, and every other room calls them.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`id`] | `Id<Kind>`: names of things, with a prefix in text (`ten_…`) |
+//! | [`clock`] | the only way to know the time |
+//! | [`digest`] | what a secret is known by at rest |
+//! | [`slug`] | names in URLs |
+//! | [`email`] | how addresses are compared |
+//! | [`member`] | roles and what each may do |
+//! | [`scope`] | OAuth scopes |
+//! | [`resource`] | the canonical form of an MCP server's URL (RFC 8707) |
+//! | [`redirect`] | which redirect URIs may be registered, and which requests match them |
+//! | [`client`] | OAuth clients as stored |
+//! | [`token_family`] | refresh tokens: rotation, replay window, reuse |
+//! | [`registry`] | sources, tools and servers of a tenant |
+//! | [`audit`] | who did what |
+
+pub mod audit;
+pub mod client;
+pub mod clock;
+pub mod digest;
+pub mod email;
+pub mod id;
+pub mod member;
+pub mod redirect;
+pub mod registry;
+pub mod resource;
+pub mod scope;
+pub mod slug;
+pub mod token_family;
+
+pub use clock::{Clock, Timestamp};
+pub use digest::Digest;
+pub use id::Id;

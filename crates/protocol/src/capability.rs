@@ -1,0 +1,171 @@
+//! Capabilities of both sides, by revision (spec §3, table; L-10, L-11, L-23).
+
+use std::collections::BTreeMap;
+
+use crate::jsonrpc::{Kind, Raw};
+use crate::result::Object;
+use crate::revision::{Revision, Tasks};
+
+/// What the server declares. Written by [`ServerCapabilities::write`] as far as the revision knows it.
+#[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "capability flags are independent yes or no answers on the wire"
+)]
+pub struct ServerCapabilities {
+    /// Tools are served, and changes of the list announced.
+    pub tools: bool,
+    /// Resources are served, changes of the list announced, subscriptions taken.
+    pub resources: bool,
+    /// Prompts are served, and changes of the list announced.
+    pub prompts: bool,
+    /// Log messages are sent.
+    pub logging: bool,
+    /// `completion/complete` is answered.
+    pub completions: bool,
+    /// Tasks as R4 has them (TK-1). Never in `server/discover` (L-23).
+    pub core_tasks: bool,
+    /// Extensions by identifier, with their settings objects (EX-1).
+    pub extensions: BTreeMap<String, Raw>,
+}
+
+impl ServerCapabilities {
+    /// Everything that the endpoint serves whatever its lists hold (L-11).
+    pub fn full() -> Self {
+        Self {
+            tools: true,
+            resources: true,
+            prompts: true,
+            logging: true,
+            completions: true,
+            ..Self::default()
+        }
+    }
+
+    /// Appends the object as `revision` knows it.
+    pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
+        let facts = revision.facts();
+        let mut object = Object::begin(out);
+        if self.tools {
+            object.raw("tools", br#"{"listChanged":true}"#);
+        }
+        if self.resources {
+            object.raw("resources", br#"{"subscribe":true,"listChanged":true}"#);
+        }
+        if self.prompts {
+            object.raw("prompts", br#"{"listChanged":true}"#);
+        }
+        if self.logging {
+            object.raw("logging", b"{}");
+        }
+        if self.completions && facts.completions_flag {
+            object.raw("completions", b"{}");
+        }
+        if self.core_tasks && facts.tasks == Tasks::Core {
+            object.raw(
+                "tasks",
+                br#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#,
+            );
+        }
+        if facts.extensions && !self.extensions.is_empty() {
+            object.value("extensions", &self.extensions);
+        }
+        object.end();
+    }
+}
+
+/// What the client declares, as far as this server acts on it. Unknown members are ignored (L-10).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "capability flags are independent yes or no answers on the wire"
+)]
+pub struct ClientCapabilities {
+    /// `roots/list` is answered.
+    pub roots: bool,
+    /// `sampling/createMessage` is answered.
+    pub sampling: bool,
+    /// Sampling with tools (R4+).
+    pub sampling_tools: bool,
+    /// Sampling with context (R4+).
+    pub sampling_context: bool,
+    /// Elicitation by form; `{}` means this (EL-1).
+    pub elicitation_form: bool,
+    /// Elicitation by URL (R4+).
+    pub elicitation_url: bool,
+    /// Extensions by identifier (L-10: in legacy `initialize` too).
+    pub extensions: BTreeMap<String, Raw>,
+}
+
+/// The identifier of the tasks extension.
+pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+impl ClientCapabilities {
+    /// Reads the object leniently: a member of the wrong type counts as not declared.
+    pub fn read(raw: &Raw) -> Self {
+        let object = |raw: Raw| {
+            if raw.kind() == Kind::Object {
+                Some(raw)
+            } else {
+                None
+            }
+        };
+        let member = |of: &Raw, name: &str| of.get(name).and_then(object);
+        let sampling = member(raw, "sampling");
+        let elicitation = member(raw, "elicitation");
+        let elicitation_url = elicitation
+            .as_ref()
+            .is_some_and(|modes| member(modes, "url").is_some());
+        let form_named = elicitation
+            .as_ref()
+            .is_some_and(|modes| member(modes, "form").is_some());
+        Self {
+            roots: member(raw, "roots").is_some(),
+            sampling: sampling.is_some(),
+            sampling_tools: sampling
+                .as_ref()
+                .is_some_and(|modes| member(modes, "tools").is_some()),
+            sampling_context: sampling
+                .as_ref()
+                .is_some_and(|modes| member(modes, "context").is_some()),
+            elicitation_form: elicitation.is_some() && (form_named || !elicitation_url),
+            elicitation_url,
+            extensions: member(raw, "extensions")
+                .map(|map| {
+                    map.members()
+                        .filter(|(_, settings)| settings.kind() == Kind::Object)
+                        .collect()
+                })
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The flags in six bits (extensions are not among them), for session ids that can rebuild their session.
+    pub fn bits(&self) -> u8 {
+        [
+            self.roots,
+            self.sampling,
+            self.sampling_tools,
+            self.sampling_context,
+            self.elicitation_form,
+            self.elicitation_url,
+        ]
+        .iter()
+        .enumerate()
+        .fold(0, |bits, (index, set)| bits | (u8::from(*set) << index))
+    }
+
+    /// The capabilities of [`bits`](Self::bits), without extensions.
+    pub fn from_bits(bits: u8) -> Self {
+        let set = |index: u8| bits & (1 << index) != 0;
+        Self {
+            roots: set(0),
+            sampling: set(1),
+            sampling_tools: set(2),
+            sampling_context: set(3),
+            elicitation_form: set(4),
+            elicitation_url: set(5),
+            extensions: BTreeMap::new(),
+        }
+    }
+}

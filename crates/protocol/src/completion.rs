@@ -1,0 +1,96 @@
+//! `completion/complete` (spec §12, CP-1…CP-5, FA-7).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::result::{Identity, ResultObject};
+use crate::revision::Revision;
+
+/// The most values of one answer (CP-3).
+pub const MAX_VALUES: usize = 100;
+
+/// Parameters of `completion/complete`. A `ref` that does not exist is `-32602` (CP-4): [`CompleteParams::unknown_ref`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CompleteParams {
+    /// Whose argument.
+    #[serde(rename = "ref")]
+    pub reference: Reference,
+    /// The argument and what was typed so far.
+    pub argument: Argument,
+    /// Values already chosen (R3+).
+    #[serde(default)]
+    pub context: Option<Context>,
+}
+
+/// Whose argument is completed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type")]
+pub enum Reference {
+    /// A prompt.
+    #[serde(rename = "ref/prompt")]
+    Prompt {
+        /// Its name.
+        name: String,
+    },
+    /// A resource or a template.
+    #[serde(rename = "ref/resource")]
+    Resource {
+        /// Its URI or template.
+        uri: String,
+    },
+}
+
+/// The argument to complete.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// What was typed so far.
+    pub value: String,
+}
+
+/// Values already chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Context {
+    /// Argument to value.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, String>,
+}
+
+impl CompleteParams {
+    /// The misfit of a reference that does not exist, or that the caller may not see.
+    pub fn unknown_ref() -> crate::jsonrpc::Misfit {
+        crate::jsonrpc::Misfit::new("params.ref", "unknown prompt or resource")
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Completion<'a> {
+    values: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    has_more: bool,
+}
+
+/// The result: at most [`MAX_VALUES`] values; more are cut and `hasMore` set (CP-3).
+pub fn result(
+    revision: Revision,
+    identity: &Identity,
+    values: &[String],
+    total: Option<u64>,
+    has_more: bool,
+) -> Vec<u8> {
+    let shown = &values[..values.len().min(MAX_VALUES)];
+    let completion = Completion {
+        values: shown,
+        total,
+        has_more: has_more || values.len() > MAX_VALUES,
+    };
+    let mut out = Vec::with_capacity(256);
+    let mut result = ResultObject::begin(&mut out, revision);
+    result.object.value("completion", &completion);
+    result.end(identity, None);
+    out
+}

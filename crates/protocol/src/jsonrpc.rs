@@ -1,0 +1,447 @@
+//! JSON-RPC framing (spec §1, J-1…J-19): the first parse keeps `params` as text, so that "unknown method" and "invalid
+//! params" cannot blur, and writing an answer needs no second parse.
+
+mod id;
+mod raw;
+pub(crate) mod scan;
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+pub use id::{ProgressToken, RequestId};
+pub use raw::{Kind, Misfit, NotJson, Raw};
+
+use crate::error::{ErrorKind, Refusal, RpcError};
+use crate::meta;
+use crate::revision::Revision;
+use scan::ScanError;
+
+/// The largest body of a POST, in bytes (J-19).
+pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// The most elements of a batch (J-15).
+pub const MAX_BATCH: usize = 100;
+
+/// The body of a POST after the first parse.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// One message.
+    Single(Message),
+    /// An array. Only [`Batch::open`] tells whether it is acceptable.
+    Batch(Batch),
+}
+
+/// One JSON-RPC message.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// `id` and `method`.
+    Request(Request),
+    /// `method` without `id`: never answered (J-8).
+    Notification(Notification),
+    /// `result` or `error`.
+    Response(Response),
+}
+
+/// A request of the client.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Repeated exactly in the answer (J-5).
+    pub id: RequestId,
+    /// The method as sent; see [`crate::method::Method::of_client`].
+    pub method: Box<str>,
+    /// The parameters, unread.
+    pub params: Params,
+}
+
+/// A notification of the client.
+#[derive(Clone, Debug)]
+pub struct Notification {
+    /// The method as sent. Unknown ones are accepted and dropped (J-9).
+    pub method: Box<str>,
+    /// The parameters, unread.
+    pub params: Params,
+}
+
+/// The client's answer to a request of the server.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The id of our request; absent in an error to something that the client could not read.
+    pub id: Option<RequestId>,
+    /// The `result`, or the `error` object, as text.
+    pub outcome: Result<Raw, Raw>,
+}
+
+/// The parameters of a message: an object, or absent. Read by the types of the method's module.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    object: Option<Raw>,
+    meta: Option<Raw>,
+}
+
+impl Params {
+    /// The whole object, if there is one.
+    pub fn raw(&self) -> Option<&Raw> {
+        self.object.as_ref()
+    }
+
+    /// The member `name`.
+    pub fn get(&self, name: &str) -> Option<Raw> {
+        self.object.as_ref()?.get(name)
+    }
+
+    /// Several members in one walk; of a member that stands twice, the last.
+    pub fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw>; N] {
+        let mut found = [const { None }; N];
+        if let Some(object) = &self.object {
+            for (key, range) in scan::members(object.as_bytes()) {
+                if let Some(slot) = names.iter().position(|name| key.is(name)) {
+                    found[slot] = Some(Raw::trusted(object.bytes().slice(range)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The member `name` if it is a string.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name)?.string()
+    }
+
+    /// `_meta`, whatever its type.
+    pub fn meta(&self) -> Option<&Raw> {
+        self.meta.as_ref()
+    }
+
+    /// The value of `_meta["io.modelcontextprotocol/protocolVersion"]`, which selects the era (E-2).
+    pub fn version(&self) -> Option<Raw> {
+        self.meta.as_ref()?.get(meta::PROTOCOL_VERSION)
+    }
+
+    /// Reads all parameters as `T`; absent parameters read as `{}`.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Misfit> {
+        match &self.object {
+            Some(raw) => raw.read("params"),
+            None => Raw::empty_object().read("params"),
+        }
+    }
+}
+
+impl From<Raw> for Params {
+    /// Parameters from an object text; any other kind gives absent parameters.
+    fn from(raw: Raw) -> Self {
+        if raw.kind() == Kind::Object {
+            let meta = raw.get("_meta");
+            Self {
+                object: Some(raw),
+                meta,
+            }
+        } else {
+            Self::default()
+        }
+    }
+}
+
+impl Message {
+    /// The id of a request.
+    pub fn request_id(&self) -> Option<&RequestId> {
+        match self {
+            Self::Request(request) => Some(&request.id),
+            _ => None,
+        }
+    }
+
+    /// The parameters of a request or notification.
+    pub fn params(&self) -> Option<&Params> {
+        match self {
+            Self::Request(request) => Some(&request.params),
+            Self::Notification(notification) => Some(&notification.params),
+            Self::Response(_) => None,
+        }
+    }
+
+    /// The method of a request or notification.
+    pub fn method(&self) -> Option<&str> {
+        match self {
+            Self::Request(request) => Some(&request.method),
+            Self::Notification(notification) => Some(&notification.method),
+            Self::Response(_) => None,
+        }
+    }
+}
+
+impl Body {
+    /// The first parse. Refusals: `-32700` for what is not JSON (J-1), `-32600` for a wrong envelope (J-2, J-10, J-11,
+    /// J-19), with the id if it could be read (J-7).
+    pub fn parse(body: Bytes) -> Result<Self, Refusal> {
+        match scan::validate(&body) {
+            Ok(()) => {}
+            Err(ScanError::Syntax) => return Err(ErrorKind::Parse.refuse(Revision::FALLBACK, None)),
+            Err(ScanError::TooDeep) => return Err(invalid("Nested deeper than 64 levels.", None)),
+        }
+        let raw = Raw::trusted(body);
+        match raw.kind() {
+            Kind::Object => message(&raw).map(Self::Single),
+            Kind::Array => Ok(Self::Batch(Batch { array: raw })),
+            _ => Err(invalid("A message is a JSON object.", None)),
+        }
+    }
+}
+
+fn invalid(why: &'static str, id: Option<RequestId>) -> Refusal {
+    ErrorKind::InvalidRequest(why.into()).refuse(Revision::FALLBACK, id)
+}
+
+fn message(raw: &Raw) -> Result<Message, Refusal> {
+    const NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+    let mut slots: [Option<Raw>; 6] = [const { None }; 6];
+    let mut duplicate = None;
+    for (key, range) in scan::members(raw.as_bytes()) {
+        if let Some(slot) = NAMES.iter().position(|name| key.is(name))
+            && slots[slot]
+                .replace(Raw::trusted(raw.bytes().slice(range)))
+                .is_some()
+        {
+            duplicate = Some(slot);
+        }
+    }
+    let [version, id, method, params, result, error] = slots;
+    let known_id = if duplicate == Some(1) {
+        None
+    } else {
+        id.as_ref().and_then(RequestId::from_raw)
+    };
+    let refuse = |why| Err(invalid(why, known_id.clone()));
+    if duplicate.is_some() {
+        return refuse("A member of the message appears twice.");
+    }
+    if version.as_ref().and_then(Raw::string).as_deref() != Some("2.0") {
+        return refuse("\"jsonrpc\" must be \"2.0\".");
+    }
+    if id.is_some() && known_id.is_none() {
+        return refuse("\"id\" must be a string or an integer.");
+    }
+    let Some(method) = method else {
+        return match (result, error, known_id) {
+            (Some(result), None, Some(id)) => Ok(Message::Response(Response {
+                id: Some(id),
+                outcome: Ok(result),
+            })),
+            (None, Some(error), id) => {
+                let sound = error
+                    .get("code")
+                    .and_then(|code| RequestId::from_raw(&code))
+                    .is_some_and(|c| c.as_text().is_none())
+                    && error
+                        .get("message")
+                        .and_then(|text| text.string())
+                        .is_some();
+                if sound {
+                    Ok(Message::Response(Response {
+                        id,
+                        outcome: Err(error),
+                    }))
+                } else {
+                    Err(invalid(
+                        "\"error\" needs an integer \"code\" and a string \"message\".",
+                        None,
+                    ))
+                }
+            }
+            (_, _, id) => Err(invalid(
+                "A message has a \"method\", or exactly one of \"result\" and \"error\".",
+                id,
+            )),
+        };
+    };
+    if result.is_some() || error.is_some() {
+        return refuse("A message with a \"method\" has neither \"result\" nor \"error\".");
+    }
+    let Some(method) = method.string() else {
+        return refuse("\"method\" must be a string.");
+    };
+    let params = match params {
+        None => Params::default(),
+        Some(raw) if raw.kind() == Kind::Object => match checked_params(raw) {
+            Ok(params) => params,
+            Err(why) => return refuse(why),
+        },
+        Some(_) => return refuse("\"params\" must be an object."),
+    };
+    let method = method.into_boxed_str();
+    Ok(match known_id {
+        Some(id) => Message::Request(Request { id, method, params }),
+        None => Message::Notification(Notification { method, params }),
+    })
+}
+
+/// J-11: what a header mirrors, or what selects the era, stands once; else a check could look at one and the work at another.
+fn checked_params(object: Raw) -> Result<Params, &'static str> {
+    const MIRRORED: [&str; 5] = ["name", "uri", "taskId", "arguments", "_meta"];
+    let mut seen = [false; 5];
+    let mut meta = None;
+    for (key, range) in scan::members(object.as_bytes()) {
+        let Some(slot) = MIRRORED.iter().position(|name| key.is(name)) else {
+            continue;
+        };
+        if seen[slot] {
+            return Err("A member of \"params\" appears twice.");
+        }
+        seen[slot] = true;
+        if slot == 4 {
+            meta = Some(Raw::trusted(object.bytes().slice(range)));
+        }
+    }
+    if let Some(meta) = &meta {
+        let mut seen = HashSet::new();
+        for (key, _) in scan::members(meta.as_bytes()) {
+            let key = key.text();
+            if key.starts_with(meta::RESERVED_PREFIX) && !seen.insert(key) {
+                return Err("A member of \"_meta\" appears twice.");
+            }
+        }
+    }
+    Ok(Params {
+        object: Some(object),
+        meta,
+    })
+}
+
+/// An array body, not yet accepted.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    array: Raw,
+}
+
+/// What an accepted batch holds (J-14).
+#[derive(Clone, Debug)]
+pub enum BatchContent {
+    /// Requests and notifications, in order. Answered if there is at least one request, else 202.
+    Calls(Vec<Message>),
+    /// Responses only: 202.
+    Responses(Vec<Response>),
+}
+
+impl Batch {
+    /// Reads the batch; every fault refuses the whole of it (J-13, J-15). Does not ask whether the revision has batches:
+    /// that is known only with the session, see [`crate::revision::Facts::batches`] and [`Batch::refusal`].
+    pub fn open(&self) -> Result<BatchContent, Refusal> {
+        let refuse = |why| Err(invalid(why, None));
+        let mut calls = Vec::new();
+        let mut responses = Vec::new();
+        let mut ids = HashSet::new();
+        for (count, range) in scan::elements(self.array.as_bytes()).enumerate() {
+            if count == MAX_BATCH {
+                return refuse("A batch holds at most 100 messages.");
+            }
+            let element = Raw::trusted(self.array.bytes().slice(range));
+            if element.kind() != Kind::Object {
+                return refuse("Every element of a batch is a JSON object.");
+            }
+            let message = match message(&element) {
+                Ok(message) => message,
+                Err(mut refusal) => {
+                    refusal.id = None;
+                    return Err(refusal);
+                }
+            };
+            if message.method() == Some("initialize") {
+                return refuse("\"initialize\" is never part of a batch.");
+            }
+            if message.params().and_then(Params::version).is_some() {
+                return refuse(
+                    "A request with a protocol version in \"_meta\" is never part of a batch.",
+                );
+            }
+            if let Some(id) = message.request_id()
+                && !ids.insert(id.clone())
+            {
+                return refuse("Two requests of the batch have the same id.");
+            }
+            match message {
+                Message::Response(response) => responses.push(response),
+                call => calls.push(call),
+            }
+        }
+        match (calls.is_empty(), responses.is_empty()) {
+            (true, true) => refuse("The batch is empty."),
+            (false, false) => refuse("A batch holds either calls or responses."),
+            (false, true) => Ok(BatchContent::Calls(calls)),
+            (true, false) => Ok(BatchContent::Responses(responses)),
+        }
+    }
+
+    /// The refusal of an array where the revision has none (J-16).
+    pub fn refusal() -> Refusal {
+        invalid(
+            "This protocol revision has no batches: send one message per request.",
+            None,
+        )
+    }
+}
+
+/// A response with an already serialised result: `{"jsonrpc":"2.0","id":…,"result":…}`.
+pub fn response(id: &RequestId, result: &[u8]) -> Vec<u8> {
+    response_with(id, result.len(), |out| out.extend_from_slice(result))
+}
+
+/// A response whose result is written in place; `capacity` is a guess at its size in bytes.
+pub fn response_with(
+    id: &RequestId,
+    capacity: usize,
+    result: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(capacity + 64);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write(&mut out);
+    out.extend_from_slice(br#","result":"#);
+    result(&mut out);
+    out.push(b'}');
+    out
+}
+
+/// An error response. Without an id the member is left out, never null (J-7).
+pub fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+    let mut out = Vec::with_capacity(160);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0""#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#","id":"#);
+        id.write(&mut out);
+    }
+    out.extend_from_slice(br#","error":"#);
+    error.write(&mut out);
+    out.push(b'}');
+    out
+}
+
+/// A notification of the server with already serialised params.
+pub fn notification(method: &str, params: Option<&[u8]>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64 + method.len() + params.map_or(0, <[u8]>::len));
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
+    crate::result::write_string(method, &mut out);
+    if let Some(params) = params {
+        out.extend_from_slice(br#","params":"#);
+        out.extend_from_slice(params);
+    }
+    out.push(b'}');
+    out
+}
+
+/// Several responses as the JSON answer to a batch (J-14, 2025-03-26 only).
+pub fn batch_response(responses: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(
+        responses
+            .iter()
+            .map(|response| response.len() + 1)
+            .sum::<usize>()
+            + 2,
+    );
+    out.push(b'[');
+    for (index, response) in responses.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(response);
+    }
+    out.push(b']');
+    out
+}

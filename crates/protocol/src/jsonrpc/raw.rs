@@ -1,0 +1,229 @@
+//! JSON that only passes through: validated once, shared, never made into a tree.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::scan;
+
+/// One JSON value as text, backed by shared bytes: cloning copies no text. What [`Raw::parse`] took is nested at most 64
+/// deep, and every later parse accepts it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Raw(Bytes);
+
+/// The text is not one JSON value, or it is nested deeper than 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON value, or nested too deep")]
+pub struct NotJson;
+
+/// What sort of JSON value a [`Raw`] holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean,
+    /// any number
+    Number,
+    /// a string
+    String,
+    /// an array
+    Array,
+    /// an object
+    Object,
+}
+
+/// Parameters that do not fit: where, and what was expected. Becomes `-32602`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {expected}")]
+pub struct Misfit {
+    /// The JSON path, e.g. `params.argument.value`.
+    pub path: String,
+    /// What was wrong there, in words.
+    pub expected: String,
+}
+
+impl Misfit {
+    /// A misfit at `path`.
+    pub fn new(path: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            expected: expected.into(),
+        }
+    }
+}
+
+impl Raw {
+    /// Takes `text` if it is one JSON value.
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, NotJson> {
+        let bytes = text.into();
+        scan::validate(&bytes).map_err(|_| NotJson)?;
+        Ok(Self::trusted(bytes))
+    }
+
+    /// Serialises `value`.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(|text| Self(Bytes::from(text)))
+    }
+
+    /// `{}`
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// Text that has been validated as a whole or in part; white space around it is cut.
+    pub(crate) fn trusted(bytes: Bytes) -> Self {
+        let trimmed = bytes.trim_ascii();
+        if trimmed.len() == bytes.len() {
+            return Self(bytes);
+        }
+        let start = bytes.len() - bytes.trim_ascii_start().len();
+        let end = start + trimmed.len();
+        Self(bytes.slice(start..end))
+    }
+
+    /// The JSON text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The JSON text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The shared bytes of the text.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// What sort of value this is.
+    pub fn kind(&self) -> Kind {
+        match self.0.first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Boolean,
+            Some(b'n') | None => Kind::Null,
+            Some(_) => Kind::Number,
+        }
+    }
+
+    /// True for `null`.
+    pub fn is_null(&self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// The string, if this is one.
+    pub fn string(&self) -> Option<String> {
+        if self.kind() == Kind::String {
+            serde_json::from_slice(&self.0).ok()
+        } else {
+            None
+        }
+    }
+
+    /// The truth value, if this is one.
+    pub fn boolean(&self) -> Option<bool> {
+        match self.as_bytes() {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The member `name` of an object; the last one if the text has several.
+    pub fn get(&self, name: &str) -> Option<Raw> {
+        scan::members(&self.0)
+            .filter(|(key, _)| key.is(name))
+            .last()
+            .map(|(_, range)| Self(self.0.slice(range)))
+    }
+
+    /// The members of an object, in order; nothing for other kinds.
+    pub fn members(&self) -> impl Iterator<Item = (String, Raw)> + '_ {
+        scan::members(&self.0)
+            .map(|(key, range)| (key.text().into_owned(), Self(self.0.slice(range))))
+    }
+
+    /// The elements of an array; nothing for other kinds.
+    pub fn elements(&self) -> impl Iterator<Item = Raw> + '_ {
+        scan::elements(&self.0).map(|range| Self(self.0.slice(range)))
+    }
+
+    /// Reads the value as `T`. The error names the place, as seen from `root` (`params`, `params._meta`, …).
+    pub fn read<T: DeserializeOwned>(&self, root: &str) -> Result<T, Misfit> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.0);
+        serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let inner = error.path().to_string();
+            let path = if inner == "." {
+                root.to_owned()
+            } else {
+                format!("{root}.{inner}")
+            };
+            // serde_json ends its messages with a position within our slice, which says nothing to the reader.
+            let text = error.inner().to_string();
+            let expected = text
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            Misfit { path, expected }
+        })
+    }
+}
+
+impl fmt::Debug for Raw {
+    // Arguments and results never reach a log: only the size is told.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Raw({:?}, {} bytes)", self.kind(), self.0.len())
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value: &RawValue = serde_json::from_slice(&self.0).map_err(S::Error::custom)?;
+        value.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(String::from(Box::<str>::from(value))).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misfit_names_the_place_and_raw_values_survive_the_path_tracking() {
+        #[derive(Debug, Deserialize)]
+        struct Inner {
+            value: Raw,
+            count: u32,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Outer {
+            inner: Inner,
+        }
+        let good: Outer = Raw::parse(r#"{"inner":{"value":{"a":1e2},"count":3}}"#)
+            .expect("sound")
+            .read("params")
+            .expect("sound");
+        assert_eq!(good.inner.value.as_str(), r#"{"a":1e2}"#);
+        assert_eq!(good.inner.count, 3);
+        let misfit = Raw::parse(r#"{"inner":{"value":1,"count":"x"}}"#)
+            .expect("sound")
+            .read::<Outer>("params")
+            .expect_err("no number");
+        assert_eq!(misfit.path, "params.inner.count");
+        assert!(!misfit.expected.contains("line"), "{misfit}");
+    }
+}

@@ -1,0 +1,473 @@
+//! JSON as text: one validating pass without recursion, and walks over text that has passed it.
+//!
+//! `serde_json` builds or skips values; it does not count depth the way J-19 wants it, and it accepts text in a raw
+//! value that it later refuses to parse. Here a text that passes is one that every later parse accepts.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Why a text is not an acceptable JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScanError {
+    /// Not JSON (RFC 8259), a lone surrogate, or a number beyond the range of a double.
+    Syntax,
+    /// Nested deeper than the limit (J-19).
+    TooDeep,
+}
+
+/// The deepest nesting that the bit stack of [`validate`] can hold; also the limit of J-19.
+pub(crate) const MAX_DEPTH: u32 = 64;
+
+/// Checks that `text` is exactly one JSON value, nested at most [`MAX_DEPTH`] deep. Uses no stack by depth.
+pub(crate) fn validate(text: &[u8]) -> Result<(), ScanError> {
+    if std::str::from_utf8(text).is_err() {
+        return Err(ScanError::Syntax);
+    }
+    let mut scanner = Scanner { text, at: 0 };
+    scanner.value()?;
+    scanner.space();
+    if scanner.at == text.len() {
+        Ok(())
+    } else {
+        Err(ScanError::Syntax)
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self) -> Result<(), ScanError> {
+        // One bit a level, the lowest is the innermost: 1 = object, 0 = array.
+        let mut kinds: u64 = 0;
+        let mut depth: u32 = 0;
+        loop {
+            self.space();
+            match self.peek().ok_or(ScanError::Syntax)? {
+                open @ (b'{' | b'[') => {
+                    let object = open == b'{';
+                    depth += 1;
+                    if depth > MAX_DEPTH {
+                        return Err(ScanError::TooDeep);
+                    }
+                    kinds = (kinds << 1) | u64::from(object);
+                    self.at += 1;
+                    self.space();
+                    if self.peek() == Some(if object { b'}' } else { b']' }) {
+                        self.at += 1;
+                        depth -= 1;
+                        kinds >>= 1;
+                    } else {
+                        if object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                b'"' => self.string()?,
+                b'-' | b'0'..=b'9' => self.number()?,
+                b't' => self.word(b"true")?,
+                b'f' => self.word(b"false")?,
+                b'n' => self.word(b"null")?,
+                _ => return Err(ScanError::Syntax),
+            }
+            loop {
+                if depth == 0 {
+                    return Ok(());
+                }
+                self.space();
+                let object = kinds & 1 == 1;
+                match (self.peek(), object) {
+                    (Some(b','), _) => {
+                        self.at += 1;
+                        if object {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    (Some(b'}'), true) | (Some(b']'), false) => {
+                        self.at += 1;
+                        depth -= 1;
+                        kinds >>= 1;
+                    }
+                    _ => return Err(ScanError::Syntax),
+                }
+            }
+        }
+    }
+
+    fn key(&mut self) -> Result<(), ScanError> {
+        self.space();
+        self.string()?;
+        self.space();
+        if self.peek() == Some(b':') {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(ScanError::Syntax)
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), ScanError> {
+        if self
+            .text
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(word))
+        {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(ScanError::Syntax)
+        }
+    }
+
+    fn string(&mut self) -> Result<(), ScanError> {
+        if self.peek() != Some(b'"') {
+            return Err(ScanError::Syntax);
+        }
+        self.at += 1;
+        loop {
+            match self.peek().ok_or(ScanError::Syntax)? {
+                b'"' => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                b'\\' => self.escape()?,
+                0..=0x1f => return Err(ScanError::Syntax),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), ScanError> {
+        self.at += 1;
+        match self.peek().ok_or(ScanError::Syntax)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {
+                self.at += 1;
+                Ok(())
+            }
+            b'u' => {
+                self.at += 1;
+                match self.hex4()? {
+                    0xd800..=0xdbff => {
+                        self.word(b"\\u")?;
+                        match self.hex4()? {
+                            0xdc00..=0xdfff => Ok(()),
+                            _ => Err(ScanError::Syntax),
+                        }
+                    }
+                    0xdc00..=0xdfff => Err(ScanError::Syntax),
+                    _ => Ok(()),
+                }
+            }
+            _ => Err(ScanError::Syntax),
+        }
+    }
+
+    fn hex4(&mut self) -> Result<u32, ScanError> {
+        let digits = self
+            .text
+            .get(self.at..self.at + 4)
+            .ok_or(ScanError::Syntax)?;
+        let mut value = 0;
+        for digit in digits {
+            value = value * 16 + char::from(*digit).to_digit(16).ok_or(ScanError::Syntax)?;
+        }
+        self.at += 4;
+        Ok(value)
+    }
+
+    fn digits(&mut self) -> Result<(), ScanError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(ScanError::Syntax)
+        }
+    }
+
+    fn number(&mut self) -> Result<(), ScanError> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        let exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if exponent {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        // A double ends near 1.8e308: shorter plain numbers cannot leave its range.
+        if exponent || self.at - start > 300 {
+            let finite = std::str::from_utf8(&self.text[start..self.at])
+                .ok()
+                .and_then(|number| number.parse::<f64>().ok())
+                .is_some_and(f64::is_finite);
+            if !finite {
+                return Err(ScanError::Syntax);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A member name inside a validated text, still in its JSON spelling (quotes excluded).
+#[derive(Clone, Copy)]
+pub(crate) struct Key<'a>(&'a [u8]);
+
+impl<'a> Key<'a> {
+    /// The name, with escapes resolved.
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        let plain = std::str::from_utf8(self.0).unwrap_or_default();
+        if self.0.contains(&b'\\') {
+            serde_json::from_str(&format!("\"{plain}\"")).map_or(Cow::Borrowed(plain), Cow::Owned)
+        } else {
+            Cow::Borrowed(plain)
+        }
+    }
+
+    /// True if the name is `name`, whatever its spelling.
+    pub(crate) fn is(self, name: &str) -> bool {
+        self.0 == name.as_bytes() || (self.0.contains(&b'\\') && self.text() == name)
+    }
+}
+
+/// The members of a validated object text: name and range of the value within the text.
+pub(crate) struct Members<'a>(Walk<'a>);
+
+/// The elements of a validated array text: range of each value within the text.
+pub(crate) struct Elements<'a>(Walk<'a>);
+
+/// Walks the members of `text`, which [`validate`] has accepted. Nothing if it is not an object.
+pub(crate) fn members(text: &[u8]) -> Members<'_> {
+    Members(Walk::begin(text, b'{'))
+}
+
+/// Walks the elements of `text`, which [`validate`] has accepted. Nothing if it is not an array.
+pub(crate) fn elements(text: &[u8]) -> Elements<'_> {
+    Elements(Walk::begin(text, b'['))
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Key<'a>, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let walk = &mut self.0;
+        walk.separator()?;
+        let start = walk.at;
+        walk.skip_string();
+        let key = walk.text.get(start + 1..walk.at.checked_sub(1)?)?;
+        walk.separator()?;
+        Some((Key(key), walk.skip_value()))
+    }
+}
+
+impl Iterator for Elements<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.separator()?;
+        Some(self.0.skip_value())
+    }
+}
+
+struct Walk<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(text: &'a [u8], open: u8) -> Self {
+        let at = text
+            .iter()
+            .position(|byte| !byte.is_ascii_whitespace())
+            .unwrap_or(text.len());
+        if text.get(at) == Some(&open) {
+            Self { text, at: at + 1 }
+        } else {
+            Self {
+                text,
+                at: text.len(),
+            }
+        }
+    }
+
+    /// Moves to the next key or value; `None` at the end of the object or array.
+    fn separator(&mut self) -> Option<()> {
+        loop {
+            match self.text.get(self.at)? {
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' => self.at += 1,
+                b'}' | b']' => return None,
+                _ => return Some(()),
+            }
+        }
+    }
+
+    fn skip_string(&mut self) {
+        self.at += 1;
+        while let Some(byte) = self.text.get(self.at) {
+            self.at += match byte {
+                b'"' => {
+                    self.at += 1;
+                    return;
+                }
+                b'\\' => 2,
+                _ => 1,
+            };
+        }
+    }
+
+    fn skip_value(&mut self) -> Range<usize> {
+        let start = self.at;
+        let mut depth = 0_u32;
+        while let Some(byte) = self.text.get(self.at) {
+            match byte {
+                b'"' => {
+                    self.skip_string();
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    if depth == 0 {
+                        break;
+                    }
+                    depth -= 1;
+                    self.at += 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                b',' | b' ' | b'\t' | b'\n' | b'\r' if depth == 0 => break,
+                _ => self.at += 1,
+            }
+        }
+        start..self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_passes_is_text_that_serde_json_accepts() {
+        for good in [
+            "null",
+            " true ",
+            "-0",
+            "1.5e3",
+            "\"\\ud83d\\ude00\"",
+            "[]",
+            "{}",
+            "[1,[2,{\"a\":[]}],\"x\"]",
+            "{\"a\":{\"b\":null},\"c\":[{},{}]}",
+            "18446744073709551616",
+        ] {
+            assert_eq!(validate(good.as_bytes()), Ok(()), "{good}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(good).is_ok(),
+                "{good}"
+            );
+        }
+        for bad in [
+            "",
+            "nul",
+            "+1",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "NaN",
+            "\"\\ud83d\"",
+            "\"\\ude00\"",
+            "\"\\x\"",
+            "\"a",
+            "[1,]",
+            "{,}",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "[1 2]",
+            "[}",
+            "{]",
+            "1 2",
+            "\u{feff}1",
+            "1e999",
+            "\"\u{1}\"",
+            "{1:2}",
+        ] {
+            assert_eq!(validate(bad.as_bytes()), Err(ScanError::Syntax), "{bad}");
+        }
+        assert_eq!(validate(b"\"\xff\""), Err(ScanError::Syntax));
+    }
+
+    #[test]
+    fn depth_64_passes_and_depth_65_does_not_j19() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(validate(nested(64).as_bytes()), Ok(()));
+        assert_eq!(validate(nested(65).as_bytes()), Err(ScanError::TooDeep));
+        assert_eq!(
+            validate("[".repeat(1_000_000).as_bytes()),
+            Err(ScanError::TooDeep)
+        );
+    }
+
+    #[test]
+    fn members_and_elements_are_walked_with_escaped_names_resolved() {
+        let text = br#" { "a" : [1, {"b": "}]"}] , "n\u0061me":"x\"y","z":-1.5e3 } "#;
+        let seen: Vec<(String, &str)> = members(text)
+            .map(|(key, range)| {
+                (
+                    key.text().into_owned(),
+                    std::str::from_utf8(&text[range]).expect("sound"),
+                )
+            })
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("a".to_owned(), r#"[1, {"b": "}]"}]"#),
+                ("name".to_owned(), r#""x\"y""#),
+                ("z".to_owned(), "-1.5e3"),
+            ]
+        );
+        assert!(members(text).nth(1).expect("sound").0.is("name"));
+        let list = b"[ 1 ,\"a,b\", [2,3] ,{} ]";
+        let seen: Vec<&[u8]> = elements(list).map(|range| &list[range]).collect();
+        assert_eq!(seen, [b"1".as_slice(), b"\"a,b\"", b"[2,3]", b"{}"]);
+        assert_eq!(
+            members(b"[]").count() + elements(b"{}").count() + members(b"{}").count(),
+            0
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! `_meta`: key grammar (J-20…J-24) and the metadata of a request (L-14).
+
+use crate::capability::ClientCapabilities;
+use crate::initialize::Implementation;
+use crate::jsonrpc::{Kind, Misfit, Params, ProgressToken, Raw};
+use crate::logging::Level;
+use crate::revision::Revision;
+
+/// Prefix of the keys that the specification owns.
+pub const RESERVED_PREFIX: &str = "io.modelcontextprotocol/";
+/// The version that a modern request speaks.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The name card of a modern client.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// What a modern client can do.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The least level of log messages that a modern request wants.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The listen request that a notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The name card of the server, in every modern result.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// True if `key` fits the grammar: an optional prefix of labels, then a name (J-20).
+pub fn is_valid_key(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    prefix.is_none_or(|prefix| prefix.split('.').all(is_label)) && is_name(name)
+}
+
+fn is_label(label: &str) -> bool {
+    let bytes = label.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let Some((first, last)) = bytes.first().zip(bytes.last()) else {
+        return true;
+    };
+    first.is_ascii_alphanumeric()
+        && last.is_ascii_alphanumeric()
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
+}
+
+/// True if the specification owns the prefix of `key` in `revision` (J-21 up to 2025-06-18, J-22 after it).
+pub fn is_reserved_key(key: &str, revision: Revision) -> bool {
+    let Some((prefix, _)) = key.split_once('/') else {
+        return false;
+    };
+    let ours = |label: &str| label == "modelcontextprotocol" || label == "mcp";
+    let labels: Vec<&str> = prefix.split('.').collect();
+    if revision <= Revision::V2025_06_18 {
+        labels.len() > 1 && labels[..labels.len() - 1].iter().any(|label| ours(label))
+    } else {
+        labels.get(1).is_some_and(|label| ours(label))
+    }
+}
+
+/// The metadata of a request, of any era. Legacy requests have only token and trace.
+#[derive(Clone, Debug, Default)]
+pub struct RequestMeta {
+    /// Progress is wanted under this token (PP-1).
+    pub progress_token: Option<ProgressToken>,
+    /// W3C trace context, if well formed (J-23, J-24).
+    pub traceparent: Option<String>,
+    /// W3C trace state, only beside a `traceparent`.
+    pub tracestate: Option<String>,
+    /// W3C baggage.
+    pub baggage: Option<String>,
+    /// Name card of the client; for logs only (L-20).
+    pub client_info: Option<Implementation>,
+    /// What the client can do for this request. Empty in legacy requests: there the session knows.
+    pub client_capabilities: ClientCapabilities,
+    /// Log messages from this level on are wanted; absent = none (LG-5). Modern only.
+    pub log_level: Option<Level>,
+}
+
+impl RequestMeta {
+    /// Metadata of a legacy request.
+    pub fn legacy(params: &Params) -> Result<Self, Misfit> {
+        params
+            .meta()
+            .map_or_else(|| Ok(Self::default()), Self::common)
+    }
+
+    /// Metadata of a modern request (E-7 step 5, L-14). The misfit is HTTP 400 there: use `ErrorKind::InvalidMeta`.
+    pub fn modern(meta: &Raw) -> Result<Self, Misfit> {
+        let misfit =
+            |key: &str, expected: &str| Misfit::new(format!("params._meta[\"{key}\"]"), expected);
+        let mut this = Self::common(meta)?;
+        this.client_capabilities = match meta.get(CLIENT_CAPABILITIES) {
+            Some(raw) if raw.kind() == Kind::Object => ClientCapabilities::read(&raw),
+            Some(_) => return Err(misfit(CLIENT_CAPABILITIES, "expected an object")),
+            None => return Err(misfit(CLIENT_CAPABILITIES, "required")),
+        };
+        if let Some(raw) = meta.get(CLIENT_INFO) {
+            this.client_info = Some(raw.read(&format!("params._meta[\"{CLIENT_INFO}\"]"))?);
+        }
+        if let Some(raw) = meta.get(LOG_LEVEL) {
+            let level = raw.string().and_then(|text| text.parse().ok());
+            this.log_level = Some(level.ok_or_else(|| misfit(LOG_LEVEL, "expected a log level"))?);
+        }
+        Ok(this)
+    }
+
+    fn common(meta: &Raw) -> Result<Self, Misfit> {
+        if meta.kind() != Kind::Object {
+            return Err(Misfit::new("params._meta", "expected an object"));
+        }
+        let progress_token = match meta.get("progressToken") {
+            None => None,
+            Some(raw) => Some(ProgressToken::from_raw(&raw).ok_or_else(|| {
+                Misfit::new(
+                    "params._meta.progressToken",
+                    "expected a string or an integer",
+                )
+            })?),
+        };
+        let text = |key: &str| meta.get(key).and_then(|raw| raw.string());
+        let traceparent = text("traceparent").filter(|value| is_traceparent(value));
+        let tracestate = text("tracestate").filter(|value| {
+            traceparent.is_some()
+                && value.len() <= 512
+                && value.bytes().all(|b| (0x20..0x7f).contains(&b))
+        });
+        let baggage = text("baggage").filter(|value| {
+            value.len() <= 8192 && value.bytes().all(|b| (0x20..0x7f).contains(&b))
+        });
+        Ok(Self {
+            progress_token,
+            traceparent,
+            tracestate,
+            baggage,
+            ..Self::default()
+        })
+    }
+}
+
+/// W3C Trace Context §3.2: `00-<32 hex>-<16 hex>-<2 hex>`, lower case, neither id all zero.
+fn is_traceparent(value: &str) -> bool {
+    let hex = |part: &str, len: usize| {
+        part.len() == len
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let nonzero = |part: &str| part.bytes().any(|byte| byte != b'0');
+    let parts: Vec<&str> = value.split('-').collect();
+    match parts.as_slice() {
+        [version, trace, span, flags, rest @ ..] => {
+            hex(version, 2)
+                && *version != "ff"
+                && (rest.is_empty() || *version != "00")
+                && hex(trace, 32)
+                && nonzero(trace)
+                && hex(span, 16)
+                && nonzero(span)
+                && hex(flags, 2)
+        }
+        _ => false,
+    }
+}
