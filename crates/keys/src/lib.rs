@@ -1,0 +1,41 @@
+//! Key material and all that is made with it: tokens, seals, MACs, passwords, JWTs.
+//!
+//! Everything symmetric comes from one 32-byte master secret: HKDF-SHA256 gives each [`Purpose`] its own key
+//! (`auth.md` J5), and the ring keeps former master secrets, so that what they sealed still opens. Access tokens are signed
+//! with ES256 keys that live as rows, sealed at rest ([`ring`]).
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`secret`] | `Secret<T>`: wiped on drop, mute in logs |
+//! | [`random`] | the only source of chance |
+//! | [`token`] | bearer values: codes, refresh tokens, client secrets, cookies; and their digests |
+//! | [`purpose`] | what a derived key is for |
+//! | [`seal`] | [`Keys`]: AEAD with purpose, associated data and expiry; MACs; authenticated opaque values |
+//! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
+//! | [`jwt`] | access tokens: claims, strict verification |
+//! | [`jwks`] | public keys on the wire |
+//! | [`vault`] | data keys of tenants, and the credentials sealed under them |
+//! | [`ring`] | signing keys: pending, active, retiring, retired |
+
+pub mod error;
+pub mod jwks;
+pub mod jwt;
+pub mod password;
+pub mod purpose;
+pub mod random;
+pub mod ring;
+pub mod seal;
+pub mod secret;
+pub mod token;
+pub mod vault;
+
+pub use error::{KeysError, OpenError};
+pub use jwks::{Jwks, PublicJwk};
+pub use jwt::{AccessClaims, Epochs, Verifier, VerifyError};
+pub use password::{PasswordCost, PasswordHasher};
+pub use purpose::Purpose;
+pub use ring::SigningKeys;
+pub use seal::{Keys, MasterSecret};
+pub use secret::Secret;
+pub use vault::DataKey;
+pub use token::{SecretToken, TokenForm, digest, digests_equal};

@@ -1,0 +1,265 @@
+//! People's passwords: argon2id behind a bounded queue, and the rules for new ones (`auth.md` L1–L3, L5).
+
+use std::{sync::Arc, time::Duration};
+
+use argon2::{
+    Algorithm, Argon2, Params, Version,
+    password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
+};
+use serde::Deserialize;
+use tokio::sync::{Semaphore, TryAcquireError};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::{KeysError, Secret, random};
+
+/// Fewest code points of a new password.
+pub const MIN_CODE_POINTS: usize = 12;
+/// Most code points of a password.
+pub const MAX_CODE_POINTS: usize = 128;
+/// Requests that may wait for a permit; the next one is told to come back.
+const QUEUE: usize = 32;
+/// Longest wait for a permit.
+const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// What a hash costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PasswordCost {
+    /// 64 MiB, two passes, one lane (L1).
+    #[default]
+    Standard,
+    /// 1 MiB: for test suites. Refused by release builds.
+    Test,
+}
+
+impl PasswordCost {
+    fn params(self) -> Result<Params, KeysError> {
+        let (m_kib, passes) = match self {
+            Self::Standard => (65_536, 2),
+            Self::Test if cfg!(debug_assertions) => (1024, 1),
+            Self::Test => return Err(KeysError::PasswordCost),
+        };
+        Params::new(m_kib, passes, 1, Some(32)).map_err(|_| KeysError::PasswordCost)
+    }
+}
+
+/// The outcome of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verification {
+    /// The password is right.
+    Match {
+        /// The stored hash has other parameters than today's: hash again and store (L1).
+        rehash: bool,
+    },
+    /// It is wrong, or there is nothing to compare with.
+    NoMatch,
+}
+
+/// The password could not be hashed or compared.
+#[derive(Debug, thiserror::Error)]
+pub enum PasswordError {
+    /// Too many at once: 503 with `Retry-After`.
+    #[error("too many passwords are being checked")]
+    Busy,
+    /// Our fault.
+    #[error("password hashing failed")]
+    Failed(#[from] KeysError),
+    /// The worker was cancelled: the process is shutting down.
+    #[error("password worker is gone")]
+    Gone(#[source] tokio::task::JoinError),
+}
+
+/// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB: memory is bounded by
+/// permits × cost, and a flood of logins waits or is refused instead of starving everything else (L2, case 146).
+#[derive(Debug, Clone)]
+pub struct PasswordHasher {
+    params: Params,
+    /// Work and queue together.
+    places: Arc<Semaphore>,
+    /// Work alone.
+    permits: Arc<Semaphore>,
+    /// A hash that nobody's password has, with today's parameters (L5).
+    decoy: Arc<str>,
+}
+
+impl PasswordHasher {
+    /// Makes the decoy, which takes as long as one hash. `cores` bounds concurrent work.
+    pub fn new(cost: PasswordCost, cores: usize) -> Result<Self, KeysError> {
+        let params = cost.params()?;
+        let decoy = hash_blocking(&params, &random::bytes::<32>()?)?;
+        let cores = cores.max(1);
+        Ok(Self {
+            params,
+            places: Arc::new(Semaphore::new(cores + QUEUE)),
+            permits: Arc::new(Semaphore::new(cores)),
+            decoy: decoy.into(),
+        })
+    }
+
+    /// The PHC string to store.
+    pub async fn hash(&self, password: &Secret<String>) -> Result<String, PasswordError> {
+        let normal = normalise(password);
+        let params = self.params.clone();
+        self.run(move || hash_blocking(&params, normal.expose().as_bytes())).await?.map_err(PasswordError::Failed)
+    }
+
+    /// Compares with a stored PHC string. `None` (no such user, no password) costs the same and never matches (L5).
+    pub async fn verify(&self, password: &Secret<String>, stored: Option<&str>) -> Result<Verification, PasswordError> {
+        let too_long = password.expose().chars().take(MAX_CODE_POINTS + 1).count() > MAX_CODE_POINTS;
+        let normal = if too_long { Secret::new(String::new()) } else { normalise(password) };
+        let known = stored.is_some() && !too_long;
+        let phc = stored.filter(|_| known).unwrap_or(&self.decoy).to_owned();
+        let params = self.params.clone();
+        let outcome = self.run(move || verify_blocking(&params, normal.expose().as_bytes(), &phc)).await??;
+        Ok(if known { outcome } else { Verification::NoMatch })
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, PasswordError> {
+        let place = match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(place) => place,
+            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => return Err(PasswordError::Busy),
+        };
+        let permit = match tokio::time::timeout(MAX_WAIT, Arc::clone(&self.permits).acquire_owned()).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) | Err(_) => return Err(PasswordError::Busy),
+        };
+        // The permits travel with the work: a caller that goes away does not make room for more than the cores can do.
+        tokio::task::spawn_blocking(move || {
+            let result = work();
+            drop((place, permit));
+            result
+        })
+        .await
+        .map_err(PasswordError::Gone)
+    }
+}
+
+fn normalise(password: &Secret<String>) -> Secret<String> {
+    Secret::new(password.expose().nfkc().collect())
+}
+
+fn hash_blocking(params: &Params, password: &[u8]) -> Result<String, KeysError> {
+    let salt = random::bytes::<16>()?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+    let phc = argon2.hash_password_with_salt(password, &salt).map_err(KeysError::PasswordHash)?;
+    Ok(phc.to_string())
+}
+
+fn verify_blocking(params: &Params, password: &[u8], phc: &str) -> Result<Verification, KeysError> {
+    let stored = PasswordHash::new(phc).map_err(|error| KeysError::PasswordHash(error.into()))?;
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
+    match argon2.verify_password(password, &stored) {
+        Ok(()) => {
+            let used = Params::try_from(&stored).map_err(KeysError::PasswordHash)?;
+            let rehash = stored.algorithm.as_str() != "argon2id"
+                || stored.version != Some(Version::V0x13.into())
+                || (used.m_cost(), used.t_cost(), used.p_cost()) != (params.m_cost(), params.t_cost(), params.p_cost());
+            Ok(Verification::Match { rehash })
+        }
+        Err(argon2::password_hash::Error::PasswordInvalid) => Ok(Verification::NoMatch),
+        Err(error) => Err(KeysError::PasswordHash(error)),
+    }
+}
+
+/// Why a new password is refused. The message tells a person what to do (L3).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordRule {
+    /// Fewer than 12 characters.
+    #[error("use at least {MIN_CODE_POINTS} characters")]
+    TooShort,
+    /// More than 128 characters.
+    #[error("use at most {MAX_CODE_POINTS} characters")]
+    TooLong,
+    /// Easy to guess.
+    #[error("this password is easy to guess: use a few unrelated words, or let a password manager choose")]
+    TooWeak,
+}
+
+/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, and zxcvbn at least 3 of 4 with
+/// `inputs` (address, name, workspace) known to the guesser.
+pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), PasswordRule> {
+    let normal = normalise(password);
+    let count = normal.expose().chars().take(MAX_CODE_POINTS + 1).count();
+    if count < MIN_CODE_POINTS {
+        return Err(PasswordRule::TooShort);
+    }
+    if count > MAX_CODE_POINTS {
+        return Err(PasswordRule::TooLong);
+    }
+    // Parts of an address are guessed too: `ann.smith@acme.example` gives `ann`, `smith`, `acme`.
+    let mut known: Vec<&str> = vec!["portolan"];
+    for input in inputs {
+        known.push(input);
+        known.extend(input.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() > 2));
+    }
+    if zxcvbn::zxcvbn(normal.expose(), &known).score() < zxcvbn::Score::Three {
+        return Err(PasswordRule::TooWeak);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> Secret<String> {
+        Secret::new(text.to_owned())
+    }
+
+    #[tokio::test]
+    async fn l1_a_password_verifies_and_old_parameters_ask_for_a_rehash() {
+        let hasher = PasswordHasher::new(PasswordCost::Test, 2).unwrap();
+        let phc = hasher.hash(&secret("correct horse battery")).await.unwrap();
+        assert!(phc.starts_with("$argon2id$v=19$m=1024,t=1,p=1$"), "{phc}");
+        let verify = async |password: &str, stored: Option<&str>| hasher.verify(&secret(password), stored).await.unwrap();
+        assert_eq!(verify("correct horse battery", Some(&phc)).await, Verification::Match { rehash: false });
+        assert_eq!(verify("correct horse batterz", Some(&phc)).await, Verification::NoMatch);
+        assert_eq!(verify("correct horse battery", None).await, Verification::NoMatch, "L5");
+
+        let older = Params::new(512, 1, 1, Some(32)).unwrap();
+        let old_phc = hash_blocking(&older, b"correct horse battery").unwrap();
+        assert_eq!(verify("correct horse battery", Some(&old_phc)).await, Verification::Match { rehash: true });
+    }
+
+    #[tokio::test]
+    async fn l3_a_password_is_compared_in_nfkc_and_long_ones_do_not_collide() {
+        let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
+        let phc = hasher.hash(&secret("Å passphrase of mine")).await.unwrap();
+        let decomposed = secret("A\u{30a} passphrase of mine");
+        assert_eq!(hasher.verify(&decomposed, Some(&phc)).await.unwrap(), Verification::Match { rehash: false });
+
+        // Case 147: bcrypt would call these two equal.
+        let prefix = "x".repeat(100);
+        let phc = hasher.hash(&secret(&format!("{prefix}a"))).await.unwrap();
+        assert_eq!(hasher.verify(&secret(&format!("{prefix}b")), Some(&phc)).await.unwrap(), Verification::NoMatch);
+        let empty = hasher.hash(&secret("")).await.unwrap();
+        assert_eq!(hasher.verify(&secret(&"x".repeat(129)), Some(&empty)).await.unwrap(), Verification::NoMatch);
+    }
+
+    #[tokio::test]
+    async fn l2_a_full_queue_refuses_instead_of_growing() {
+        let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
+        let places = Arc::clone(&hasher.places).acquire_many_owned(33).await.unwrap();
+        assert!(matches!(hasher.hash(&secret("x")).await, Err(PasswordError::Busy)));
+        drop(places);
+        assert!(hasher.hash(&secret("x")).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l2_a_wait_ends_after_two_seconds() {
+        let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
+        let _busy = Arc::clone(&hasher.permits).acquire_owned().await.unwrap();
+        assert!(matches!(hasher.hash(&secret("x")).await, Err(PasswordError::Busy)));
+    }
+
+    #[test]
+    fn l3_new_passwords_are_long_and_hard_to_guess() {
+        assert_eq!(check_new(&secret("short"), &[]), Err(PasswordRule::TooShort));
+        assert_eq!(check_new(&secret(&"ab1!".repeat(33)), &[]), Err(PasswordRule::TooLong));
+        for weak in ["Password12345!", "aaaaaaaaaaaaaaaa", "qwertyuiop1234567890", "ann.smith@acme.example"] {
+            assert_eq!(check_new(&secret(weak), &["ann.smith@acme.example"]), Err(PasswordRule::TooWeak), "{weak}");
+        }
+        assert_eq!(check_new(&secret("anchovy tram lantern sixty"), &["ann@acme.example"]), Ok(()));
+        assert_eq!(check_new(&secret("  двенадцать слонов едут  "), &[]), Ok(()), "nothing is trimmed, any script goes");
+    }
+}

@@ -1,0 +1,53 @@
+//! What a derived key is for (`auth.md` J5).
+
+/// Each purpose has its own key, so that a value made for one never passes for another. Labels are part of the key: they never
+/// change, and a retired one is not used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Credentials of a tenant's APIs, at rest.
+    Credential,
+    /// Private parts of signing keys, at rest.
+    SigningKey,
+    /// Short codes that people type (L7).
+    MailCode,
+    /// Tokens in forms, against cross-site requests (S5).
+    FormToken,
+    /// Pagination cursors, of MCP and of the console.
+    Cursor,
+    /// MCP session ids (design page, point 4).
+    McpSession,
+    /// The answer of a decided authorization request, kept for a second submission (N5).
+    Outcome,
+    /// Names of throttle buckets made of addresses, so that the bucket does not keep the address.
+    Throttle,
+}
+
+impl Purpose {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Credential,
+        Self::SigningKey,
+        Self::MailCode,
+        Self::FormToken,
+        Self::Cursor,
+        Self::McpSession,
+        Self::Outcome,
+        Self::Throttle,
+    ];
+
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Credential => "credential",
+            Self::SigningKey => "signing-key",
+            Self::MailCode => "mail-code",
+            Self::FormToken => "form-token",
+            Self::Cursor => "cursor",
+            Self::McpSession => "mcp-session",
+            Self::Outcome => "outcome",
+            Self::Throttle => "throttle",
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}

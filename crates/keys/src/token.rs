@@ -1,0 +1,160 @@
+//! Bearer values: random, prefixed, known at rest only by their digest (`auth.md` T1, K6, K18, S1).
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_model::Digest;
+
+use crate::{KeysError, Secret, random};
+
+/// What a bearer value opens. The prefix makes a leaked one recognisable and keeps kinds from being mistaken for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TokenForm {
+    /// Authorization code.
+    Code,
+    /// Refresh token. Carries a CRC32, so that garbage costs no query (K6).
+    Refresh,
+    /// Client secret. Carries a CRC32, for secret scanners.
+    ClientSecret,
+    /// Cookie of a signed-in browser.
+    Session,
+    /// Cookie that binds a browser to what it began before it signed in (A11).
+    Browser,
+}
+
+impl TokenForm {
+    /// The visible beginning.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Code => "ac_",
+            Self::Refresh => "rt_",
+            Self::ClientSecret => "cs_",
+            Self::Session => "sid_",
+            Self::Browser => "bid_",
+        }
+    }
+
+    const fn has_checksum(self) -> bool {
+        matches!(self, Self::Refresh | Self::ClientSecret)
+    }
+}
+
+/// 256 random bits with a prefix, in `[A-Za-z0-9_-]` only (T13).
+#[derive(Clone)]
+pub struct SecretToken {
+    form: TokenForm,
+    text: Secret<String>,
+}
+
+/// 32 bytes in base64url without padding.
+const BODY_LEN: usize = 43;
+/// 4 bytes in base64url without padding.
+const CHECKSUM_LEN: usize = 6;
+
+impl SecretToken {
+    /// A new one.
+    pub fn generate(form: TokenForm) -> Result<Self, KeysError> {
+        let mut text = String::with_capacity(form.prefix().len() + BODY_LEN + CHECKSUM_LEN);
+        text.push_str(form.prefix());
+        URL_SAFE_NO_PAD.encode_string(random::bytes::<32>()?, &mut text);
+        if form.has_checksum() {
+            let checksum = checksum(&text);
+            text.push_str(&checksum);
+        }
+        Ok(Self { form, text: Secret::new(text) })
+    }
+
+    /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (case 129).
+    pub fn parse(form: TokenForm, text: &str) -> Option<Self> {
+        let body = text.strip_prefix(form.prefix())?;
+        let expected = if form.has_checksum() { BODY_LEN + CHECKSUM_LEN } else { BODY_LEN };
+        if body.len() != expected || !body.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            return None;
+        }
+        if form.has_checksum() {
+            let (covered, given) = text.split_at(text.len() - CHECKSUM_LEN);
+            if checksum(covered) != given {
+                return None;
+            }
+        }
+        Some(Self { form, text: Secret::new(text.to_owned()) })
+    }
+
+    /// What it opens.
+    pub const fn form(&self) -> TokenForm {
+        self.form
+    }
+
+    /// The value, to be handed to its holder once.
+    pub fn expose(&self) -> &str {
+        self.text.expose()
+    }
+
+    /// What it is known by at rest.
+    pub fn digest(&self) -> Digest {
+        digest(self.expose().as_bytes())
+    }
+}
+
+impl fmt::Debug for SecretToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretToken({}…)", self.form.prefix())
+    }
+}
+
+fn checksum(covered: &str) -> String {
+    URL_SAFE_NO_PAD.encode(crc32fast::hash(covered.as_bytes()).to_be_bytes())
+}
+
+/// SHA-256. Right for values of at least 128 random bits; for what people choose or type there is [`crate::password`] and
+/// [`crate::Keys::mac`].
+pub fn digest(bytes: &[u8]) -> Digest {
+    let computed = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    let mut out = [0; 32];
+    out.copy_from_slice(computed.as_ref());
+    Digest::from_bytes(out)
+}
+
+/// Compares in constant time (T15).
+pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
+    aws_lc_rs::constant_time::verify_slices_are_equal(a.as_bytes(), b.as_bytes()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORMS: [TokenForm; 5] =
+        [TokenForm::Code, TokenForm::Refresh, TokenForm::ClientSecret, TokenForm::Session, TokenForm::Browser];
+
+    #[test]
+    fn t1_a_token_reads_back_and_is_known_by_its_digest() {
+        for form in FORMS {
+            let token = SecretToken::generate(form).unwrap();
+            let read = SecretToken::parse(form, token.expose()).unwrap();
+            assert_eq!(read.digest(), token.digest());
+            assert!(token.expose().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "T13");
+            assert!(!format!("{token:?}").contains(&token.expose()[4..]), "X1");
+        }
+    }
+
+    #[test]
+    fn case_53_a_token_of_one_form_is_none_of_another() {
+        for form in FORMS {
+            let token = SecretToken::generate(form).unwrap();
+            for other in FORMS {
+                assert_eq!(SecretToken::parse(other, token.expose()).is_some(), form == other);
+            }
+        }
+    }
+
+    #[test]
+    fn k6_a_changed_refresh_token_fails_its_checksum() {
+        let token = SecretToken::generate(TokenForm::Refresh).unwrap();
+        for at in 3..token.expose().len() {
+            let mut bytes = token.expose().as_bytes().to_vec();
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            assert!(SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(&bytes).unwrap()).is_none(), "byte {at}");
+        }
+    }
+}

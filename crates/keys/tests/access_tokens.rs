@@ -1,0 +1,245 @@
+//! Access tokens: what a node accepts, and everything else it refuses (`auth.md` §4.5, cases 109–117).
+
+use aws_lc_rs::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_keys::{
+    AccessClaims, Epochs, Jwks, Keys, MasterSecret, PublicJwk, SigningKeys, Verifier, VerifyError,
+    ring::{NewKeyPair, SigningKey, plan},
+};
+use portolan_model::{
+    Timestamp,
+    id::{GrantId, TenantId, TokenId, UserId},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use time::Duration;
+
+const ISSUER: &str = "https://mcp.example.com";
+
+fn now() -> Timestamp {
+    Timestamp::UNIX_EPOCH + Duration::days(20_000)
+}
+
+fn claims() -> AccessClaims {
+    let iat = now().unix_timestamp();
+    AccessClaims {
+        iss: ISSUER.to_owned(),
+        aud: format!("{ISSUER}/t/acme/mcp"),
+        sub: UserId::generate(),
+        client_id: "cli_x".to_owned(),
+        tid: TenantId::generate(),
+        gid: GrantId::generate(),
+        ep: Epochs { user: 1, tenant: 2, member: 3 },
+        scope: "mcp".to_owned(),
+        jti: TokenId::generate(),
+        iat,
+        exp: iat + 3600,
+        auth_time: None,
+    }
+}
+
+fn signing_keys() -> SigningKeys {
+    let keys = Keys::new(&MasterSecret::from_bytes([1; 32]), &[]).unwrap();
+    let ring = SigningKeys::default();
+    let rows = plan(&[], now())
+        .into_iter()
+        .map(|times| {
+            let pair = NewKeyPair::generate().unwrap();
+            let sealed = pair.sealed_private(&keys).unwrap();
+            SigningKey::open(&keys, pair.public, &sealed, times, now()).unwrap()
+        })
+        .collect();
+    ring.replace(rows);
+    ring
+}
+
+fn verifier(ring: &SigningKeys) -> Verifier {
+    let verifier = Verifier::new(ISSUER);
+    verifier.set_keys(&ring.jwks(now())).unwrap();
+    verifier
+}
+
+/// Signs anything with a key of the test's own, which the verifier knows.
+struct Forge {
+    pair: EcdsaKeyPair,
+    kid: String,
+    verifier: Verifier,
+}
+
+impl Forge {
+    fn new() -> Self {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let jwk = PublicJwk::from_point(pair.public_key().as_ref()).unwrap();
+        let kid = jwk.kid().to_owned();
+        let verifier = Verifier::new(ISSUER);
+        verifier.set_keys(&Jwks { keys: vec![jwk] }).unwrap();
+        Self { pair, kid, verifier }
+    }
+
+    fn header(&self) -> Value {
+        json!({"typ": "at+jwt", "alg": "ES256", "kid": self.kid})
+    }
+
+    fn token(&self, header: &Value, payload: &Value) -> String {
+        let message = format!(
+            "{}.{}",
+            URL_SAFE_NO_PAD.encode(header.to_string()),
+            URL_SAFE_NO_PAD.encode(payload.to_string())
+        );
+        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
+    }
+
+    fn verdict(&self, header: &Value, payload: &Value) -> Result<AccessClaims, VerifyError> {
+        self.verifier.verify(&self.token(header, payload), now())
+    }
+}
+
+#[test]
+fn k1_a_signed_token_verifies_and_is_below_a_kilobyte() {
+    let ring = signing_keys();
+    let claims = claims();
+    let token = ring.sign(&claims, now()).unwrap();
+    assert!(token.expose().len() < 1024, "{}", token.expose().len());
+    assert_eq!(verifier(&ring).verify(token.expose(), now()), Ok(claims));
+    let header = URL_SAFE_NO_PAD.decode(token.expose().split('.').next().unwrap()).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    assert_eq!(header["typ"], "at+jwt");
+    assert_eq!(header["alg"], "ES256");
+    assert_eq!(header.as_object().unwrap().len(), 3);
+}
+
+#[test]
+fn case_109_foreign_algorithms_and_keys_are_refused() {
+    let forge = Forge::new();
+    let payload = serde_json::to_value(claims()).unwrap();
+    assert!(forge.verdict(&forge.header(), &payload).is_ok(), "the forge itself works");
+    for alg in ["none", "HS256", "RS256", "ES384", "es256"] {
+        let header = json!({"typ": "at+jwt", "alg": alg, "kid": forge.kid});
+        assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header), "{alg}");
+    }
+    let mut header = forge.header();
+    header["kid"] = json!("unknown");
+    assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::UnknownKey { kid: "unknown".to_owned() }));
+    let stranger = Forge::new();
+    let token = stranger.token(&forge.header(), &payload);
+    assert_eq!(forge.verifier.verify(&token, now()), Err(VerifyError::Signature));
+}
+
+#[test]
+fn case_110_other_kinds_of_jwt_are_refused() {
+    let forge = Forge::new();
+    let payload = serde_json::to_value(claims()).unwrap();
+    for typ in [json!("JWT"), json!("client-authentication+jwt"), json!(null), json!(1)] {
+        let header = json!({"typ": typ, "alg": "ES256", "kid": forge.kid});
+        assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header));
+    }
+    let header = json!({"typ": "application/at+jwt", "alg": "ES256", "kid": forge.kid});
+    assert!(forge.verdict(&header, &payload).is_ok());
+}
+
+#[test]
+fn case_111_every_claim_is_needed() {
+    let forge = Forge::new();
+    let payload = serde_json::to_value(claims()).unwrap();
+    for claim in ["iss", "aud", "exp", "iat", "sub", "tid", "gid", "ep", "jti", "client_id", "scope"] {
+        let mut less = payload.clone();
+        less.as_object_mut().unwrap().remove(claim);
+        assert_eq!(forge.verdict(&forge.header(), &less), Err(VerifyError::Claims), "{claim}");
+    }
+    for (claim, wrong) in [
+        ("iss", json!("https://mcp.example.com/")),
+        ("aud", json!(["https://mcp.example.com/t/acme/mcp", "x"])),
+        ("aud", json!("")),
+        ("sub", json!("ten_0190f2c85d7e7f8090a0b0c0d0e0f000")),
+        ("ep", json!([1, 2])),
+        ("exp", json!("tomorrow")),
+    ] {
+        let mut changed = payload.clone();
+        changed[claim] = wrong;
+        assert_eq!(forge.verdict(&forge.header(), &changed), Err(VerifyError::Claims), "{claim}");
+    }
+}
+
+#[test]
+fn case_112_headers_that_change_the_meaning_are_refused() {
+    let forge = Forge::new();
+    let payload = serde_json::to_value(claims()).unwrap();
+    for (member, value) in [
+        ("crit", json!(["exp"])),
+        ("b64", json!(false)),
+        ("zip", json!("DEF")),
+        ("enc", json!("A128GCM")),
+        ("jku", json!("https://evil.example/jwks")),
+        ("jwk", json!({})),
+        ("x5u", json!("https://evil.example")),
+        ("x5c", json!([])),
+    ] {
+        let mut header = forge.header();
+        header[member] = value;
+        assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header), "{member}");
+    }
+}
+
+#[test]
+fn case_115_a_token_is_good_until_thirty_seconds_after_its_end() {
+    let ring = signing_keys();
+    let verifier = verifier(&ring);
+    let token = ring.sign(&claims(), now()).unwrap();
+    let at = |seconds| verifier.verify(token.expose(), now() + Duration::seconds(seconds)).map(|_| ());
+    assert_eq!(at(3600 + 29), Ok(()));
+    assert_eq!(at(3600 + 31), Err(VerifyError::Expired));
+    assert_eq!(at(-61), Err(VerifyError::Claims), "from the future");
+    let long = AccessClaims { exp: claims().iat + 8 * 3600 + 1, ..claims() };
+    let long = ring.sign(&long, now()).unwrap();
+    assert_eq!(verifier.verify(long.expose(), now()), Err(VerifyError::Claims), "longer than any token");
+}
+
+#[test]
+fn j2_a_rotation_is_seen_by_nobody() {
+    let ring = signing_keys();
+    let verifier = verifier(&ring);
+    assert_eq!(ring.jwks(now()).keys.len(), 2, "the standby is published");
+    let later = now() + Duration::days(91);
+    let mut claims = claims();
+    claims.iat = later.unix_timestamp();
+    claims.exp = claims.iat + 3600;
+    let token = ring.sign(&claims, later).unwrap();
+    assert_eq!(verifier.verify(token.expose(), later), Ok(claims), "keys of the first day verify the standby's tokens");
+    assert_eq!(ring.jwks(later).keys.len(), 1, "the first key is gone");
+}
+
+#[test]
+fn a_stolen_row_opens_under_no_other_key_id() {
+    let keys = Keys::new(&MasterSecret::from_bytes([1; 32]), &[]).unwrap();
+    let times = plan(&[], now())[0];
+    let (one, two) = (NewKeyPair::generate().unwrap(), NewKeyPair::generate().unwrap());
+    let sealed = one.sealed_private(&keys).unwrap();
+    assert!(SigningKey::open(&keys, two.public, &sealed, times, now()).is_err());
+}
+
+proptest! {
+    #[test]
+    fn the_verifier_never_panics(bytes in ".{0,300}") {
+        let forge = Forge::new();
+        prop_assert!(forge.verifier.verify(&bytes, now()).is_err());
+    }
+}
+
+#[test]
+fn case_117_a_flipped_bit_in_the_signature_is_seen() {
+    let ring = signing_keys();
+    let verifier = verifier(&ring);
+    let token = ring.sign(&claims(), now()).unwrap();
+    let (message, signature) = token.expose().rsplit_once('.').unwrap();
+    let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+    for at in 0..signature.len() {
+        let mut changed = signature.clone();
+        changed[at] ^= 1;
+        let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(changed));
+        assert!(verifier.verify(&token, now()).is_err(), "byte {at}");
+    }
+}

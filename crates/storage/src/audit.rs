@@ -1,0 +1,109 @@
+//! The audit log: append only.
+
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event},
+    id::{AuditId, TenantId, UserId},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{StorageError, TenantTx, Tx};
+
+/// Where a request came from, as far as the log keeps it.
+#[derive(Debug, Clone, Default)]
+pub struct Origin {
+    /// Request id, found in the logs too.
+    pub request_id: Option<String>,
+    /// Network block of the client: /24 of IPv4, /48 of IPv6.
+    pub ip_block: Option<String>,
+}
+
+/// Writes one entry in the caller's transaction, so that an action and its entry stand or fall together.
+pub async fn record(
+    tx: &mut impl Tx,
+    event: &Event,
+    origin: &Origin,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let (kind, actor) = match event.actor {
+        Actor::User(user) => ("user", Some(user.uuid())),
+        Actor::Anonymous => ("anonymous", None),
+        Actor::System => ("system", None),
+    };
+    sqlx::query!(
+        "insert into audit_events (id, at, tenant_id, actor_kind, actor_id, action, target_kind, target_id, outcome, request_id, ip_block, detail)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        AuditId::generate().uuid(),
+        now,
+        event.tenant.map(TenantId::uuid),
+        kind,
+        actor,
+        event.action,
+        event.target_kind,
+        event.target_id,
+        event.outcome.as_str(),
+        origin.request_id,
+        origin.ip_block,
+        event.detail,
+    )
+    .execute(tx.raw())
+    .await?;
+    Ok(())
+}
+
+/// An entry as the console shows it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its id.
+    pub id: AuditId,
+    /// When.
+    pub at: Timestamp,
+    /// `user`, `anonymous` or `system`.
+    pub actor_kind: String,
+    /// Who, for `user`.
+    pub actor: Option<UserId>,
+    /// What.
+    pub action: String,
+    /// Kind of thing.
+    pub target_kind: String,
+    /// Which thing.
+    pub target_id: String,
+    /// `ok` or `refused`.
+    pub outcome: String,
+    /// More.
+    pub detail: Value,
+}
+
+/// The tenant's entries, newest first, at most `limit`, older than `before`.
+pub async fn list(
+    tx: &mut TenantTx,
+    before: Option<AuditId>,
+    limit: i64,
+) -> Result<Vec<Entry>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let before: Option<Uuid> = before.map(AuditId::uuid);
+    let rows = sqlx::query!(
+        "select id, at, actor_kind, actor_id, action, target_kind, target_id, outcome, detail
+         from audit_events where tenant_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3",
+        tenant,
+        before,
+        limit,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Entry {
+            id: AuditId::from_uuid(row.id),
+            at: row.at,
+            actor_kind: row.actor_kind,
+            actor: row.actor_id.map(UserId::from_uuid),
+            action: row.action,
+            target_kind: row.target_kind,
+            target_id: row.target_id,
+            outcome: row.outcome,
+            detail: row.detail,
+        })
+        .collect())
+}

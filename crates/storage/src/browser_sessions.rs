@@ -1,0 +1,185 @@
+//! Signed-in browsers (`auth.md` S1–S4).
+
+use portolan_model::{
+    Digest, Timestamp,
+    id::{SessionId, UserId},
+};
+use time::Duration;
+
+use crate::{StorageError, SystemTx};
+
+/// A session ends after this long without a request (S2).
+pub const IDLE_LIFE: Duration = Duration::days(14);
+/// A session ends this long after sign-in, whatever happens (S2).
+pub const ABSOLUTE_LIFE: Duration = Duration::days(30);
+/// How exact `last_seen_at` is: one write per session and minute, not one per request.
+pub const SEEN_STEP: Duration = Duration::seconds(60);
+
+/// A live session, with its person.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Its id. Names the row; the cookie is something else.
+    pub id: SessionId,
+    /// Whose.
+    pub user: UserId,
+    /// As they call themselves.
+    pub display_name: String,
+    /// Primary address, as typed.
+    pub email: String,
+    /// When the person last proved who they are.
+    pub auth_time: Timestamp,
+    /// How (RFC 8176 words).
+    pub amr: Vec<String>,
+    /// Begin.
+    pub created_at: Timestamp,
+    /// Last request, to the minute.
+    pub last_seen_at: Timestamp,
+}
+
+/// What a new session is made of.
+#[derive(Debug, Clone)]
+pub struct NewSession<'a> {
+    /// Whose.
+    pub user: UserId,
+    /// Digest of the cookie.
+    pub token: &'a Digest,
+    /// How the person proved who they are: `pwd`, `otp` …
+    pub amr: &'a [String],
+    /// Network block of the browser.
+    pub ip_block: Option<&'a str>,
+    /// Browser in words.
+    pub ua_label: Option<&'a str>,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// The person signed out.
+    SignedOut,
+    /// The same browser signed in again (S3).
+    Replaced,
+    /// The password was changed (S4).
+    PasswordChanged,
+}
+
+impl EndReason {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::SignedOut => "signed_out",
+            Self::Replaced => "replaced",
+            Self::PasswordChanged => "password_changed",
+        }
+    }
+}
+
+/// Starts a session.
+pub async fn start(
+    tx: &mut SystemTx,
+    new: &NewSession<'_>,
+    now: Timestamp,
+) -> Result<SessionId, StorageError> {
+    let id = SessionId::generate();
+    sqlx::query!(
+        "insert into browser_sessions
+           (id, user_id, token_digest, created_at, last_seen_at, expires_at, auth_time, amr, ip_block, ua_label)
+         values ($1, $2, $3, $4, $4, $5, $4, $6, $7, $8)",
+        id.uuid(),
+        new.user.uuid(),
+        new.token.as_bytes(),
+        now,
+        now + IDLE_LIFE,
+        new.amr,
+        new.ip_block,
+        new.ua_label,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(id)
+}
+
+/// The live session of a cookie, of a person who may still sign in.
+pub async fn find_live(
+    tx: &mut SystemTx,
+    token: &Digest,
+    now: Timestamp,
+) -> Result<Option<Session>, StorageError> {
+    let row = sqlx::query!(
+        "select s.id, s.user_id, u.display_name, e.address, s.auth_time, s.amr, s.created_at, s.last_seen_at
+         from browser_sessions s
+         join users u on u.id = s.user_id and u.status = 'active'
+         join user_emails e on e.user_id = u.id and e.is_primary
+         where s.token_digest = $1 and s.ended_at is null and s.expires_at > $2",
+        token.as_bytes(),
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| Session {
+        id: SessionId::from_uuid(row.id),
+        user: UserId::from_uuid(row.user_id),
+        display_name: row.display_name,
+        email: row.address,
+        auth_time: row.auth_time,
+        amr: row.amr,
+        created_at: row.created_at,
+        last_seen_at: row.last_seen_at,
+    }))
+}
+
+/// Slides the session's end after a request: [`IDLE_LIFE`] from now, never beyond [`ABSOLUTE_LIFE`] (S2).
+pub async fn seen(
+    tx: &mut SystemTx,
+    session: &Session,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let expires_at = (now + IDLE_LIFE).min(session.created_at + ABSOLUTE_LIFE);
+    sqlx::query!(
+        "update browser_sessions set last_seen_at = $2, expires_at = $3 where id = $1 and ended_at is null and last_seen_at < $2",
+        session.id.uuid(),
+        now,
+        expires_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Ends the session of a cookie. Returns whose it was; `None` if it was not live.
+pub async fn end(
+    tx: &mut SystemTx,
+    token: &Digest,
+    reason: EndReason,
+    now: Timestamp,
+) -> Result<Option<(SessionId, UserId)>, StorageError> {
+    let row = sqlx::query!(
+        "update browser_sessions set ended_at = $2, end_reason = $3 where token_digest = $1 and ended_at is null
+         returning id, user_id",
+        token.as_bytes(),
+        now,
+        reason.as_str(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (SessionId::from_uuid(row.id), UserId::from_uuid(row.user_id))))
+}
+
+/// Ends every session of a person but `keep` (S4). Returns how many.
+pub async fn end_others(
+    tx: &mut SystemTx,
+    user: UserId,
+    keep: Option<SessionId>,
+    reason: EndReason,
+    now: Timestamp,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "update browser_sessions set ended_at = $3, end_reason = $4
+         where user_id = $1 and ended_at is null and ($2::uuid is null or id <> $2)",
+        user.uuid(),
+        keep.map(SessionId::uuid),
+        now,
+        reason.as_str(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
+}

@@ -1,0 +1,137 @@
+//! What is over is purged, a batch at a time, so that no purge holds locks for long. (Short-lived OAuth rows are purged by the
+//! nouns themselves.)
+
+use portolan_model::Timestamp;
+use time::Duration;
+
+use crate::{StorageError, SystemTx};
+
+/// Rows that one statement removes at most.
+const BATCH: i64 = 1000;
+
+/// One kind of thing that ends, and what to do about it. Retention is counted from the end of its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expired {
+    /// Accounts whose address was never verified: 24 h.
+    UnverifiedUsers,
+    /// E-mail verifications: 7 d.
+    Verifications,
+    /// Browser sessions that ended or expired: 30 d.
+    BrowserSessions,
+    /// Messages: 7 d.
+    Mails,
+    /// Refresh families that ended: 30 d.
+    RefreshFamilies,
+    /// Sources that were deleted and not restored.
+    Sources,
+    /// Servers that were deleted and not restored.
+    Servers,
+    /// Log of calls: 30 d.
+    ToolCalls,
+}
+
+impl Expired {
+    /// All of them, in an order in which foreign keys are no obstacle.
+    pub const ALL: &[Self] = &[
+        Self::Verifications,
+        Self::RefreshFamilies,
+        Self::BrowserSessions,
+        Self::UnverifiedUsers,
+        Self::Mails,
+        Self::Servers,
+        Self::Sources,
+        Self::ToolCalls,
+    ];
+}
+
+/// Removes a batch; returns how many rows. Call again while it returns as many as a batch holds.
+pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u64, StorageError> {
+    let connection = tx.connection();
+    let done = match what {
+        Expired::UnverifiedUsers => {
+            sqlx::query!(
+                "delete from users where id in (select id from users where verified_at is null and created_at < $1 limit $2 for update skip locked)",
+                now - Duration::DAY,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Verifications => {
+            sqlx::query!(
+                "delete from verifications where id in (select id from verifications where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(7),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::BrowserSessions => {
+            sqlx::query!(
+                "delete from browser_sessions where id in
+                   (select id from browser_sessions where coalesce(ended_at, expires_at) < $1 limit $2 for update skip locked)",
+                now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Mails => {
+            sqlx::query!("delete from mails where id in (select id from mails where created_at < $1 limit $2 for update skip locked)", now - Duration::days(7), BATCH)
+                .execute(connection)
+                .await?
+        }
+        Expired::RefreshFamilies => {
+            sqlx::query!(
+                "delete from refresh_families where id in
+                   (select id from refresh_families where coalesce(revoked_at, least(idle_expires_at, expires_at)) < $1 limit $2 for update skip locked)",
+                now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Sources => {
+            sqlx::query!(
+                "delete from sources where (tenant_id, id) in
+                   (select tenant_id, id from sources where deleted_at < $1 limit $2 for update skip locked)",
+                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Servers => {
+            sqlx::query!(
+                "delete from servers where (tenant_id, id) in
+                   (select tenant_id, id from servers where deleted_at < $1 limit $2 for update skip locked)",
+                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::ToolCalls => {
+            sqlx::query!(
+                "delete from tool_calls where (tenant_id, id) in
+                   (select tenant_id, id from tool_calls where at < $1 limit $2 for update skip locked)",
+                now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+    };
+    Ok(done.rows_affected())
+}
+
+/// One purger at a time in the whole installation: false if another one is at work. Held until the transaction ends.
+pub async fn try_lock(tx: &mut SystemTx) -> Result<bool, StorageError> {
+    /// Any number that nothing else uses.
+    const LOCK: i64 = 0x706f_7274_6578_7079;
+    Ok(
+        sqlx::query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "locked!""#, LOCK)
+            .fetch_one(tx.connection())
+            .await?,
+    )
+}

@@ -1,0 +1,256 @@
+//! Postgres: what must survive.
+//!
+//! SQL of one noun stands in one file, next to its row type, and is checked against the schema at compile time. Nobody else
+//! in the house writes SQL. There are three doors, and each is a transaction:
+//!
+//! - [`Store::tenant`]: everything one tenant owns, for the console. Row-level security shows the rows of that tenant and
+//!   nothing else; a forgotten `where` shows nothing of a neighbour.
+//! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
+//! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
+//!
+//! One-time things (codes, refresh tokens, verifications) are decided by the `where` of a single `update`.
+
+mod error;
+mod migrate;
+
+pub mod audit;
+pub mod authorization_requests;
+pub mod browser_sessions;
+pub mod calls;
+pub mod catalog;
+pub mod client_documents;
+pub mod clients;
+pub mod credentials;
+pub mod expiry;
+pub mod grants;
+pub mod mails;
+pub mod members;
+pub mod refresh_tokens;
+pub mod registry_news;
+pub mod revocations;
+pub mod servers;
+pub mod signing_keys;
+pub mod sources;
+pub mod tenants;
+pub mod tools;
+pub mod users;
+pub mod verifications;
+pub mod workspace_hints;
+
+use std::{str::FromStr, time::Duration};
+
+use portolan_model::id::TenantId;
+use sqlx::{
+    PgConnection, Postgres, Transaction,
+    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+};
+
+pub use error::StorageError;
+pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};
+
+/// How to reach Postgres.
+#[derive(Debug, Clone)]
+pub struct StorageConfig {
+    /// `postgres://user:password@host:port/database`. The login role needs membership of `portolan_app` and no more.
+    pub url: String,
+    /// Most connections held at once.
+    pub max_connections: u32,
+    /// Longest wait for a free connection before a request is refused as unavailable.
+    pub acquire_timeout: Duration,
+}
+
+/// The database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pool: PgPool,
+}
+
+/// Why a transaction spans tenants. Logged, so that an odd one stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Sign-up, sign-in, sessions.
+    SignIn,
+    /// The OAuth endpoints: who the tenant is follows from the request.
+    OAuth,
+    /// Looking up which tenants a person belongs to, and creating one.
+    Workspaces,
+    /// Turning a slug of a URL into a tenant.
+    Routing,
+    /// Signing keys.
+    KeyRotation,
+    /// Revocation feed.
+    Revocations,
+    /// Purging what is over.
+    Janitor,
+    /// An operator's command.
+    Operator,
+}
+
+impl Store {
+    /// Opens the pool and tries one connection, so that a wrong URL is known at start.
+    pub async fn connect(config: &StorageConfig) -> Result<Self, StorageError> {
+        let store = Self::connect_later(config)?;
+        store.pool.acquire().await?;
+        Ok(store)
+    }
+
+    /// Opens the pool without a connection: until the database answers, everything is [`StorageError::Unavailable`].
+    pub fn connect_later(config: &StorageConfig) -> Result<Self, StorageError> {
+        let options = PgConnectOptions::from_str(&config.url)?
+            .application_name("portolan")
+            .options([("statement_timeout", "5000"), ("lock_timeout", "3000"), ("idle_in_transaction_session_timeout", "15000")]);
+        let pool = PgPoolOptions::new()
+            .max_connections(config.max_connections)
+            .acquire_timeout(config.acquire_timeout)
+            .connect_lazy_with(options);
+        Ok(Self { pool })
+    }
+
+    /// Begins a transaction that sees one tenant, as the console's role.
+    pub async fn tenant(&self, tenant: TenantId) -> Result<TenantTx, StorageError> {
+        self.begin_for("portolan_tenant", tenant).await
+    }
+
+    /// Begins a transaction that sees one tenant's registry, as an MCP node's role.
+    pub async fn node(&self, tenant: TenantId) -> Result<TenantTx, StorageError> {
+        self.begin_for("portolan_node", tenant).await
+    }
+
+    async fn begin_for(
+        &self,
+        role: &'static str,
+        tenant: TenantId,
+    ) -> Result<TenantTx, StorageError> {
+        let mut tx = self.pool.begin().await?;
+        // Both settings are local to the transaction: safe behind a pooler in transaction mode.
+        sqlx::query("select set_config('role', $1, true), set_config('app.tenant_id', $2, true)")
+            .bind(role)
+            .bind(tenant.uuid().to_string())
+            .execute(&mut *tx)
+            .await?;
+        Ok(TenantTx { tx, tenant })
+    }
+
+    /// Begins a transaction that spans tenants.
+    pub async fn system(&self, reason: Reason) -> Result<SystemTx, StorageError> {
+        let mut tx = self.pool.begin().await?;
+        sqlx::query("select set_config('role', 'portolan_core', true)")
+            .execute(&mut *tx)
+            .await?;
+        tracing::debug!(?reason, "system transaction");
+        Ok(SystemTx { tx })
+    }
+
+    /// True if the database answers.
+    pub async fn is_healthy(&self) -> bool {
+        sqlx::query("select 1").execute(&self.pool).await.is_ok()
+    }
+
+    /// What is wrong with the login role: it must not be a superuser, bypass row-level security or own tables, and it must be able to
+    /// become each of the roles of the doors. Empty if nothing is.
+    pub async fn role_faults(&self) -> Result<Vec<&'static str>, StorageError> {
+        let row = sqlx::query!(
+            r#"select r.rolsuper as "superuser!", r.rolbypassrls as "bypasses!",
+                 exists (select 1 from pg_class c where c.relowner = r.oid and c.relnamespace = 'public'::regnamespace) as "owns!",
+                 (select bool_and(pg_has_role(r.oid, g.oid, 'member')) from pg_roles g
+                   where g.rolname in ('portolan_core', 'portolan_tenant', 'portolan_node')) as "member!"
+               from pg_roles r where r.rolname = session_user"#
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        let mut faults = Vec::new();
+        if row.superuser {
+            faults.push("the login role is a superuser, for whom row-level security does not hold");
+        }
+        if row.bypasses {
+            faults.push("the login role has BYPASSRLS");
+        }
+        if row.owns {
+            faults.push(
+                "the login role owns tables: connect as another role than the one that migrates",
+            );
+        }
+        if !row.member {
+            faults.push("the login role is not a member of portolan_app");
+        }
+        Ok(faults)
+    }
+
+    /// Difference between the database's clock and `now`, in seconds (`auth.md` §4.7: refuse to be ready above 5 s).
+    pub async fn clock_skew_seconds(
+        &self,
+        now: portolan_model::Timestamp,
+    ) -> Result<f64, StorageError> {
+        let theirs: time::OffsetDateTime = sqlx::query_scalar("select now()")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok((theirs - now).as_seconds_f64())
+    }
+
+    /// Waits until running transactions have returned their connections, then closes them.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// The pool, for this crate's own connections (listening for news).
+    pub(crate) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+/// A transaction inside one tenant. Rolled back unless [`TenantTx::commit`] is called.
+#[derive(Debug)]
+pub struct TenantTx {
+    tx: Transaction<'static, Postgres>,
+    tenant: TenantId,
+}
+
+impl TenantTx {
+    /// Whose rows it sees.
+    pub fn tenant(&self) -> TenantId {
+        self.tenant
+    }
+
+    /// Makes the changes last.
+    pub async fn commit(self) -> Result<(), StorageError> {
+        Ok(self.tx.commit().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+
+/// A transaction that spans tenants. Rolled back unless [`SystemTx::commit`] is called.
+#[derive(Debug)]
+pub struct SystemTx {
+    tx: Transaction<'static, Postgres>,
+}
+
+impl SystemTx {
+    /// Makes the changes last.
+    pub async fn commit(self) -> Result<(), StorageError> {
+        Ok(self.tx.commit().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+
+/// Nouns that both doors may write (the audit log) take either.
+pub trait Tx: Send {
+    /// The connection inside the transaction; only this crate can use it.
+    #[doc(hidden)]
+    fn raw(&mut self) -> &mut PgConnection;
+}
+impl Tx for TenantTx {
+    fn raw(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+impl Tx for SystemTx {
+    fn raw(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}

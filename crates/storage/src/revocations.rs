@@ -1,0 +1,134 @@
+//! What was revoked and must still be refused: truth and outbox of the feed (`auth.md` §4.2, §4.3).
+
+use portolan_model::{Timestamp, id::TenantId};
+
+use crate::{StorageError, SystemTx};
+
+/// What an entry names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One access token, by `jti`.
+    Jti,
+    /// A grant, by id.
+    Grant,
+    /// Tokens of a user below an epoch.
+    User,
+    /// Tokens of a tenant below an epoch.
+    Tenant,
+    /// Tokens of a member below an epoch; the reference is `<tenant id>/<user id>`.
+    Member,
+    /// A blocked client, by wire id.
+    Client,
+    /// A signing key.
+    Kid,
+}
+
+impl Kind {
+    /// The word in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jti => "jti",
+            Self::Grant => "grant",
+            Self::User => "user",
+            Self::Tenant => "tenant",
+            Self::Member => "member",
+            Self::Client => "client",
+            Self::Kid => "kid",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Jti,
+            Self::Grant,
+            Self::User,
+            Self::Tenant,
+            Self::Member,
+            Self::Client,
+            Self::Kid,
+        ]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// An entry to be written.
+#[derive(Debug)]
+pub struct New<'a> {
+    /// What it names.
+    pub kind: Kind,
+    /// Which one.
+    pub reference: &'a str,
+    /// Of which tenant.
+    pub tenant: Option<TenantId>,
+    /// For epoch kinds: tokens with a smaller number are refused.
+    pub epoch: Option<i32>,
+    /// From then on no token lives that it concerns.
+    pub expires_at: Timestamp,
+}
+
+/// An entry as read by a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revocation {
+    /// Order of writing, not of committing.
+    pub seq: i64,
+    /// What it names.
+    pub kind: Kind,
+    /// Which one.
+    pub reference: String,
+    /// For epoch kinds.
+    pub epoch: Option<i32>,
+    /// When it can be forgotten.
+    pub expires_at: Timestamp,
+    /// When it was written.
+    pub created_at: Timestamp,
+}
+
+/// Writes an entry in the transaction that revokes.
+pub async fn insert(tx: &mut SystemTx, new: &New<'_>, now: Timestamp) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, $6)",
+        new.kind.as_str(),
+        new.reference,
+        new.tenant.map(TenantId::uuid),
+        new.epoch,
+        new.expires_at,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Entries that still matter at `now` and were written after `since`; everything for `None`.
+///
+/// Sequence numbers commit out of order, so a reader asks again for the last seconds each time: applying twice does no harm.
+pub async fn live(
+    tx: &mut SystemTx,
+    since: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<Vec<Revocation>, StorageError> {
+    let rows = sqlx::query!(
+        "select seq, kind, ref, epoch, expires_at, created_at from revocations
+         where expires_at > $1 and ($2::timestamptz is null or created_at > $2) order by seq",
+        now,
+        since,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Revocation {
+                seq: row.seq,
+                kind: Kind::parse(&row.kind).ok_or(StorageError::Inconsistent {
+                    table: "revocations",
+                    column: "kind",
+                })?,
+                reference: row.r#ref,
+                epoch: row.epoch,
+                expires_at: row.expires_at,
+                created_at: row.created_at,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,69 @@
+//! Signing keys at rest (`auth.md` J1, J2). The state of a key follows from its four times; this room only keeps them.
+
+use portolan_model::Timestamp;
+use serde_json::Value;
+
+use crate::{StorageError, SystemTx};
+
+/// A key as stored.
+#[derive(Debug, Clone)]
+pub struct StoredKey {
+    /// RFC 7638 thumbprint.
+    pub kid: String,
+    /// Public half.
+    pub public_jwk: Value,
+    /// Private half, sealed with `kid` as associated data.
+    pub private_sealed: Vec<u8>,
+    /// When it enters the JWKS.
+    pub publish_at: Timestamp,
+    /// When it begins to sign.
+    pub sign_from: Timestamp,
+    /// When it stops.
+    pub sign_until: Timestamp,
+    /// When it leaves the JWKS.
+    pub gone_at: Timestamp,
+}
+
+/// Keys that are not gone and not denied, oldest first.
+pub async fn list(tx: &mut SystemTx, now: Timestamp) -> Result<Vec<StoredKey>, StorageError> {
+    Ok(sqlx::query_as!(
+        StoredKey,
+        "select kid, public_jwk, private_sealed, publish_at, sign_from, sign_until, gone_at from signing_keys
+         where gone_at > $1 and denied_at is null order by sign_from, kid",
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?)
+}
+
+/// Holds the rotation lock until the transaction ends: of several nodes that start at once, one makes the keys.
+pub async fn lock_rotation(tx: &mut SystemTx) -> Result<(), StorageError> {
+    // A number of our own among advisory locks: "keys" in ASCII.
+    sqlx::query!("select pg_advisory_xact_lock(1801812339)")
+        .execute(tx.connection())
+        .await?;
+    Ok(())
+}
+
+/// Writes a new key.
+pub async fn insert(
+    tx: &mut SystemTx,
+    key: &StoredKey,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into signing_keys (kid, alg, public_jwk, private_sealed, created_at, publish_at, sign_from, sign_until, gone_at)
+         values ($1, 'ES256', $2, $3, $4, $5, $6, $7, $8)",
+        key.kid,
+        key.public_jwk,
+        key.private_sealed,
+        now,
+        key.publish_at,
+        key.sign_from,
+        key.sign_until,
+        key.gone_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}

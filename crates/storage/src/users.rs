@@ -1,0 +1,170 @@
+//! People, their addresses and passwords.
+
+use portolan_model::{Timestamp, email::EmailAddress, id::UserId};
+use uuid::Uuid;
+
+use crate::{StorageError, SystemTx};
+
+/// What a person is known by on pages and in the console.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// Who.
+    pub id: UserId,
+    /// As they call themselves.
+    pub display_name: String,
+    /// Primary address, as typed.
+    pub email: String,
+    /// Raised to invalidate the person's access tokens.
+    pub epoch: i32,
+}
+
+/// What sign-in compares with.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// Who would be signed in.
+    pub user: UserId,
+    /// The stored hash; `None` when the person has no password.
+    pub phc: Option<String>,
+}
+
+/// Adds a person whose address is not proved yet: no tenant and no grant until it is (L7). An equal address of somebody else
+/// does not matter here, so that nobody can squat one.
+pub async fn create_unverified(
+    tx: &mut SystemTx,
+    display_name: &str,
+    address: &EmailAddress,
+    phc: &str,
+    now: Timestamp,
+) -> Result<UserId, StorageError> {
+    let id = UserId::generate();
+    sqlx::query!(
+        "with person as (
+           insert into users (id, display_name, status, created_at) values ($1, $2, 'active', $3) returning id
+         ), address as (
+           insert into user_emails (id, user_id, address, address_norm, is_primary, created_at)
+           select $4, id, $5, $6, true, $3 from person
+         )
+         insert into user_passwords (id, user_id, phc, created_at) select $7, id, $8, $3 from person",
+        id.uuid(),
+        display_name,
+        now,
+        Uuid::now_v7(),
+        address.as_typed(),
+        address.normalised(),
+        Uuid::now_v7(),
+        phc,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(id)
+}
+
+/// Marks the person's address as proved. [`StorageError::is_conflict_on`] `user_emails_verified` when somebody else proved it first.
+pub async fn verify_address(
+    tx: &mut SystemTx,
+    user: UserId,
+    address_norm: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update user_emails set verified_at = $3 where user_id = $1 and address_norm = $2 and verified_at is null",
+        user.uuid(),
+        address_norm,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "update users set verified_at = coalesce(verified_at, $2) where id = $1",
+        user.uuid(),
+        now
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Whether somebody has proved this address.
+pub async fn is_address_verified(
+    tx: &mut SystemTx,
+    address_norm: &str,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from user_emails where address_norm = $1 and verified_at is not null) as "found!""#,
+        address_norm,
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
+/// The active person with this proved address, and what to compare the password with.
+pub async fn find_login(
+    tx: &mut SystemTx,
+    address_norm: &str,
+) -> Result<Option<Login>, StorageError> {
+    let row = sqlx::query!(
+        r#"select u.id, p.phc as "phc?"
+           from user_emails e join users u on u.id = e.user_id
+           left join user_passwords p on p.user_id = u.id and p.retired_at is null
+           where e.address_norm = $1 and e.verified_at is not null and u.status = 'active'"#,
+        address_norm,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| Login {
+        user: UserId::from_uuid(row.id),
+        phc: row.phc,
+    }))
+}
+
+/// Puts a hash with today's parameters in the place of `old` (L1). Does nothing if the password was changed meanwhile.
+pub async fn rehash(
+    tx: &mut SystemTx,
+    user: UserId,
+    old: &str,
+    new: &str,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update user_passwords set phc = $3 where user_id = $1 and phc = $2 and retired_at is null",
+        user.uuid(),
+        old,
+        new,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Notes a sign-in.
+pub async fn signed_in(
+    tx: &mut SystemTx,
+    user: UserId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update users set last_login_at = $2 where id = $1",
+        user.uuid(),
+        now
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// One person, unless locked, deactivated or erased.
+pub async fn find(tx: &mut SystemTx, user: UserId) -> Result<Option<User>, StorageError> {
+    let row = sqlx::query!(
+        "select u.id, u.display_name, u.epoch, e.address
+         from users u join user_emails e on e.user_id = u.id and e.is_primary
+         where u.id = $1 and u.status = 'active'",
+        user.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| User {
+        id: UserId::from_uuid(row.id),
+        display_name: row.display_name,
+        email: row.address,
+        epoch: row.epoch,
+    }))
+}

@@ -1,0 +1,235 @@
+//! Codes, refresh tokens, registrations, decisions: one winner each (`auth.md` T3, T5, K8–K11, C10, N5).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use portolan_model::{Digest, token_family::Verdict};
+use portolan_storage::{
+    Store, authorization_requests, clients, grants,
+    refresh_tokens::{self, Locked},
+    revocations, signing_keys,
+};
+use time::Duration;
+use tokio::{sync::Barrier, task::JoinSet};
+use uuid::Uuid;
+
+use crate::{
+    database::Database,
+    scene::{Scene, digest, now, register, system},
+};
+
+#[tokio::test]
+async fn t3_of_two_redemptions_at_the_same_instant_one_wins() {
+    let database = Database::new().await;
+    let (one, two) = (database.store(2).await, database.store(2).await);
+    let scene = Scene::new(&one).await;
+    for round in 0..50 {
+        let mut tx = system(&one).await;
+        let (code, _) = scene.code(&mut tx).await;
+        tx.commit().await.unwrap();
+        let barrier = Arc::new(Barrier::new(2));
+        let mut attempts = JoinSet::new();
+        for store in [&one, &two] {
+            let (store, barrier): (Store, _) = (store.clone(), Arc::clone(&barrier));
+            attempts.spawn(async move {
+                let mut tx = system(&store).await;
+                barrier.wait().await;
+                let won = grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now()).await.unwrap();
+                tx.commit().await.unwrap();
+                won
+            });
+        }
+        let winners = attempts.join_all().await.into_iter().filter(|won| *won).count();
+        assert_eq!(winners, 1, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn t5_failures_are_counted_and_the_fifth_kills_the_code() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let (code, _) = scene.code(&mut tx).await;
+    for _ in 0..4 {
+        grants::count_code_failure(&mut tx, &code).await.unwrap();
+    }
+    assert_eq!(grants::find_code(&mut tx, &code).await.unwrap().unwrap().attempts, 4);
+    grants::count_code_failure(&mut tx, &code).await.unwrap();
+    assert!(!grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now()).await.unwrap());
+    let (code, _) = scene.code(&mut tx).await;
+    assert!(!grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now() + Duration::seconds(120)).await.unwrap(), "T2");
+    let attempt = Uuid::now_v7();
+    assert!(grants::redeem_code(&mut tx, &code, attempt, now()).await.unwrap());
+    assert!(grants::was_redeemed_by(&mut tx, &code, attempt).await.unwrap());
+    assert!(!grants::was_redeemed_by(&mut tx, &code, Uuid::now_v7()).await.unwrap());
+}
+
+/// What the token endpoint does, without the cryptography: rotate the head, or be told the head.
+async fn refresh(store: &Store, presented: Digest) -> Digest {
+    let mut tx = system(store).await;
+    let locked: Locked = refresh_tokens::lock(&mut tx, &presented).await.unwrap().unwrap();
+    let head = match locked.presented.verdict(now(), false) {
+        Verdict::Rotate => {
+            let successor = digest();
+            let sealed = successor.as_bytes();
+            assert!(refresh_tokens::rotate(&mut tx, &locked, &presented, &successor, sealed, now()).await.unwrap());
+            successor
+        }
+        Verdict::ReplayInWindow => {
+            refresh_tokens::note_replay(&mut tx, &locked, &presented).await.unwrap();
+            let mut sealed = locked.successor_sealed.clone().unwrap();
+            loop {
+                let next = Digest::from_slice(&sealed).unwrap();
+                match refresh_tokens::successor_of(&mut tx, locked.family, &next).await.unwrap() {
+                    Some(further) => sealed = further,
+                    None => break next,
+                }
+            }
+        }
+        other => panic!("{other:?}"),
+    };
+    tx.commit().await.unwrap();
+    head
+}
+
+#[tokio::test]
+async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
+    let database = Database::new().await;
+    let nodes = [database.store(8).await, database.store(8).await];
+    let scene = Scene::new(&nodes[0]).await;
+    let mut tx = system(&nodes[0]).await;
+    let grant = scene.grant(&mut tx).await;
+    let first = digest();
+    let family = refresh_tokens::create_family(&mut tx, grant, &first, now() + Duration::days(90), now()).await.unwrap();
+    tx.commit().await.unwrap();
+
+    let mut attempts = JoinSet::new();
+    for at in 0..50 {
+        let store = nodes[at % 2].clone();
+        attempts.spawn(async move { refresh(&store, first).await });
+    }
+    let heads: BTreeSet<[u8; 32]> = attempts.join_all().await.iter().map(|head| *head.as_bytes()).collect();
+    assert_eq!(heads.len(), 1, "everybody leaves with the same head");
+    let mut tx = system(&nodes[0]).await;
+    assert_eq!(refresh_tokens::live_tokens(&mut tx, family).await.unwrap(), 1);
+    drop(tx);
+
+    // The head moves on while others still come with the first one: they are led to wherever it is.
+    let head = Digest::from_bytes(*heads.first().unwrap());
+    let second = refresh(&nodes[1], head).await;
+    assert_eq!(refresh(&nodes[0], first).await, second);
+}
+
+#[tokio::test]
+async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let grant = scene.grant(&mut tx).await;
+    let head = digest();
+    refresh_tokens::create_family(&mut tx, grant, &head, now() + Duration::days(90), now()).await.unwrap();
+    assert!(grants::revoke(&mut tx, grant, "test", now()).await.unwrap());
+    assert!(!grants::revoke(&mut tx, grant, "test", now()).await.unwrap(), "once");
+    let locked = refresh_tokens::lock(&mut tx, &head).await.unwrap().unwrap();
+    assert_eq!(locked.presented.verdict(now(), false), Verdict::Ended);
+    let news = revocations::live(&mut tx, None, now()).await.unwrap();
+    assert_eq!(news.len(), 1);
+    assert_eq!((news[0].kind, news[0].reference.as_str()), (revocations::Kind::Grant, grant.to_string().as_str()));
+    assert!(revocations::live(&mut tx, Some(now()), now()).await.unwrap().is_empty(), "nothing after it");
+    assert!(revocations::live(&mut tx, None, now() + Duration::days(1)).await.unwrap().is_empty(), "no token lives that long");
+}
+
+#[tokio::test]
+async fn c10_equal_registrations_at_once_are_one_client() {
+    let database = Database::new().await;
+    let store = database.store(8).await;
+    let fingerprint = digest();
+    let mut attempts = JoinSet::new();
+    for _ in 0..20 {
+        let store = store.clone();
+        attempts.spawn(async move {
+            let mut tx = system(&store).await;
+            let client = register(&mut tx, fingerprint).await;
+            tx.commit().await.unwrap();
+            client.client_id
+        });
+    }
+    let ids: BTreeSet<String> = attempts.join_all().await.into_iter().collect();
+    assert_eq!(ids.len(), 1);
+    let mut tx = system(&store).await;
+    let client = clients::find(&mut tx, ids.first().unwrap()).await.unwrap().unwrap();
+    assert_eq!(client.redirect_uris, ["http://127.0.0.1/cb"]);
+}
+
+#[tokio::test]
+async fn n5_of_two_decisions_at_once_one_stands() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let scene = Scene::new(&store).await;
+    for _ in 0..20 {
+        let mut tx = system(&store).await;
+        let request = scene.request(&mut tx).await;
+        tx.commit().await.unwrap();
+        let mut attempts = JoinSet::new();
+        for approved in [true, false] {
+            let (store, session) = (store.clone(), scene.session);
+            attempts.spawn(async move {
+                let mut tx = system(&store).await;
+                let outcome = [u8::from(approved)];
+                let first =
+                    authorization_requests::decide(&mut tx, request, session, approved, &outcome, now()).await.unwrap();
+                tx.commit().await.unwrap();
+                first.then_some(approved)
+            });
+        }
+        let decided: Vec<bool> = attempts.join_all().await.into_iter().flatten().collect();
+        assert_eq!(decided.len(), 1);
+        let mut tx = system(&store).await;
+        let row = authorization_requests::find(&mut tx, request).await.unwrap().unwrap();
+        assert_eq!(row.outcome_sealed, Some(vec![u8::from(decided[0])]));
+        assert_eq!(row.status == authorization_requests::Status::Approved, decided[0]);
+    }
+}
+
+#[tokio::test]
+async fn k16_standing_follows_user_tenant_and_membership() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let standing = grants::standing(&mut tx, scene.tenant, scene.user).await.unwrap().unwrap();
+    assert!(standing.is_active);
+    let stranger = portolan_model::id::UserId::generate();
+    assert_eq!(grants::standing(&mut tx, scene.tenant, stranger).await.unwrap(), None);
+    assert!(grants::names_tenant(&mut tx, "acme", scene.tenant).await.unwrap());
+    assert!(!grants::names_tenant(&mut tx, "beta", scene.tenant).await.unwrap());
+}
+
+#[tokio::test]
+async fn j2_the_rotation_lock_lets_one_node_make_the_keys() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let mut attempts = JoinSet::new();
+    for _ in 0..4 {
+        let store = store.clone();
+        attempts.spawn(async move {
+            let mut tx = system(&store).await;
+            signing_keys::lock_rotation(&mut tx).await.unwrap();
+            if signing_keys::list(&mut tx, now()).await.unwrap().is_empty() {
+                let key = signing_keys::StoredKey {
+                    kid: Uuid::now_v7().to_string(),
+                    public_jwk: serde_json::json!({}),
+                    private_sealed: vec![1],
+                    publish_at: now(),
+                    sign_from: now(),
+                    sign_until: now() + Duration::days(90),
+                    gone_at: now() + Duration::days(91),
+                };
+                signing_keys::insert(&mut tx, &key, now()).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+        });
+    }
+    attempts.join_all().await;
+    let mut tx = system(&store).await;
+    assert_eq!(signing_keys::list(&mut tx, now()).await.unwrap().len(), 1);
+    assert!(signing_keys::list(&mut tx, now() + Duration::days(92)).await.unwrap().is_empty());
+}
