@@ -1,0 +1,317 @@
+//! Open event streams, found by tenant. Each has a bounded queue of frames; a reader that does not keep up misses frames
+//! and never makes a sender wait.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use portolan_model::{Digest, id::TenantId};
+use tokio::sync::{mpsc, watch};
+
+use crate::lock;
+
+/// Frames that wait for one reader. News coalesce, so that few are ever due at once.
+const QUEUE: usize = 8;
+
+/// Why a stream is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The process is stopping: the client comes back elsewhere.
+    Drain,
+    /// Its token or its session is no longer good, or what it listened to is gone.
+    Revoked,
+}
+
+/// The group has as many open streams as it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many open streams")]
+pub struct TooManyStreams;
+
+struct Entry<T> {
+    group: Digest,
+    tag: Arc<T>,
+    frames: mpsc::Sender<Bytes>,
+    end: watch::Sender<Option<End>>,
+}
+
+struct Table<T> {
+    tenants: HashMap<TenantId, HashMap<u64, Entry<T>>>,
+    groups: HashMap<Digest, usize>,
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self {
+            tenants: HashMap::new(),
+            groups: HashMap::new(),
+        }
+    }
+}
+
+impl<T> Table<T> {
+    fn close(&mut self, tenant: TenantId, number: u64) {
+        let Some(streams) = self.tenants.get_mut(&tenant) else {
+            return;
+        };
+        let Some(entry) = streams.remove(&number) else {
+            return;
+        };
+        if streams.is_empty() {
+            self.tenants.remove(&tenant);
+        }
+        if let Some(count) = self.groups.get_mut(&entry.group) {
+            *count -= 1;
+            if *count == 0 {
+                self.groups.remove(&entry.group);
+            }
+        }
+    }
+}
+
+/// The open streams of this process, each with a tag that only its service understands. Cheap to clone; clones share.
+pub struct Streams<T> {
+    table: Arc<Mutex<Table<T>>>,
+    next: Arc<AtomicU64>,
+}
+
+impl<T> Clone for Streams<T> {
+    fn clone(&self) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            next: Arc::clone(&self.next),
+        }
+    }
+}
+
+impl<T> Default for Streams<T> {
+    fn default() -> Self {
+        Self {
+            table: Arc::default(),
+            next: Arc::default(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Streams<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Streams({} open)", self.len())
+    }
+}
+
+/// The reading end of a stream. Dropping it closes the stream.
+pub struct OpenStream<T> {
+    /// What the stream was opened with.
+    pub tag: Arc<T>,
+    frames: mpsc::Receiver<Bytes>,
+    end: watch::Receiver<Option<End>>,
+    tenant: TenantId,
+    number: u64,
+    table: Weak<Mutex<Table<T>>>,
+}
+
+impl<T> fmt::Debug for OpenStream<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenStream({})", self.number)
+    }
+}
+
+impl<T> Streams<T> {
+    /// Opens a stream. A group (a session, a principal) has at most `limit` at once.
+    pub fn open(
+        &self,
+        tenant: TenantId,
+        group: Digest,
+        limit: usize,
+        tag: Arc<T>,
+    ) -> Result<OpenStream<T>, TooManyStreams> {
+        let (frames, receiver) = mpsc::channel(QUEUE);
+        let (end, ending) = watch::channel(None);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut table = lock(&self.table);
+        let count = table.groups.entry(group).or_default();
+        if *count >= limit {
+            return Err(TooManyStreams);
+        }
+        *count += 1;
+        table.tenants.entry(tenant).or_default().insert(
+            number,
+            Entry {
+                group,
+                tag: Arc::clone(&tag),
+                frames,
+                end,
+            },
+        );
+        Ok(OpenStream {
+            tag,
+            frames: receiver,
+            end: ending,
+            tenant,
+            number,
+            table: Arc::downgrade(&self.table),
+        })
+    }
+
+    /// The tags of a tenant's open streams.
+    pub fn tags(&self, tenant: TenantId) -> Vec<Arc<T>> {
+        let table = lock(&self.table);
+        table
+            .tenants
+            .get(&tenant)
+            .into_iter()
+            .flat_map(HashMap::values)
+            .map(|entry| Arc::clone(&entry.tag))
+            .collect()
+    }
+
+    /// The tenants that have an open stream.
+    pub fn tenants(&self) -> Vec<TenantId> {
+        lock(&self.table).tenants.keys().copied().collect()
+    }
+
+    /// Offers a frame to every stream of a tenant; `frame` makes it for those that want one. Returns how many took it. A full queue
+    /// takes nothing: what waits in it says the same.
+    pub fn send(&self, tenant: TenantId, frame: impl Fn(&T) -> Option<Bytes>) -> usize {
+        let table = lock(&self.table);
+        let entries = table
+            .tenants
+            .get(&tenant)
+            .into_iter()
+            .flat_map(HashMap::values);
+        entries
+            .filter(|entry| {
+                frame(&entry.tag).is_some_and(|bytes| entry.frames.try_send(bytes).is_ok())
+            })
+            .count()
+    }
+
+    /// Asks every stream that `which` names to end. The reader decides how it says goodbye.
+    pub fn end(&self, why: End, which: impl Fn(&T) -> bool) -> usize {
+        let table = lock(&self.table);
+        let entries = table
+            .tenants
+            .values()
+            .flat_map(HashMap::values)
+            .filter(|entry| which(&entry.tag));
+        entries
+            .map(|entry| {
+                entry.end.send_if_modified(|end| {
+                    let first = end.is_none();
+                    end.get_or_insert(why);
+                    first
+                })
+            })
+            .filter(|first| *first)
+            .count()
+    }
+
+    /// Number of open streams.
+    pub fn len(&self) -> usize {
+        lock(&self.table).tenants.values().map(HashMap::len).sum()
+    }
+
+    /// True if none is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<T> OpenStream<T> {
+    /// The next frame, or why the stream is to end. Cancel safe. Frames that wait are given before the end.
+    pub async fn next(&mut self) -> Result<Bytes, End> {
+        tokio::select! {
+            biased;
+            frame = self.frames.recv() => frame.ok_or(End::Drain),
+            ended = self.end.wait_for(Option::is_some) => match ended {
+                Ok(end) => Err(end.unwrap_or(End::Drain)),
+                Err(_) => Err(End::Drain),
+            },
+        }
+    }
+
+    /// A frame that is already there.
+    pub fn take_waiting(&mut self) -> Option<Bytes> {
+        self.frames.try_recv().ok()
+    }
+}
+
+impl<T> Drop for OpenStream<T> {
+    fn drop(&mut self) {
+        if let Some(table) = self.table.upgrade() {
+            lock(&table).close(self.tenant, self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_model::Id;
+
+    use super::*;
+
+    const GROUP: Digest = Digest::from_bytes([1; 32]);
+
+    #[tokio::test]
+    async fn a_frame_reaches_the_streams_of_its_tenant_that_want_it() {
+        let streams = Streams::<u8>::default();
+        let (here, there) = (Id::generate(), Id::generate());
+        let mut wanting = streams.open(here, GROUP, 9, Arc::new(1)).unwrap();
+        let mut idle = streams.open(here, GROUP, 9, Arc::new(2)).unwrap();
+        let mut foreign = streams.open(there, GROUP, 9, Arc::new(1)).unwrap();
+        assert_eq!(
+            streams.send(here, |tag| (*tag == 1).then(|| Bytes::from_static(b"news"))),
+            1
+        );
+        assert_eq!(wanting.next().await.unwrap(), "news");
+        assert!(idle.take_waiting().is_none() && foreign.take_waiting().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_does_not_keep_up_makes_nobody_wait() {
+        let streams = Streams::<()>::default();
+        let tenant = Id::generate();
+        let mut slow = streams.open(tenant, GROUP, 1, Arc::new(())).unwrap();
+        for _ in 0..QUEUE {
+            assert_eq!(streams.send(tenant, |()| Some(Bytes::from_static(b"."))), 1);
+        }
+        assert_eq!(streams.send(tenant, |()| Some(Bytes::from_static(b"."))), 0);
+        let mut taken = 0;
+        while slow.take_waiting().is_some() {
+            taken += 1;
+        }
+        assert_eq!(taken, QUEUE);
+    }
+
+    #[tokio::test]
+    async fn a_group_is_bounded_and_a_dropped_stream_makes_room() {
+        let streams = Streams::<()>::default();
+        let tenant = Id::generate();
+        let first = streams.open(tenant, GROUP, 1, Arc::new(())).unwrap();
+        assert_eq!(
+            streams.open(tenant, GROUP, 1, Arc::new(())).unwrap_err(),
+            TooManyStreams
+        );
+        drop(first);
+        assert!(streams.is_empty());
+        assert!(streams.open(tenant, GROUP, 1, Arc::new(())).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_end_comes_after_the_frames_that_wait_and_the_first_reason_stands() {
+        let streams = Streams::<u8>::default();
+        let tenant = Id::generate();
+        let mut stream = streams.open(tenant, GROUP, 1, Arc::new(7)).unwrap();
+        streams.send(tenant, |_| Some(Bytes::from_static(b"last words")));
+        assert_eq!(streams.end(End::Revoked, |tag| *tag == 8), 0);
+        assert_eq!(streams.end(End::Drain, |tag| *tag == 7), 1);
+        assert_eq!(streams.end(End::Revoked, |_| true), 0);
+        assert_eq!(stream.next().await.unwrap(), "last words");
+        assert_eq!(stream.next().await.unwrap_err(), End::Drain);
+    }
+}

@@ -1,0 +1,468 @@
+//! The only outgoing HTTP client of the product.
+//!
+//! Every request that leaves a node, whoever gave the URL, goes through [`Egress::send`]. It promises:
+//! - only public addresses are dialled, checked on the resolved address at connect time, and the address that was checked is
+//!   the one that is dialled (AB-15…AB-18, C2); pooled connections were checked when they were made;
+//! - one deadline over the whole exchange and a byte limit on the answer, read as it arrives (AB-20);
+//! - redirects are off, or followed by our own loop within the origin (AB-19); a request is never sent twice because of a
+//!   broken connection, except a `GET` or `HEAD` on a kept-alive connection that the peer had just closed;
+//! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
+
+mod connect;
+mod error;
+mod redirect;
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode, Uri};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use url::Url;
+
+pub use self::error::{EgressError, EgressSetupError, Phase};
+pub use self::redirect::RedirectFault;
+pub use crate::address::{AllowedDestination, UrlFault};
+pub use crate::resolve::Network;
+
+use self::connect::{ConnectFailure, Connector, Guard};
+use crate::address::{AddressRules, Refusal};
+
+/// Idle connections kept for one host: as many as a busy tool needs, few enough to stay polite.
+const IDLE_PER_HOST: usize = 64;
+/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe methods).
+const IDLE_FOR: Duration = Duration::from_secs(30);
+/// Read buffer of one connection; hyper would let it grow to about 400 KiB.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// What one egress client may do.
+#[derive(Debug, Clone)]
+pub struct EgressPolicy {
+    /// Destinations admitted although the rules refuse them, each exactly as named.
+    pub allow: Vec<AllowedDestination>,
+    /// Admits `http://` to public hosts. Off in production (AB-16).
+    pub allow_plain_http: bool,
+    /// Value of `User-Agent` where the request sets none.
+    pub user_agent: String,
+    /// Longest time for one name look-up, TCP connection and TLS handshake together.
+    pub connect_timeout: Duration,
+}
+
+impl Default for EgressPolicy {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            allow_plain_http: false,
+            user_agent: concat!("Portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
+            connect_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Which redirects are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redirects {
+    /// None: a 3xx answer is handed back as it is.
+    #[default]
+    None,
+    /// Up to five within scheme, host and port of the request; any other is an error.
+    SameOrigin,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct EgressRequest {
+    /// Method.
+    pub method: Method,
+    /// Absolute URL; see [`parse_url`] for text.
+    pub url: Url,
+    /// Headers. Those that frame the message or belong to one hop are ignored, so is `Accept-Encoding`.
+    pub headers: HeaderMap,
+    /// Body, empty for none.
+    pub body: Bytes,
+    /// Deadline of the whole exchange, redirects and body included.
+    pub timeout: Duration,
+    /// Largest answer body that is read.
+    pub max_response_bytes: usize,
+    /// What happens on 3xx.
+    pub redirects: Redirects,
+}
+
+impl EgressRequest {
+    /// A request without headers and body: 10 s, 1 MiB, no redirects.
+    pub fn new(method: Method, url: Url) -> Self {
+        Self {
+            method,
+            url,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            timeout: Duration::from_secs(10),
+            max_response_bytes: 1024 * 1024,
+            redirects: Redirects::None,
+        }
+    }
+
+    /// A `GET` with the defaults of [`EgressRequest::new`].
+    pub fn get(url: Url) -> Self {
+        Self::new(Method::GET, url)
+    }
+}
+
+/// The answer, fully read.
+#[derive(Debug, Clone)]
+pub struct EgressResponse {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers as received.
+    pub headers: HeaderMap,
+    /// Body as received: never decompressed.
+    pub body: Bytes,
+    /// The URL that answered, after redirects.
+    pub final_url: Url,
+}
+
+/// Reads text as an absolute URL, as browsers do: `http://0x7f.1/` is an address and not a name afterwards.
+///
+/// # Errors
+/// [`EgressError::BlockedUrl`] with [`UrlFault::Unreadable`].
+pub fn parse_url(text: &str) -> Result<Url, EgressError> {
+    Url::parse(text).map_err(|_| EgressError::BlockedUrl {
+        fault: UrlFault::Unreadable,
+    })
+}
+
+/// The guarded client. Cloning shares connections.
+#[derive(Clone)]
+pub struct Egress {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    rules: Arc<AddressRules>,
+    client: Client<Connector, Full<Bytes>>,
+    user_agent: HeaderValue,
+}
+
+impl std::fmt::Debug for Egress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Egress")
+            .field("rules", &self.inner.rules)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Egress {
+    /// A client on the system's network.
+    ///
+    /// # Errors
+    /// [`EgressSetupError`], at start only.
+    pub fn new(policy: EgressPolicy) -> Result<Self, EgressSetupError> {
+        Self::with_network(policy, Network::system())
+    }
+
+    /// A client on another network: tests, or a way out that the operator prescribes (AB-21).
+    ///
+    /// # Errors
+    /// [`EgressSetupError`], at start only.
+    pub fn with_network(policy: EgressPolicy, network: Network) -> Result<Self, EgressSetupError> {
+        let rules = Arc::new(AddressRules {
+            allow: policy.allow,
+            allow_plain_http: policy.allow_plain_http,
+        });
+        let connector = connect::connector(
+            Guard {
+                rules: Arc::clone(&rules),
+                network,
+            },
+            policy.connect_timeout,
+        )
+        .map_err(EgressSetupError::Tls)?;
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_FOR)
+            .pool_max_idle_per_host(IDLE_PER_HOST)
+            .http1_max_buf_size(READ_BUFFER_BYTES)
+            .build(connector);
+        let user_agent =
+            HeaderValue::try_from(policy.user_agent).map_err(EgressSetupError::UserAgent)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                rules,
+                client,
+                user_agent,
+            }),
+        })
+    }
+
+    /// Tells whether the text of the URL passes; names are not resolved. For forms, so that a person hears of it early.
+    /// [`Egress::send`] checks again, on the address.
+    ///
+    /// # Errors
+    /// [`EgressError::BlockedUrl`] or [`EgressError::BlockedAddress`].
+    pub fn check(&self, url: &Url) -> Result<(), EgressError> {
+        self.inner
+            .rules
+            .check_url(url)
+            .map_err(|refusal| EgressError::refused(refusal, url))
+    }
+
+    /// Sends one request and reads the whole answer. Any status is an answer, not an error.
+    ///
+    /// # Errors
+    /// See [`EgressError`]; its text may be shown to the tenant, its source belongs into the log.
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        let after = request.timeout;
+        let phase = AtomicU8::new(Phase::Answer as u8);
+        match tokio::time::timeout(after, self.exchange(request, &phase)).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(EgressError::Timeout {
+                phase: Phase::from_u8(phase.load(Ordering::Relaxed)),
+                after,
+            }),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: EgressRequest,
+        phase: &AtomicU8,
+    ) -> Result<EgressResponse, EgressError> {
+        let EgressRequest {
+            mut method,
+            mut url,
+            headers,
+            mut body,
+            max_response_bytes,
+            redirects,
+            ..
+        } = request;
+        let mut headers = self.prepared(headers);
+        let mut hops = 0;
+        loop {
+            self.check(&url)?;
+            let last_try = redirects == Redirects::None;
+            // The copy is of handles only, and only where a second request could follow.
+            let again = if last_try {
+                HeaderMap::new()
+            } else {
+                headers.clone()
+            };
+            let answer = self.one_hop(&method, &url, headers, body.clone()).await?;
+            hops += 1;
+            let next = if last_try || !redirect::is_redirect(answer.status()) {
+                None
+            } else {
+                redirect::next_hop(&url, answer.headers(), hops)
+            };
+            let Some(next) = next else {
+                phase.store(Phase::Body as u8, Ordering::Relaxed);
+                return Self::read(answer, url, max_response_bytes).await;
+            };
+            url = next.map_err(|fault| EgressError::Redirect { fault })?;
+            headers = again;
+            if redirect::becomes_get(answer.status(), &method) {
+                method = Method::GET;
+                body = Bytes::new();
+                headers.remove(header::CONTENT_TYPE);
+            }
+        }
+    }
+
+    async fn one_hop(
+        &self,
+        method: &Method,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<http::Response<Incoming>, EgressError> {
+        let uri = uri_of(url)?;
+        let repeatable = matches!(*method, Method::GET | Method::HEAD);
+        let spare = repeatable.then(|| (uri.clone(), headers.clone()));
+        match self
+            .inner
+            .client
+            .request(assembled(method.clone(), uri, headers, body.clone()))
+            .await
+        {
+            Ok(answer) => Ok(answer),
+            Err(error) => match spare {
+                Some((uri, headers)) if closed_before_answer(&error) => {
+                    let again = assembled(method.clone(), uri, headers, body);
+                    self.inner
+                        .client
+                        .request(again)
+                        .await
+                        .map_err(|error| failed(error, url))
+                }
+                _ => Err(failed(error, url)),
+            },
+        }
+    }
+
+    /// The headers that really go out.
+    fn prepared(&self, mut headers: HeaderMap) -> HeaderMap {
+        if headers.keys().any(is_ours_to_set) {
+            let ours: Vec<HeaderName> = headers
+                .keys()
+                .filter(|name| is_ours_to_set(name))
+                .cloned()
+                .collect();
+            for name in ours {
+                headers.remove(name);
+            }
+        }
+        headers
+            .entry(header::USER_AGENT)
+            .or_insert_with(|| self.inner.user_agent.clone());
+        headers
+    }
+
+    async fn read(
+        answer: http::Response<Incoming>,
+        final_url: Url,
+        limit: usize,
+    ) -> Result<EgressResponse, EgressError> {
+        let (parts, body) = answer.into_parts();
+        let body = read_bounded(body, limit).await?;
+        Ok(EgressResponse {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            final_url,
+        })
+    }
+}
+
+/// Headers that belong to one connection or frame the message (RFC 9110 §7.6.1), or that would invite compression.
+fn is_ours_to_set(name: &HeaderName) -> bool {
+    matches!(
+        *name,
+        header::HOST
+            | header::CONTENT_LENGTH
+            | header::TRANSFER_ENCODING
+            | header::CONNECTION
+            | header::UPGRADE
+            | header::TE
+            | header::TRAILER
+            | header::EXPECT
+            | header::ACCEPT_ENCODING
+            | header::PROXY_AUTHORIZATION
+    ) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
+}
+
+fn uri_of(url: &Url) -> Result<Uri, EgressError> {
+    let text = &url[..url::Position::AfterQuery];
+    Uri::try_from(text).map_err(|_| EgressError::BlockedUrl {
+        fault: UrlFault::Unreadable,
+    })
+}
+
+fn assembled(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
+}
+
+/// Reads at most `limit` bytes; an announced length beyond it ends the exchange before a byte of body is read.
+async fn read_bounded(mut body: Incoming, limit: usize) -> Result<Bytes, EgressError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(EgressError::TooLarge { limit });
+    }
+    let mut first = Bytes::new();
+    let mut rest: Option<BytesMut> = None;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|source| EgressError::Protocol {
+            source: Box::new(source),
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        let have = rest.as_ref().map_or(first.len(), BytesMut::len);
+        if data.len() > limit - have {
+            return Err(EgressError::TooLarge { limit });
+        }
+        match &mut rest {
+            Some(all) => all.extend_from_slice(&data),
+            None if first.is_empty() => first = data,
+            None => {
+                let more = usize::try_from(body.size_hint().lower())
+                    .unwrap_or(limit)
+                    .min(limit);
+                let mut all = BytesMut::with_capacity(first.len() + data.len() + more);
+                all.extend_from_slice(&first);
+                all.extend_from_slice(&data);
+                rest = Some(all);
+            }
+        }
+    }
+    Ok(rest.map_or(first, BytesMut::freeze))
+}
+
+/// True if the peer closed a connection without having sent a byte of an answer: what a kept-alive connection looks like
+/// whose idle time was over at the other end.
+fn closed_before_answer(error: &hyper_util::client::legacy::Error) -> bool {
+    !error.is_connect()
+        && chain(error).any(|cause| {
+            cause
+                .downcast_ref::<hyper::Error>()
+                .is_some_and(|e| e.is_incomplete_message() || e.is_canceled())
+        })
+}
+
+fn failed(error: hyper_util::client::legacy::Error, url: &Url) -> EgressError {
+    let host = || url.host_str().unwrap_or_default().to_owned();
+    let failure = chain(&error)
+        .find_map(|cause| cause.downcast_ref::<ConnectFailure>())
+        .map(ConnectFailure::kind);
+    match failure {
+        Some(connect::Kind::Refused(refusal)) => EgressError::refused(refusal, url),
+        Some(connect::Kind::Dns) => EgressError::Dns {
+            host: host(),
+            source: Box::new(error),
+        },
+        Some(connect::Kind::Tcp) => EgressError::Connect {
+            host: host(),
+            source: Box::new(error),
+        },
+        Some(connect::Kind::Tls) => EgressError::Tls {
+            host: host(),
+            source: Box::new(error),
+        },
+        Some(connect::Kind::Timeout(after)) => EgressError::Timeout {
+            phase: Phase::Connect,
+            after,
+        },
+        None => EgressError::Protocol {
+            source: Box::new(error),
+        },
+    }
+}
+
+fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'a (dyn StdError + 'static) = *error;
+        error.source()
+    })
+}
+
+impl EgressError {
+    fn refused(refusal: Refusal, url: &Url) -> Self {
+        match refusal {
+            Refusal::Url(fault) => Self::BlockedUrl { fault },
+            Refusal::Address => Self::BlockedAddress {
+                host: url.host_str().unwrap_or_default().to_owned(),
+            },
+        }
+    }
+}

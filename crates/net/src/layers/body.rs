@@ -1,0 +1,188 @@
+//! Bodies of requests: read whole, up to a size and within a time (B1, B2).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use http::{Request, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use tower::{Layer, Service};
+
+use super::refusal;
+
+/// How long a body may take in all: a slow phone fits, a client that sends one byte a second does not.
+pub const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Why a body could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// Announced or found to be larger than allowed.
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// Not complete in time.
+    #[error("the body was not complete within {} s", within.as_secs())]
+    TooSlow {
+        /// The time allowed.
+        within: Duration,
+    },
+    /// The connection broke, or the framing was wrong.
+    #[error("the body could not be read")]
+    Broken(#[source] axum::Error),
+}
+
+impl BodyError {
+    /// 413, 408 or 400.
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Reads a body whole. An announced length beyond the limit is refused before a byte is read; a body in one frame is not
+/// copied.
+///
+/// # Errors
+/// See [`BodyError`].
+pub async fn read(body: Body, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyError::TooLarge { limit });
+    }
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    match tokio::time::timeout(within, read_on(body, limit)).await {
+        Ok(outcome) => outcome,
+        Err(_elapsed) => Err(BodyError::TooSlow { within }),
+    }
+}
+
+async fn read_on(mut body: Body, limit: usize) -> Result<Bytes, BodyError> {
+    let mut first = Bytes::new();
+    let mut rest: Option<BytesMut> = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(BodyError::Broken)?.into_data() else {
+            continue;
+        };
+        let have = rest.as_ref().map_or(first.len(), BytesMut::len);
+        if data.len() > limit - have {
+            return Err(BodyError::TooLarge { limit });
+        }
+        match &mut rest {
+            Some(all) => all.extend_from_slice(&data),
+            None if first.is_empty() => first = data,
+            None => {
+                let more = usize::try_from(body.size_hint().lower())
+                    .unwrap_or(limit)
+                    .min(limit);
+                let mut all = BytesMut::with_capacity(first.len() + data.len() + more);
+                all.extend_from_slice(&first);
+                all.extend_from_slice(&data);
+                rest = Some(all);
+            }
+        }
+    }
+    Ok(rest.map_or(first, BytesMut::freeze))
+}
+
+/// Reads each request's body before the handler runs, and hands it on in one piece. For routes with extractors; a handler
+/// that answers in its own words calls [`read`].
+#[derive(Debug, Clone, Copy)]
+pub struct ReadBody {
+    limit: usize,
+    within: Duration,
+}
+
+impl ReadBody {
+    /// Bodies of at most `limit` bytes, within [`BODY_WITHIN`].
+    pub const fn up_to(limit: usize) -> Self {
+        Self {
+            limit,
+            within: BODY_WITHIN,
+        }
+    }
+
+    /// The same with another time.
+    #[must_use]
+    pub const fn within(self, within: Duration) -> Self {
+        Self { within, ..self }
+    }
+}
+
+impl<S> Layer<S> for ReadBody {
+    type Service = ReadBodyService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        ReadBodyService { rule: *self, inner }
+    }
+}
+
+/// A service that gets bodies in one piece.
+#[derive(Debug, Clone)]
+pub struct ReadBodyService<S> {
+    rule: ReadBody,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for ReadBodyService<S>
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let fresh = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, fresh);
+        if request.body().is_end_stream() {
+            return Box::pin(inner.call(request));
+        }
+        let ReadBody { limit, within } = self.rule;
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            match read(body, limit, within).await {
+                Ok(bytes) => {
+                    inner
+                        .call(Request::from_parts(parts, Body::from(bytes)))
+                        .await
+                }
+                Err(error) => Ok(refused(&error)),
+            }
+        })
+    }
+}
+
+fn refused(error: &BodyError) -> Response {
+    let (code, message) = match error {
+        BodyError::TooLarge { .. } => (
+            "body_too_large",
+            "The request is larger than this address takes. Send less at once.",
+        ),
+        BodyError::TooSlow { .. } => (
+            "body_too_slow",
+            "The request did not arrive in time. Send it again.",
+        ),
+        BodyError::Broken(_) => (
+            "body_broken",
+            "The request arrived incomplete. Send it again.",
+        ),
+    };
+    refusal(error.status(), code, message)
+}

@@ -1,0 +1,352 @@
+//! The outermost layer: everything that each request needs, in one step.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::response::Response;
+use futures_util::FutureExt;
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, StatusCode};
+use tower::{Layer, Service};
+
+use super::refusal;
+use crate::client_ip::TrustedProxies;
+use crate::listen::Peer;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The hosts that we answer to, as they stand in `Host`: name and, unless it is the scheme's own, port.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedHosts {
+    hosts: Arc<[String]>,
+}
+
+impl AllowedHosts {
+    /// A list of `host` or `host:port`.
+    pub fn new(hosts: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        Self {
+            hosts: hosts
+                .into_iter()
+                .map(|host| host.as_ref().to_ascii_lowercase())
+                .collect(),
+        }
+    }
+
+    fn admit(&self, host: &[u8]) -> bool {
+        self.hosts
+            .iter()
+            .any(|own| own.as_bytes().eq_ignore_ascii_case(host))
+    }
+}
+
+/// What is known of a request from the moment it arrived. Handlers take it as an extractor; what they note here stands in
+/// the request's log line.
+#[derive(Debug, Clone)]
+pub struct Arrival(Arc<Facts>);
+
+#[derive(Debug)]
+struct Facts {
+    request_id: HeaderValue,
+    client_ip: IpAddr,
+    tenant: OnceLock<String>,
+    mcp_method: OnceLock<String>,
+}
+
+impl Arrival {
+    /// The id of the request, ours alone: 24 hexadecimal digits.
+    pub fn request_id(&self) -> &str {
+        self.0.request_id.to_str().unwrap_or_default()
+    }
+
+    /// Where it came from, proxies of ours left out.
+    pub fn client_ip(&self) -> IpAddr {
+        self.0.client_ip
+    }
+
+    /// Notes whose request it turned out to be. The first note stays.
+    pub fn note_tenant(&self, tenant: impl Into<String>) {
+        self.0.tenant.get_or_init(|| tenant.into());
+    }
+
+    /// Notes the method of the MCP message; only names that the protocol knows should be noted. The first note stays.
+    pub fn note_mcp_method(&self, method: impl Into<String>) {
+        self.0.mcp_method.get_or_init(|| method.into());
+    }
+
+    /// The tenant, if noted.
+    pub fn tenant(&self) -> Option<&str> {
+        self.0.tenant.get().map(String::as_str)
+    }
+
+    /// The MCP method, if noted.
+    pub fn mcp_method(&self) -> Option<&str> {
+        self.0.mcp_method.get().map(String::as_str)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Arrival {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            tracing::error!("a router is served without the front layer");
+            internal_error()
+        })
+    }
+}
+
+/// One request, answered: what the log line and the metrics are made of.
+#[derive(Debug)]
+pub struct RequestLine<'a> {
+    /// Method.
+    pub method: &'a Method,
+    /// Template of the route (`/t/{tenant}/{server}/mcp`), never the path.
+    pub route: &'a str,
+    /// Status; none if the client went away before there was one.
+    pub status: Option<StatusCode>,
+    /// Time from the head of the request to the head of the answer.
+    pub duration: Duration,
+    /// The rest.
+    pub arrival: &'a Arrival,
+}
+
+/// Who is told of each answered request.
+pub trait Observe: Send + Sync + 'static {
+    /// Called once a request, off no lock, on the connection's task: keep it short.
+    fn answered(&self, line: &RequestLine<'_>);
+}
+
+/// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to it.
+#[derive(Clone)]
+pub struct Front {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    hosts: AllowedHosts,
+    proxies: TrustedProxies,
+    observer: Option<Arc<dyn Observe>>,
+}
+
+impl std::fmt::Debug for Front {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Front")
+            .field("hosts", &self.shared.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Front {
+    /// Without hosts every host is refused.
+    pub fn new(
+        hosts: AllowedHosts,
+        proxies: TrustedProxies,
+        observer: Option<Arc<dyn Observe>>,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                hosts,
+                proxies,
+                observer,
+            }),
+        }
+    }
+}
+
+impl<S> Layer<S> for Front {
+    type Service = FrontService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        FrontService {
+            shared: Arc::clone(&self.shared),
+            inner,
+        }
+    }
+}
+
+/// A service behind the [`Front`].
+#[derive(Clone)]
+pub struct FrontService<S> {
+    shared: Arc<Shared>,
+    inner: S,
+}
+
+impl<S: std::fmt::Debug> std::fmt::Debug for FrontService<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrontService")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> Service<Request<Body>> for FrontService<S>
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let begun = Instant::now();
+        let peer = request
+            .extensions()
+            .get::<Peer>()
+            .map_or(NOWHERE, |peer| peer.0);
+        let arrival = Arrival(Arc::new(Facts {
+            request_id: fresh_request_id(),
+            client_ip: self.shared.proxies.client_ip(peer, request.headers()),
+            tenant: OnceLock::new(),
+            mcp_method: OnceLock::new(),
+        }));
+        let mut report = Report {
+            shared: Arc::clone(&self.shared),
+            arrival,
+            begun,
+            method: request.method().clone(),
+            route: request.extensions().get::<MatchedPath>().cloned(),
+            status: None,
+        };
+        if let Err(answer) = self.shared.host(&request) {
+            return Box::pin(std::future::ready(Ok(report.finish(*answer))));
+        }
+        request.extensions_mut().insert(report.arrival.clone());
+        // The clone is the one that has been polled ready; ours is replaced by a fresh one.
+        let fresh = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, fresh);
+        Box::pin(async move {
+            let answering = AssertUnwindSafe(async move { inner.call(request).await });
+            let answer = match answering.catch_unwind().await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(never)) => match never {},
+                Err(_panic) => {
+                    tracing::error!(
+                        request.id = report.arrival.request_id(),
+                        "a handler panicked"
+                    );
+                    internal_error()
+                }
+            };
+            Ok(report.finish(answer))
+        })
+    }
+}
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+impl Shared {
+    /// S10, RFC 9112 §3.2: exactly one `Host`, and one of ours; an absolute target must name one of ours too.
+    fn host(&self, request: &Request<Body>) -> Result<(), Box<Response>> {
+        let target = request.uri().authority().map(http::uri::Authority::as_str);
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let named = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.as_bytes(),
+            _ => {
+                return Err(Box::new(refusal(
+                    StatusCode::BAD_REQUEST,
+                    "host_missing",
+                    "The request must carry exactly one Host header.",
+                )));
+            }
+        };
+        if self.hosts.admit(named)
+            && target.is_none_or(|target| self.hosts.admit(target.as_bytes()))
+        {
+            Ok(())
+        } else {
+            Err(Box::new(refusal(
+                StatusCode::MISDIRECTED_REQUEST,
+                "host_unknown",
+                "This server does not answer to that host name. Check the URL, or add the name to the allowed hosts.",
+            )))
+        }
+    }
+}
+
+/// Tells the observer, also when the request's future is dropped because the client went away.
+struct Report {
+    shared: Arc<Shared>,
+    arrival: Arrival,
+    begun: Instant,
+    method: Method,
+    route: Option<MatchedPath>,
+    status: Option<StatusCode>,
+}
+
+impl Report {
+    fn finish(&mut self, mut answer: Response) -> Response {
+        self.status = Some(answer.status());
+        answer
+            .headers_mut()
+            .insert(REQUEST_ID, self.arrival.0.request_id.clone());
+        answer
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if let Some(observer) = &self.shared.observer {
+            observer.answered(&RequestLine {
+                method: &self.method,
+                route: self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+                status: self.status,
+                duration: self.begun.elapsed(),
+                arrival: &self.arrival,
+            });
+        }
+    }
+}
+
+fn internal_error() -> Response {
+    refusal(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal",
+        "Something went wrong on our side. The X-Request-Id of this answer helps us to find it.",
+    )
+}
+
+/// Ids name, they never open: unique is enough, and neither the number of requests nor that of processes shows.
+fn fresh_request_id() -> HeaderValue {
+    static PROCESS: LazyLock<(u64, u64)> = LazyLock::new(|| {
+        (
+            RandomState::new().hash_one(1_u8),
+            RandomState::new().hash_one(2_u8),
+        )
+    });
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+
+    let (process, offset) = *PROCESS;
+    let number = mixed(offset.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)));
+    let mut text = [0_u8; 24];
+    for (n, digit) in text.iter_mut().enumerate() {
+        let (word, place) = if n < 8 { (process, n) } else { (number, n - 8) };
+        let nibble = (word >> (60 - 4 * place)) & 15;
+        *digit = HEX[usize::try_from(nibble).unwrap_or_default()];
+    }
+    HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static("none"))
+}
+
+/// The finaliser of `SplitMix64`: a bijection, so that different numbers stay different.
+const fn mixed(number: u64) -> u64 {
+    let z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

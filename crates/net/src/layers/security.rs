@@ -1,0 +1,123 @@
+//! Headers that tell browsers what an answer may not do (auth.md S6, S7, S9, N7, N8).
+
+use axum::body::Body;
+use axum::response::Response;
+use http::Request;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::{Hook, Rule};
+
+/// S6: what pages of ours may load, nothing inline. With `form-action`, so not for pages whose form ends at a client.
+pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
+     connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
+
+/// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
+const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
+     connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+const PERMISSIONS: &str = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), \
+     magnetometer=(), microphone=(), midi=(), payment=(), usb=()";
+
+/// What kind of answer it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// The console and its API: opener isolation, forms go to us.
+    Console,
+    /// Sign-up, sign-in and other pages around accounts, outside an authorization: forms go to us.
+    Account,
+    /// Pages of the authorization flow, whose form ends in a redirect to a client (N7) that may be a popup (N8).
+    Authorization,
+    /// Answers for machines: the MCP endpoint, tokens, metadata. Never rendered (S9).
+    Machine,
+}
+
+/// Sets the headers of one kind of answer where the handler has not set its own.
+#[derive(Debug, Clone)]
+pub struct SecurityHeaders {
+    set: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl SecurityHeaders {
+    /// `https`: whether the public URL is, which decides about HSTS.
+    pub fn new(page: Page, https: bool) -> Self {
+        let fixed = HeaderValue::from_static;
+        let mut set = vec![(header::X_CONTENT_TYPE_OPTIONS, fixed("nosniff"))];
+        if https {
+            set.push((
+                header::STRICT_TRANSPORT_SECURITY,
+                fixed("max-age=31536000; includeSubDomains"),
+            ));
+        }
+        if page == Page::Machine {
+            set.push((
+                header::CONTENT_SECURITY_POLICY,
+                fixed("sandbox; default-src 'none'"),
+            ));
+            return Self { set };
+        }
+        let (csp, opener, referrer) = match page {
+            Page::Console => (CONSOLE_CSP, "same-origin", "same-origin"),
+            Page::Account => (CONSOLE_CSP, "same-origin", "no-referrer"),
+            Page::Authorization | Page::Machine => (REDIRECTING_CSP, "unsafe-none", "no-referrer"),
+        };
+        set.push((header::CONTENT_SECURITY_POLICY, fixed(csp)));
+        set.push((
+            HeaderName::from_static("cross-origin-opener-policy"),
+            fixed(opener),
+        ));
+        set.push((
+            HeaderName::from_static("cross-origin-resource-policy"),
+            fixed("same-origin"),
+        ));
+        set.push((header::REFERRER_POLICY, fixed(referrer)));
+        set.push((
+            HeaderName::from_static("permissions-policy"),
+            fixed(PERMISSIONS),
+        ));
+        set.push((header::X_FRAME_OPTIONS, fixed("DENY")));
+        Self { set }
+    }
+
+    /// Adds `Cache-Control: no-store`, for everything personal (S7).
+    #[must_use]
+    pub fn no_store(mut self) -> Self {
+        self.set
+            .push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        self
+    }
+
+    /// Replaces the content security policy, for a page that needs a hash or a nonce.
+    #[must_use]
+    pub fn with_csp(mut self, csp: &HeaderValue) -> Self {
+        for (name, value) in &mut self.set {
+            if *name == header::CONTENT_SECURITY_POLICY {
+                value.clone_from(csp);
+            }
+        }
+        self
+    }
+
+    /// Sets what is not set yet: for a handler whose answers are of several kinds.
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.set {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+    }
+
+    /// As a layer.
+    pub fn layer(self) -> Rule<Self> {
+        Rule::new(self)
+    }
+}
+
+impl Hook for SecurityHeaders {
+    type Kept = ();
+
+    fn before(&self, _: &mut Request<Body>) -> Result<(), Box<Response>> {
+        Ok(())
+    }
+
+    fn after(&self, (): (), response: &mut Response) {
+        self.apply(response.headers_mut());
+    }
+}

@@ -1,0 +1,15 @@
+//! Sockets, both ways: listening with its layers, and the one guarded client for everything outgoing.
+//!
+//! This room knows HTTP and addresses. It knows no tenant, no tool, no OAuth and no MCP, and imports nothing of ours.
+//!
+//! Inwards: [`listen`] accepts, [`layers`] says what holds for every request, [`client_ip`] who asks, [`sse_body`] how an
+//! answer streams, [`health`] what the second listener tells. Outwards: [`egress`], with its rules in [`address`].
+
+pub mod address;
+pub mod client_ip;
+pub mod egress;
+pub mod health;
+pub mod layers;
+pub mod listen;
+pub mod resolve;
+pub mod sse_body;

@@ -1,0 +1,458 @@
+//! What holds for every request: hosts, ids, panics, cross-site requests, CORS, security headers, bounded bodies.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use portolan_net::client_ip::{ProxyHeader, TrustedProxies};
+use portolan_net::layers::body::{BodyError, ReadBody, read};
+use portolan_net::layers::{
+    AllowedHosts, Arrival, Cors, FetchSite, Front, Origins, Page, SecurityHeaders,
+};
+use portolan_net::listen::Peer;
+use tower::ServiceExt;
+
+fn request(method: &str, target: &str, headers: &[(&str, &str)]) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(target);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Body::empty()).unwrap()
+}
+
+async fn answer(router: &Router, method: &str, headers: &[(&str, &str)]) -> Response {
+    router
+        .clone()
+        .oneshot(request(method, "/", headers))
+        .await
+        .unwrap()
+}
+
+async fn text(answer: Response) -> String {
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn fronted() -> Router {
+    let proxies = TrustedProxies::new(
+        vec!["10.0.0.0/8".parse().unwrap()],
+        ProxyHeader::XForwardedFor,
+    );
+    Router::new()
+        .route(
+            "/",
+            get(|arrival: Arrival| async move {
+                format!("{} {}", arrival.request_id(), arrival.client_ip())
+            }),
+        )
+        .route(
+            "/boom",
+            get(|| async { assert!(std::hint::black_box(false), "planted secret") }),
+        )
+        .layer(Front::new(
+            AllowedHosts::new(["Portolan.example", "127.0.0.1:8080"]),
+            proxies,
+            None,
+        ))
+}
+
+#[tokio::test]
+async fn a_request_for_a_host_that_is_not_ours_is_refused_before_routing() {
+    // S10
+    let router = fronted();
+    for host in ["portolan.example", "PORTOLAN.EXAMPLE", "127.0.0.1:8080"] {
+        assert_eq!(
+            answer(&router, "GET", &[("host", host)]).await.status(),
+            200,
+            "{host}"
+        );
+    }
+    for host in [
+        "evil.example",
+        "portolan.example:8080",
+        "127.0.0.1",
+        "portolan.example.evil.example",
+        "",
+        "localhost",
+    ] {
+        let refused = answer(&router, "GET", &[("host", host)]).await;
+        assert_eq!(refused.status(), StatusCode::MISDIRECTED_REQUEST, "{host}");
+        assert!(refused.headers().contains_key("x-request-id"));
+    }
+    assert_eq!(answer(&router, "GET", &[]).await.status(), 400);
+    let twice = [("host", "portolan.example"), ("host", "evil.example")];
+    assert_eq!(answer(&router, "GET", &twice).await.status(), 400);
+    let absolute = request(
+        "GET",
+        "http://evil.example/",
+        &[("host", "portolan.example")],
+    );
+    assert_eq!(
+        router.oneshot(absolute).await.unwrap().status(),
+        StatusCode::MISDIRECTED_REQUEST
+    );
+}
+
+#[tokio::test]
+async fn request_ids_are_ours_and_unique() {
+    let router = fronted();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..1000 {
+        let answer = answer(
+            &router,
+            "GET",
+            &[
+                ("host", "portolan.example"),
+                ("x-request-id", "from-outside"),
+            ],
+        )
+        .await;
+        let id = answer.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(id.len(), 24);
+        assert!(
+            text(answer).await.starts_with(&id),
+            "handlers see the same id"
+        );
+        assert!(seen.insert(id));
+    }
+}
+
+#[tokio::test]
+async fn the_client_address_is_believed_only_through_our_proxies() {
+    let router = fronted();
+    for (peer, expected) in [("10.0.0.1:1", "8.8.8.8"), ("9.9.9.9:1", "9.9.9.9")] {
+        let mut request = request(
+            "GET",
+            "/",
+            &[
+                ("host", "portolan.example"),
+                ("x-forwarded-for", "6.6.6.6, 8.8.8.8"),
+            ],
+        );
+        request
+            .extensions_mut()
+            .insert(Peer(peer.parse::<SocketAddr>().unwrap()));
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert!(text(answer).await.ends_with(expected));
+    }
+}
+
+#[tokio::test]
+async fn a_panicking_handler_is_a_500_with_an_id_and_without_the_message() {
+    let answer = fronted()
+        .oneshot(request("GET", "/boom", &[("host", "portolan.example")]))
+        .await
+        .unwrap();
+    assert_eq!(answer.status(), 500);
+    assert!(answer.headers().contains_key("x-request-id"));
+    let body: serde_json::Value = serde_json::from_str(&text(answer).await).unwrap();
+    assert_eq!(body["error"]["code"], "internal");
+    assert!(!body.to_string().contains("planted"));
+}
+
+#[tokio::test]
+async fn unsafe_requests_must_come_from_our_own_pages() {
+    // S5 (1), negative cases 28 and 29
+    let router = Router::new()
+        .route(
+            "/",
+            get(|| async {})
+                .post(|| async {})
+                .put(|| async {})
+                .delete(|| async {})
+                .patch(|| async {}),
+        )
+        .layer(FetchSite::new(["https://portolan.example"]).layer());
+    let site = |value| ("sec-fetch-site", value);
+    let origin = |value| ("origin", value);
+    let passes: &[&[(&str, &str)]] = &[
+        &[site("same-origin")],
+        &[site("same-origin"), origin("null")],
+        &[origin("https://portolan.example")],
+    ];
+    let refused: &[&[(&str, &str)]] = &[
+        &[],
+        &[site("cross-site")],
+        &[site("same-site")],
+        &[site("none")],
+        &[site("")],
+        &[site("Same-Origin")],
+        &[site("same-origin"), site("cross-site")],
+        &[site("cross-site"), origin("https://portolan.example")],
+        &[origin("https://acme.portolan.example")],
+        &[origin("http://portolan.example")],
+        &[origin("https://portolan.example:8443")],
+        &[origin("https://portolan.example.evil.example")],
+        &[origin("null")],
+        &[
+            origin("https://portolan.example"),
+            origin("https://evil.example"),
+        ],
+    ];
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        for headers in passes {
+            assert_eq!(
+                answer(&router, method, headers).await.status(),
+                200,
+                "{method} {headers:?}"
+            );
+        }
+        for headers in refused {
+            assert_eq!(
+                answer(&router, method, headers).await.status(),
+                403,
+                "{method} {headers:?}"
+            );
+        }
+    }
+    for headers in passes.iter().chain(refused) {
+        assert_eq!(
+            answer(&router, "GET", headers).await.status(),
+            200,
+            "{headers:?}"
+        );
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers
+        .get(name)
+        .map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn any_origin_may_read_the_authorization_server_without_credentials() {
+    // E10
+    let router = Router::new()
+        .route(
+            "/",
+            post(|| async { (StatusCode::UNAUTHORIZED, [("www-authenticate", "Bearer")]) }),
+        )
+        .layer(Cors::authorization_server().layer());
+    let preflight = answer(
+        &router,
+        "OPTIONS",
+        &[
+            ("origin", "https://inspector.example"),
+            ("access-control-request-method", "POST"),
+            (
+                "access-control-request-headers",
+                "content-type, MCP-Protocol-Version,x-other, authorization",
+            ),
+        ],
+    )
+    .await;
+    assert_eq!(preflight.status(), 204);
+    assert_eq!(
+        header(preflight.headers(), "access-control-allow-origin"),
+        "*"
+    );
+    assert_eq!(
+        header(preflight.headers(), "access-control-allow-headers"),
+        "content-type, mcp-protocol-version, authorization"
+    );
+    assert!(
+        !preflight
+            .headers()
+            .contains_key("access-control-allow-credentials")
+    );
+    // Errors must be readable too.
+    let refused = answer(&router, "POST", &[("origin", "https://inspector.example")]).await;
+    assert_eq!(refused.status(), 401);
+    assert_eq!(
+        header(refused.headers(), "access-control-allow-origin"),
+        "*"
+    );
+    assert_eq!(
+        header(refused.headers(), "access-control-expose-headers"),
+        "WWW-Authenticate"
+    );
+    // An OPTIONS that is no preflight stays the router's matter.
+    assert_eq!(answer(&router, "OPTIONS", &[]).await.status(), 405);
+}
+
+#[tokio::test]
+async fn listed_origins_are_echoed_and_others_get_nothing() {
+    // T-11
+    let listed = Origins::Listed(["https://app.example".to_owned()].into());
+    let router = Router::new()
+        .route("/", post(|| async {}))
+        .layer(Cors::mcp(listed).layer());
+    let ask = |origin: &'static str| {
+        [
+            ("origin", origin),
+            ("access-control-request-method", "POST"),
+            (
+                "access-control-request-headers",
+                "mcp-session-id,mcp-param-region,mcp-other",
+            ),
+        ]
+    };
+    let allowed = answer(&router, "OPTIONS", &ask("https://app.example")).await;
+    assert_eq!(
+        header(allowed.headers(), "access-control-allow-origin"),
+        "https://app.example"
+    );
+    assert_eq!(
+        header(allowed.headers(), "access-control-allow-headers"),
+        "mcp-session-id, mcp-param-region"
+    );
+    let other = answer(&router, "OPTIONS", &ask("https://evil.example")).await;
+    assert!(!other.headers().contains_key("access-control-allow-origin"));
+    let posted = answer(&router, "POST", &[("origin", "https://evil.example")]).await;
+    assert!(!posted.headers().contains_key("access-control-allow-origin"));
+    assert_eq!(header(posted.headers(), "vary"), "origin");
+}
+
+#[tokio::test]
+async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_own() {
+    let page = |page, https| {
+        Router::new()
+            .route("/", get(|| async {}))
+            .layer(SecurityHeaders::new(page, https).no_store().layer())
+    };
+    let console = answer(&page(Page::Console, true), "GET", &[]).await;
+    let authorization = answer(&page(Page::Authorization, true), "GET", &[]).await;
+    let machine = answer(&page(Page::Machine, false), "GET", &[]).await;
+    // S6, S7
+    assert!(header(console.headers(), "content-security-policy").contains("form-action 'self'"));
+    assert!(
+        header(console.headers(), "content-security-policy")
+            .starts_with("default-src 'none'; script-src 'self'")
+    );
+    assert_eq!(
+        header(console.headers(), "cross-origin-opener-policy"),
+        "same-origin"
+    );
+    assert_eq!(header(console.headers(), "cache-control"), "no-store");
+    assert!(header(console.headers(), "strict-transport-security").starts_with("max-age=31536000"));
+    // N7, N8
+    assert!(!header(authorization.headers(), "content-security-policy").contains("form-action"));
+    assert!(
+        header(authorization.headers(), "content-security-policy")
+            .contains("frame-ancestors 'none'")
+    );
+    assert_eq!(
+        header(authorization.headers(), "cross-origin-opener-policy"),
+        "unsafe-none"
+    );
+    assert_eq!(
+        header(authorization.headers(), "referrer-policy"),
+        "no-referrer"
+    );
+    // S9
+    assert_eq!(
+        header(machine.headers(), "content-security-policy"),
+        "sandbox; default-src 'none'"
+    );
+    assert_eq!(
+        header(machine.headers(), "x-content-type-options"),
+        "nosniff"
+    );
+    assert!(
+        !machine.headers().contains_key("strict-transport-security"),
+        "not on plain http"
+    );
+
+    let own = Router::new()
+        .route(
+            "/",
+            get(|| async { [("cache-control", "public, max-age=60")] }),
+        )
+        .layer(
+            SecurityHeaders::new(Page::Machine, false)
+                .no_store()
+                .layer(),
+        );
+    assert_eq!(
+        header(answer(&own, "GET", &[]).await.headers(), "cache-control"),
+        "public, max-age=60"
+    );
+}
+
+fn pieces(pieces: Vec<&'static [u8]>) -> Body {
+    Body::from_stream(futures_util::stream::iter(
+        pieces
+            .into_iter()
+            .map(|p| Ok::<_, std::io::Error>(Bytes::from_static(p))),
+    ))
+}
+
+#[tokio::test]
+async fn bodies_are_read_up_to_the_limit_and_not_beyond() {
+    // B2
+    let within = Duration::from_secs(5);
+    assert_eq!(read(Body::empty(), 0, within).await.unwrap(), "");
+    assert_eq!(
+        read(pieces(vec![b"ab", b"", b"cd", b"e"]), 5, within)
+            .await
+            .unwrap(),
+        "abcde"
+    );
+    assert_eq!(read(Body::from("abcde"), 5, within).await.unwrap(), "abcde");
+    assert!(matches!(
+        read(Body::from("abcdef"), 5, within).await,
+        Err(BodyError::TooLarge { limit: 5 })
+    ));
+    assert!(matches!(
+        read(pieces(vec![b"abc", b"def"]), 5, within).await,
+        Err(BodyError::TooLarge { limit: 5 })
+    ));
+    let endless = Body::from_stream(futures_util::stream::repeat_with(|| {
+        Ok::<_, std::io::Error>(Bytes::from_static(&[0; 1024]))
+    }));
+    assert!(matches!(
+        read(endless, 64 * 1024, within).await,
+        Err(BodyError::TooLarge { .. })
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_drips_is_cut() {
+    // B1: a byte a second never lets a per-read timeout fire; the whole has a deadline.
+    let drip = futures_util::stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Some((Ok::<_, std::io::Error>(Bytes::from_static(b"x")), ()))
+    });
+    let begun = tokio::time::Instant::now();
+    let error = read(Body::from_stream(drip), 1024, Duration::from_secs(30))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, BodyError::TooSlow { .. }), "{error:?}");
+    assert_eq!(begun.elapsed().as_secs(), 30);
+}
+
+#[tokio::test]
+async fn the_body_layer_answers_in_words_and_hands_on_what_fits() {
+    let router = Router::new()
+        .route("/", post(|body: String| async move { body }))
+        .layer(ReadBody::up_to(4));
+    let send = |body: Body| {
+        router.clone().oneshot(
+            Request::builder()
+                .method(Method::POST)
+                .uri("/")
+                .body(body)
+                .unwrap(),
+        )
+    };
+    assert_eq!(
+        text(send(pieces(vec![b"ab", b"cd"])).await.unwrap()).await,
+        "abcd"
+    );
+    let refused = send(Body::from("abcde")).await.unwrap();
+    assert_eq!(refused.status(), 413);
+    let body: serde_json::Value = serde_json::from_str(&text(refused).await).unwrap();
+    assert_eq!(body["error"]["code"], "body_too_large");
+}

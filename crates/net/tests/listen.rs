@@ -1,0 +1,468 @@
+//! The accept loop with real sockets: slow, large and confusing requests, limits, drain; and streams of events.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "servers of a test end with its runtime"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::Extension;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use portolan_net::health::{Check, Health};
+use portolan_net::listen::{BindError, Limits, Peer, Shutdown, bind, serve};
+use portolan_net::sse_body::{self, SendError, SseBody};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt;
+
+struct Server {
+    address: SocketAddr,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    serving: JoinHandle<usize>,
+}
+
+fn server(router: Router, limits: Limits, grace: Duration) -> Server {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let shutdown = Shutdown {
+        stop: stop.clone(),
+        tasks: tasks.clone(),
+        grace,
+    };
+    let serving = tokio::spawn(serve(listener, router, limits, shutdown));
+    Server {
+        address,
+        stop,
+        tasks,
+        serving,
+    }
+}
+
+fn hello() -> Router {
+    Router::new()
+        .route("/", get(|Extension(Peer(peer)): Extension<Peer>| async move { format!("hello {}", peer.ip()) }))
+        .route("/echo", post(|body: String| async move { body }))
+}
+
+fn quick() -> Limits {
+    Limits {
+        head_within: Duration::from_millis(200),
+        idle: Duration::from_millis(600),
+        ..Limits::default()
+    }
+}
+
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Sends bytes and reads until the server closes or nothing came for a while.
+async fn talk(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // The server may close while we still write: that is an answer too.
+    let _ = stream.write_all(bytes).await;
+    read_all(&mut stream, Duration::from_secs(3)).await
+}
+
+async fn read_all(stream: &mut TcpStream, within: Duration) -> String {
+    let mut text = Vec::new();
+    let _ = tokio::time::timeout(within, async {
+        let mut buffer = [0_u8; 4096];
+        while let Ok(n) = stream.read(&mut buffer).await {
+            if n == 0 {
+                break;
+            }
+            text.extend_from_slice(&buffer[..n]);
+        }
+    })
+    .await;
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[tokio::test]
+async fn requests_are_served_on_kept_connections_and_know_their_peer() {
+    let server = server(hello(), Limits::default(), GRACE);
+    let text = talk(
+        server.address,
+        b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+    )
+    .await;
+    assert_eq!(text.matches("HTTP/1.1 200 OK").count(), 3, "{text}");
+    assert_eq!(text.matches("hello 127.0.0.1").count(), 3, "{text}");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_with_what_to_do() {
+    let taken = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN")
+        .unwrap()
+        .local_addr()
+        .map(|a| (a, ()))
+        .unwrap()
+        .0;
+    let holder = std::net::TcpListener::bind(taken).unwrap();
+    let error = bind(holder.local_addr().unwrap(), "PORTOLAN_LISTEN").unwrap_err();
+    assert!(matches!(error, BindError::InUse { .. }));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "address {taken} is in use; stop the other program or set PORTOLAN_LISTEN to another address"
+        )
+    );
+    let error = bind("192.0.2.1:8080".parse().unwrap(), "PORTOLAN_LISTEN").unwrap_err();
+    assert!(
+        matches!(error, BindError::NoSuchAddress { .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn slow_heads_are_cut_and_others_are_served_meanwhile() {
+    // B1
+    let server = server(hello(), quick(), GRACE);
+    let mut slow = Vec::new();
+    for start in [&b""[..], b"G", b"GET / HTTP/1.1\r\nhost: a\r\n"] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(start).await.unwrap();
+        slow.push(stream);
+    }
+    // One that drips: each byte is new, the head is not.
+    let mut drip = TcpStream::connect(server.address).await.unwrap();
+    let begun = Instant::now();
+    let dripping = async {
+        for byte in b"GET / HTTP/1.1\r\nx-slow: "
+            .iter()
+            .chain(std::iter::repeat(&b'a'))
+        {
+            if drip.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            let mut buffer = [0_u8; 512];
+            let read =
+                tokio::time::timeout(Duration::from_millis(20), drip.read(&mut buffer)).await;
+            if matches!(read, Ok(Ok(0) | Err(_))) {
+                break;
+            }
+        }
+        begun.elapsed()
+    };
+    let (dripped, meanwhile) = tokio::join!(
+        dripping,
+        talk(
+            server.address,
+            b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+        )
+    );
+    assert!(meanwhile.contains("200 OK"));
+    assert!(dripped < Duration::from_secs(2), "{dripped:?}");
+    for mut stream in slow {
+        let text = read_all(&mut stream, Duration::from_secs(2)).await;
+        assert!(!text.contains("200 OK"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idle() {
+    let started = Arc::new(Notify::new());
+    let release = Arc::new(Notify::new());
+    let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
+    let router = hello().route(
+        "/long",
+        get(move || async move {
+            signal.notify_one();
+            gate.notified().await;
+            "done"
+        }),
+    );
+    let server = server(router, quick(), GRACE);
+    // Idle longer than a head may take, shorter than the idle time: still there.
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let first = read_all(&mut stream, Duration::from_millis(300)).await;
+    assert!(first.contains("200 OK"));
+    stream
+        .write_all(b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    started.notified().await;
+    // Longer than both limits.
+    assert_eq!(read_all(&mut stream, Duration::from_millis(900)).await, "");
+    release.notify_one();
+    let answer = read_all(&mut stream, Duration::from_secs(3)).await;
+    assert!(answer.ends_with("done"), "{answer}");
+    // And now it is idle: closed by the server.
+    let mut end = [0_u8; 1];
+    let closed = tokio::time::timeout(Duration::from_secs(3), stream.read(&mut end))
+        .await
+        .unwrap();
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+}
+
+#[tokio::test]
+async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
+    // B7, B14, B2
+    let server = server(hello(), Limits::default(), GRACE);
+    let many = "x-a: b\r\n".repeat(1000);
+    let long = format!("x-a: {}\r\n", "b".repeat(64 * 1024));
+    for lines in [many, long] {
+        let text = talk(
+            server.address,
+            format!("GET / HTTP/1.1\r\nhost: a\r\n{lines}\r\n").as_bytes(),
+        )
+        .await;
+        assert!(
+            text.starts_with("HTTP/1.1 431"),
+            "{} bytes of head: {text:?}",
+            lines.len()
+        );
+    }
+    let smuggled = "GET /smuggled HTTP/1.1\r\nhost: a\r\n\r\n";
+    for head in [
+        "content-length: 5\r\ncontent-length: 6\r\n",
+        "content-length: +5\r\n",
+        "content-length: 5, 6\r\n",
+        "transfer-encoding: chunked, identity\r\n",
+        "transfer-encoding: xchunked\r\n",
+        "transfer-encoding : chunked\r\n",
+        "content-length: 5\r\n folded: x\r\n",
+        "x\u{0}y: z\r\n",
+        "x: a\rb\r\n",
+    ] {
+        let text = talk(
+            server.address,
+            format!("POST /echo HTTP/1.1\r\nhost: a\r\n{head}\r\nabcde{smuggled}").as_bytes(),
+        )
+        .await;
+        assert!(text.starts_with("HTTP/1.1 400"), "{head:?}: {text}");
+        assert_eq!(
+            text.matches("HTTP/1.1").count(),
+            1,
+            "one answer, then the end: {head:?}: {text}"
+        );
+    }
+    // RFC 9112 §6.3: with both, chunked decides, and the connection may not be reused for what follows.
+    let both = format!(
+        "POST /echo HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"
+    );
+    let text = talk(server.address, both.as_bytes()).await;
+    assert!(
+        text.matches("HTTP/1.1").count() <= 2 && !text.contains("smuggled"),
+        "{text}"
+    );
+    let text = talk(server.address, b"GET / HTTP/1.0\r\n\r\n").await;
+    assert!(text.starts_with("HTTP/1.0 200"), "{text}");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
+    let server = server(
+        hello(),
+        Limits {
+            connections: 1,
+            ..Limits::default()
+        },
+        GRACE,
+    );
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(
+        read_all(&mut first, Duration::from_millis(200))
+            .await
+            .contains("200 OK")
+    );
+    let mut second = TcpStream::connect(server.address).await.unwrap();
+    second
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(read_all(&mut second, Duration::from_millis(200)).await, "");
+    drop(first);
+    assert!(
+        read_all(&mut second, Duration::from_secs(3))
+            .await
+            .contains("200 OK")
+    );
+}
+
+#[tokio::test]
+async fn a_stop_lets_running_requests_end_and_closes_idle_connections() {
+    let started = Arc::new(Notify::new());
+    let release = Arc::new(Notify::new());
+    let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
+    let router = Router::new().route(
+        "/",
+        get(move || async move {
+            signal.notify_one();
+            gate.notified().await;
+            "finished"
+        }),
+    );
+    let server = server(router, Limits::default(), GRACE);
+    let mut running = TcpStream::connect(server.address).await.unwrap();
+    running
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    started.notified().await;
+    server.stop.cancel();
+    release.notify_one();
+    let answer = read_all(&mut running, Duration::from_secs(3)).await;
+    assert!(answer.ends_with("finished"), "{answer}");
+    assert_eq!(server.serving.await.unwrap(), 0);
+    server.tasks.close();
+    server.tasks.wait().await;
+    assert!(
+        TcpStream::connect(server.address).await.is_err(),
+        "the port is free"
+    );
+}
+
+#[tokio::test]
+async fn what_runs_longer_than_the_grace_period_is_cut_and_counted() {
+    let started = Arc::new(Notify::new());
+    let signal = Arc::clone(&started);
+    let router = Router::new().route(
+        "/",
+        get(move || async move {
+            signal.notify_one();
+            std::future::pending::<()>().await;
+        }),
+    );
+    let server = server(router, Limits::default(), Duration::from_millis(100));
+    let mut running = TcpStream::connect(server.address).await.unwrap();
+    running
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    started.notified().await;
+    server.stop.cancel();
+    assert_eq!(server.serving.await.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_stream_says_a_comment_every_fifteen_seconds() {
+    // T-9: 15 s ± 3 s, never with an id
+    let (sender, body) = sse_body::channel(4);
+    let mut body = std::pin::pin!(body);
+    for _ in 0..5 {
+        let begun = tokio::time::Instant::now();
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(frame, ":\n\n");
+        assert!(
+            (12..=18).contains(&begun.elapsed().as_secs()),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+    // A frame counts as a sign of life: the next comment is a whole interval away.
+    tokio::time::advance(Duration::from_secs(10)).await;
+    sender
+        .send(Bytes::from_static(b"data: {}\n\n"))
+        .await
+        .unwrap();
+    assert_eq!(
+        body.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "data: {}\n\n"
+    );
+    let begun = tokio::time::Instant::now();
+    body.frame().await.unwrap().unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(12));
+    drop(sender);
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_bounds_the_writer() {
+    // B11
+    let (sender, body) = sse_body::channel(2);
+    for _ in 0..2 {
+        sender.send(Bytes::from_static(b"x")).await.unwrap();
+    }
+    assert_eq!(
+        sender.send(Bytes::from_static(b"x")).await,
+        Err(SendError::Stalled)
+    );
+    drop(body);
+    assert_eq!(
+        sender.send(Bytes::from_static(b"x")).await,
+        Err(SendError::Gone)
+    );
+    sender.gone().await;
+}
+
+#[tokio::test]
+async fn a_stop_ends_streams_with_the_farewell() {
+    let stop = CancellationToken::new();
+    let farewell = Some(Bytes::from_static(b"retry: 1000\n\n"));
+    let answer = SseBody::new(futures_util::stream::pending())
+        .until(stop.clone(), farewell)
+        .into_response();
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(answer.headers()["cache-control"], "no-cache, no-transform");
+    assert_eq!(answer.headers()["x-accel-buffering"], "no");
+    stop.cancel();
+    assert_eq!(
+        answer.into_body().collect().await.unwrap().to_bytes(),
+        "retry: 1000\n\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn readiness_needs_the_flag_and_every_check_in_time() {
+    let check =
+        |f: fn() -> portolan_net::resolve::BoxFuture<'static, Result<(), String>>| -> Check {
+            Arc::new(f)
+        };
+    let ask = |health: Health, path: &'static str| async move {
+        let request = http::Request::get(path)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let answer = health.router().oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    let metrics: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| "a_total 1\n".to_owned());
+    let good = Health::new(
+        vec![("database", check(|| Box::pin(async { Ok(()) })))],
+        Arc::clone(&metrics),
+    );
+    assert_eq!(ask(good.clone(), "/readyz").await.0, 503);
+    assert_eq!(ask(good.clone(), "/healthz").await.0, 200);
+    good.set_ready(true);
+    assert_eq!(ask(good.clone(), "/readyz").await.0, 200);
+    assert_eq!(ask(good, "/metrics").await, (200, "a_total 1\n".to_owned()));
+    let bad = Health::new(
+        vec![
+            (
+                "database",
+                check(|| Box::pin(async { Err("no connection".to_owned()) })),
+            ),
+            ("store", check(|| Box::pin(std::future::pending()))),
+        ],
+        metrics,
+    );
+    bad.set_ready(true);
+    let (status, text) = ask(bad, "/readyz").await;
+    assert_eq!(status, 503);
+    assert!(
+        text.contains("database: no connection") && text.contains("store: no answer within 2 s"),
+        "{text}"
+    );
+}
