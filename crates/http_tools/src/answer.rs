@@ -1,0 +1,477 @@
+//! An API's answer as a tool result: content blocks, `structuredContent`, and honest texts when it went wrong.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, StatusCode, header};
+use portolan_model::registry::CallOutcome;
+use portolan_net::egress::{EgressError, EgressResponse, Phase};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
+use serde_json::{Value, json, value::RawValue};
+
+use crate::arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
+
+/// How a call ended.
+pub use portolan_model::registry::CallOutcome as Outcome;
+
+/// Bytes of a refused answer that a model gets to read.
+const MAX_EXCERPT: usize = 4 * 1024;
+/// Nesting of a JSON answer that clients can be expected to read.
+const MAX_JSON_DEPTH: usize = 120;
+
+/// One content block (TL-14).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// An image, base64.
+    Image {
+        /// Media type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// Sound, base64. From 2025-03-26 on.
+    Audio {
+        /// Media type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// Other bytes, as an embedded resource.
+    Blob {
+        /// Where it came from, without query.
+        uri: String,
+        /// Media type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => {
+                let mut block = serializer.serialize_struct("Content", 2)?;
+                block.serialize_field("type", "text")?;
+                block.serialize_field("text", text)?;
+                block.end()
+            }
+            Self::Image { mime, data } | Self::Audio { mime, data } => {
+                let kind = if matches!(self, Self::Image { .. }) { "image" } else { "audio" };
+                let mut block = serializer.serialize_struct("Content", 3)?;
+                block.serialize_field("type", kind)?;
+                block.serialize_field("data", data)?;
+                block.serialize_field("mimeType", mime)?;
+                block.end()
+            }
+            Self::Blob { uri, mime, data } => {
+                let mut block = serializer.serialize_struct("Content", 2)?;
+                block.serialize_field("type", "resource")?;
+                block.serialize_field("resource", &json!({"uri": uri, "mimeType": mime, "blob": data}))?;
+                block.end()
+            }
+        }
+    }
+}
+
+/// What was sent, for the console. The credential is not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Method.
+    pub method: String,
+    /// URL without the credential.
+    pub url: String,
+}
+
+/// The result of a call. Serialised, it is a `CallToolResult` with `structuredContent` (2025-06-18 and later).
+#[derive(Debug, Clone)]
+pub struct ToolAnswer {
+    /// Never empty.
+    pub content: Vec<Content>,
+    /// A JSON object, as the API wrote it.
+    pub structured: Option<Box<RawValue>>,
+    /// The call failed, and the content says why (TL-19).
+    pub is_error: bool,
+    /// How it ended, for counting.
+    pub outcome: CallOutcome,
+    /// Faults of the arguments; not empty only with [`CallOutcome::InvalidArguments`].
+    pub faults: Vec<ArgumentFault>,
+    /// The API's status.
+    pub status: Option<u16>,
+    /// What was sent, if something was.
+    pub sent: Option<Sent>,
+}
+
+impl Serialize for ToolAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = 1 + usize::from(self.structured.is_some()) + usize::from(self.is_error);
+        let mut result = serializer.serialize_struct("CallToolResult", fields)?;
+        result.serialize_field("content", &self.content)?;
+        if let Some(structured) = &self.structured {
+            result.serialize_field("structuredContent", structured)?;
+        }
+        if self.is_error {
+            result.serialize_field("isError", &true)?;
+        }
+        result.end()
+    }
+}
+
+impl ToolAnswer {
+    /// For revisions that do not know `structuredContent`; the text block carries the same JSON (TL-13).
+    #[must_use]
+    pub fn without_structured(mut self) -> Self {
+        self.structured = None;
+        self
+    }
+
+    /// Replaces sound by a text for 2024-11-05, which has no audio block.
+    #[must_use]
+    pub fn without_audio(mut self) -> Self {
+        for block in &mut self.content {
+            if let Content::Audio { mime, data } = block {
+                let bytes = data.len() / 4 * 3;
+                *block = Content::Text(format!("[{mime}, about {bytes} bytes: this client cannot receive audio]"));
+            }
+        }
+        self
+    }
+
+    pub(crate) fn error(outcome: CallOutcome, text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::Text(text.into())],
+            structured: None,
+            is_error: true,
+            outcome,
+            faults: Vec::new(),
+            status: None,
+            sent: None,
+        }
+    }
+
+    pub(crate) fn invalid(faults: ArgumentFaults) -> Self {
+        let mut answer = Self::error(CallOutcome::InvalidArguments, faults.text());
+        answer.faults = faults.faults;
+        answer
+    }
+
+    fn ok(content: Content, structured: Option<Box<RawValue>>) -> Self {
+        Self {
+            content: vec![content],
+            structured,
+            is_error: false,
+            outcome: CallOutcome::Ok,
+            faults: Vec::new(),
+            status: None,
+            sent: None,
+        }
+    }
+}
+
+/// Shapes an answer that arrived.
+pub(crate) fn shape(tool: &CompiledTool, response: &EgressResponse, secrets: impl FnOnce() -> Vec<String>) -> ToolAnswer {
+    let mut answer = if response.status.is_success() {
+        success(tool, response)
+    } else {
+        let mut text = refusal(response);
+        // An API may echo the key it refuses.
+        for secret in secrets().iter().filter(|secret| secret.len() >= 6) {
+            text = text.replace(secret.as_str(), "••••");
+        }
+        ToolAnswer::error(CallOutcome::ToolError, text)
+    };
+    answer.status = Some(response.status.as_u16());
+    answer
+}
+
+fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
+    let body = response.body.as_ref();
+    if body.is_empty() {
+        let text = format!("The API answered {} without content: done.", line(response.status));
+        return match tool.output_schema() {
+            // The promise of an object cannot be kept, but the work was done: say so rather than fail.
+            Some(_) if response.status != StatusCode::NO_CONTENT => ToolAnswer::error(
+                CallOutcome::ToolError,
+                format!("The API answered {} without content, although its documentation promises an object. The call itself succeeded; do not repeat it blindly.", line(response.status)),
+            ),
+            Some(_) => ToolAnswer::ok(Content::Text(text), None).with_empty_object(tool),
+            None => ToolAnswer::ok(Content::Text(text), None),
+        };
+    }
+    let kind = media_type(&response.headers);
+    let essence = kind.as_deref().unwrap_or_default();
+    if is_json(essence) {
+        return match compact(body) {
+            Ok((text, is_object)) => json_answer(tool, text, is_object),
+            Err(fault) => ToolAnswer::error(
+                CallOutcome::ToolError,
+                format!(
+                    "The API answered {} and called it {essence}, but it is not usable JSON ({fault}). It begins:\n\n{}",
+                    line(response.status),
+                    excerpt(body, 512)
+                ),
+            ),
+        };
+    }
+    let is_untyped = essence.is_empty() || essence == "application/octet-stream" || essence == "text/plain";
+    if is_untyped
+        && (tool.output_schema().is_some() || essence.is_empty())
+        && let Ok((text, is_object)) = compact(body)
+    {
+        return json_answer(tool, text, is_object);
+    }
+    if tool.output_schema().is_some() {
+        return ToolAnswer::error(
+            CallOutcome::ToolError,
+            format!(
+                "The API answered {} with {}, although its documentation promises a JSON object. It begins:\n\n{}",
+                line(response.status),
+                if essence.is_empty() { "something untyped" } else { essence },
+                excerpt(body, 512)
+            ),
+        );
+    }
+    let content = if essence.starts_with("image/") && essence != "image/svg+xml" {
+        Content::Image { mime: essence.to_owned(), data: STANDARD.encode(body) }
+    } else if essence.starts_with("audio/") {
+        Content::Audio { mime: essence.to_owned(), data: STANDARD.encode(body) }
+    } else if is_text(essence) || (essence.is_empty() && std::str::from_utf8(body).is_ok()) {
+        Content::Text(clean(&decode(&response.headers, body)))
+    } else {
+        let mut uri = response.final_url.clone();
+        uri.set_query(None);
+        uri.set_fragment(None);
+        let mime = if essence.is_empty() { "application/octet-stream" } else { essence };
+        Content::Blob { uri: uri.to_string(), mime: mime.to_owned(), data: STANDARD.encode(body) }
+    };
+    ToolAnswer::ok(content, None)
+}
+
+impl ToolAnswer {
+    /// 204 for a tool that promises an object: an empty one, if the schema allows it.
+    fn with_empty_object(mut self, tool: &CompiledTool) -> Self {
+        if tool.check_output(&json!({})).is_ok() {
+            self.structured = RawValue::from_string("{}".to_owned()).ok();
+        }
+        self
+    }
+}
+
+fn json_answer(tool: &CompiledTool, text: String, is_object: bool) -> ToolAnswer {
+    if tool.output_schema().is_some() {
+        let faults = match serde_json::from_str::<Value>(&text) {
+            Ok(value) => tool.check_output(&value).err(),
+            Err(_) => Some(ArgumentFaults::one("", "is nested too deep to be checked")),
+        };
+        if let Some(faults) = faults {
+            let list = faults
+                .faults
+                .iter()
+                .map(|fault| {
+                    let path = if fault.path.is_empty() { "the answer" } else { &fault.path };
+                    format!("\n- {path} {}", fault.message)
+                })
+                .collect::<String>();
+            return ToolAnswer::error(
+                CallOutcome::ToolError,
+                format!(
+                    "The API answered, but not in the shape its documentation promises:{list}\n\nThe answer was:\n\n{}",
+                    excerpt(text.as_bytes(), MAX_EXCERPT)
+                ),
+            );
+        }
+    }
+    let structured = if is_object { RawValue::from_string(text.clone()).ok() } else { None };
+    ToolAnswer::ok(Content::Text(text), structured)
+}
+
+/// Checks JSON and removes the white space between its tokens, without building a tree. Tells whether it is an object.
+fn compact(body: &[u8]) -> Result<(String, bool), String> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let raw: &RawValue = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let text = raw.get();
+    let mut out = String::with_capacity(text.len());
+    let (mut in_string, mut escaped, mut depth) = (false, false, 0_usize);
+    let mut start = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_JSON_DEPTH {
+                    return Err("it is nested too deep".to_owned());
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                out.push_str(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push_str(&text[start..]);
+    let is_object = out.starts_with('{');
+    Ok((out, is_object))
+}
+
+fn refusal(response: &EgressResponse) -> String {
+    let status = response.status;
+    let mut text = format!("The API answered {}.", line(status));
+    let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(|text| {
+        text.chars().filter(|c| !c.is_control()).take(40).collect::<String>()
+    });
+    match (status.as_u16(), after) {
+        (401, _) => text.push_str(
+            " The workspace's credential for this API is missing or was not accepted; a person can set it in the console.",
+        ),
+        (429 | 503, Some(after)) if after.bytes().all(|b| b.is_ascii_digit()) => {
+            text.push_str(&format!(" Wait {after} seconds before trying again."));
+        }
+        (429 | 503, Some(after)) => text.push_str(&format!(" Try again after {after}.")),
+        (429, None) => text.push_str(" Wait before trying again."),
+        (300..=399, _) => {
+            let target = response.headers.get(header::LOCATION).and_then(|value| value.to_str().ok()).unwrap_or("nowhere");
+            text.push_str(&format!(
+                " It redirects to {}, which this source's settings do not follow.",
+                excerpt(target.split('?').next().unwrap_or_default().as_bytes(), 200)
+            ));
+        }
+        _ => {}
+    }
+    if !response.body.is_empty() {
+        let kind = media_type(&response.headers).unwrap_or_default();
+        let shown = match compact(&response.body) {
+            Ok((json, _)) => excerpt(json.as_bytes(), MAX_EXCERPT),
+            Err(_) if kind == "text/html" => excerpt(words_of_html(&decode(&response.headers, &response.body)).as_bytes(), 1_024),
+            Err(_) if is_text(&kind) || std::str::from_utf8(&response.body).is_ok() => {
+                excerpt(decode(&response.headers, &response.body).as_bytes(), MAX_EXCERPT)
+            }
+            Err(_) => format!("[{} bytes of {kind}]", response.body.len()),
+        };
+        if !shown.trim().is_empty() {
+            text.push_str("\n\n");
+            text.push_str(&shown);
+        }
+    }
+    text
+}
+
+/// `404 Not Found`.
+fn line(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
+/// Essence of the content type, lower case.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let sound = essence.len() < 128
+        && essence.contains('/')
+        && essence.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&b));
+    sound.then_some(essence)
+}
+
+fn is_json(essence: &str) -> bool {
+    matches!(essence, "application/json" | "text/json") || essence.ends_with("+json")
+}
+
+fn is_text(essence: &str) -> bool {
+    essence.starts_with("text/")
+        || essence.ends_with("+xml")
+        || essence.ends_with("+yaml")
+        || matches!(
+            essence,
+            "application/xml" | "application/yaml" | "application/x-yaml" | "application/javascript" | "application/x-ndjson"
+                | "application/x-www-form-urlencoded" | "application/graphql" | "application/sql" | "application/toml"
+        )
+}
+
+/// Bytes as text: UTF-8, or Latin-1 if the answer says so.
+fn decode(headers: &HeaderMap, body: &[u8]) -> String {
+    let charset = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split("charset=").nth(1))
+        .map(|charset| charset.trim_matches(['"', '\'', ' ']).to_ascii_lowercase());
+    if charset.as_deref().is_some_and(|c| c.starts_with("iso-8859-1") || c.starts_with("latin1") || c.starts_with("windows-1252")) {
+        return body.iter().map(|byte| char::from(*byte)).collect();
+    }
+    String::from_utf8_lossy(body).into_owned()
+}
+
+/// Without control characters: terminal sequences in an answer must not reach a terminal (TL-23).
+fn clean(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+fn excerpt(bytes: &[u8], max: usize) -> String {
+    let text = clean(&String::from_utf8_lossy(&bytes[..bytes.len().min(max * 2)]));
+    if text.len() <= max && bytes.len() <= max * 2 {
+        return text;
+    }
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… [cut, {} bytes in all]", &text[..end], bytes.len())
+}
+
+/// The readable words of an error page: without scripts, styles and tags.
+fn words_of_html(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    while let Some((text, after)) = rest.split_once('<') {
+        out.push_str(text);
+        let lower = after.get(..6).map(str::to_ascii_lowercase).unwrap_or_default();
+        let skipped = if lower.starts_with("script") {
+            after.split_once("</script").map(|(_, after)| after)
+        } else if lower.starts_with("style") {
+            after.split_once("</style").map(|(_, after)| after)
+        } else {
+            Some(after)
+        };
+        rest = skipped.and_then(|after| after.split_once('>')).map_or("", |(_, after)| after);
+        out.push(' ');
+    }
+    out.push_str(rest);
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Says honestly why there is no answer, and what helps.
+pub(crate) fn unreachable(error: &EgressError) -> ToolAnswer {
+    let what = match error {
+        EgressError::BlockedAddress { .. } | EgressError::BlockedUrl { .. } => {
+            "Nothing was sent. A person has to correct the source's base URL in the console."
+        }
+        EgressError::Dns { .. } => "Nothing was sent. The API's name does not resolve at the moment, or the source's base URL is wrong.",
+        EgressError::Connect { .. } | EgressError::Tls { .. } => "Nothing was sent. The API seems to be down; try again later.",
+        EgressError::Timeout { phase: Phase::Connect, .. } => "Nothing was sent. The API seems to be down; try again later.",
+        EgressError::Timeout { .. } => {
+            "The request was sent, so the API may have done the work: check before repeating it. Ask for less, or try again later."
+        }
+        EgressError::TooLarge { .. } => {
+            "Ask for less: a smaller page, fewer fields or a narrower filter. A person can raise the limit in the source's settings."
+        }
+        EgressError::Redirect { .. } => "A person should correct the source's base URL in the console.",
+        EgressError::Protocol { .. } => {
+            "The request may have reached the API: check before repeating it."
+        }
+    };
+    ToolAnswer::error(CallOutcome::UpstreamError, format!("The API gave no usable answer: {error}. {what}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! A tool ready to call, and the check of its arguments: each fault with its path, in words a model can act on (TL-18).
+
+use std::{fmt::Write as _, sync::Arc, sync::OnceLock};
+
+use jsonschema::{Draft, PatternOptions, Validator, error::ValidationErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::plan::RequestPlan;
+
+/// Faults shown at once; a model repairs the first few anyway.
+const MAX_FAULTS: usize = 12;
+/// Bytes of one compiled pattern (JS-7).
+const MAX_PATTERN_BYTES: usize = 512 * 1024;
+
+/// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (JS-5, JS-7). `format` stays an annotation.
+pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
+        .should_validate_formats(false)
+        .offline()
+        .build(schema)
+        .map_err(|error| {
+            let mut text = error.to_string();
+            if let Some((end, _)) = text.char_indices().nth(200) {
+                text.truncate(end);
+            }
+            text
+        })
+}
+
+/// Whether the linear-time engine takes the pattern.
+pub(crate) fn pattern_compiles(pattern: &str) -> bool {
+    pattern.len() <= 2_000 && compile(&json!({"pattern": pattern})).is_ok()
+}
+
+/// One fault of the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArgumentFault {
+    /// JSON pointer into the arguments; empty for the whole.
+    pub path: String,
+    /// What is wrong and what is expected.
+    pub message: String,
+}
+
+/// Why arguments were refused. Nothing was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the arguments do not fit the tool's input schema")]
+pub struct ArgumentFaults {
+    /// At least one.
+    pub faults: Vec<ArgumentFault>,
+    /// Whether there are more than shown.
+    pub truncated: bool,
+}
+
+impl ArgumentFaults {
+    pub(crate) fn one(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { faults: vec![ArgumentFault { path: path.into(), message: message.into() }], truncated: false }
+    }
+
+    /// The text for the model.
+    pub fn text(&self) -> String {
+        let mut text = String::from("Invalid arguments; the API was not called. Fix these and call the tool again:");
+        for fault in &self.faults {
+            let path = if fault.path.is_empty() { "arguments" } else { &fault.path };
+            let _ = write!(text, "\n- {path}: {}", fault.message);
+        }
+        if self.truncated {
+            text.push_str("\n- … and more of the same kind");
+        }
+        text
+    }
+}
+
+/// A tool that can be called. Cloning is cheap. Schemas are compiled at the first call, so that a server with hundreds
+/// of tools loads at once.
+#[derive(Clone)]
+pub struct CompiledTool(Arc<Parts>);
+
+struct Parts {
+    input_schema: Value,
+    output_schema: Option<Value>,
+    plan: RequestPlan,
+    input: OnceLock<Result<Validator, String>>,
+    output: OnceLock<Result<Validator, String>>,
+}
+
+impl std::fmt::Debug for CompiledTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompiledTool").field("plan", &self.0.plan).finish_non_exhaustive()
+    }
+}
+
+impl CompiledTool {
+    /// Takes what a [`crate::ToolDraft`] holds.
+    pub fn new(input_schema: Value, output_schema: Option<Value>, plan: RequestPlan) -> Self {
+        Self(Arc::new(Parts { input_schema, output_schema, plan, input: OnceLock::new(), output: OnceLock::new() }))
+    }
+
+    /// Schema of the arguments.
+    pub fn input_schema(&self) -> &Value {
+        &self.0.input_schema
+    }
+
+    /// Schema of `structuredContent`.
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.0.output_schema.as_ref()
+    }
+
+    /// How arguments become a request.
+    pub fn plan(&self) -> &RequestPlan {
+        &self.0.plan
+    }
+
+    /// Checks arguments. A schema that does not compile refuses everything: permissive would be worse (JS-6).
+    pub fn check_arguments(&self, arguments: &Value) -> Result<(), ArgumentFaults> {
+        match self.0.input.get_or_init(|| compile(&self.0.input_schema)) {
+            Ok(validator) => check(validator, arguments),
+            Err(reason) => Err(ArgumentFaults::one("", format!("the tool's input schema cannot be used: {reason}"))),
+        }
+    }
+
+    /// Checks an answer against the output schema (TL-12). Without one, or with one that does not compile, all is well.
+    pub(crate) fn check_output(&self, output: &Value) -> Result<(), ArgumentFaults> {
+        let Some(schema) = &self.0.output_schema else { return Ok(()) };
+        match self.0.output.get_or_init(|| compile(schema)) {
+            Ok(validator) => check(validator, output),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn check(validator: &Validator, instance: &Value) -> Result<(), ArgumentFaults> {
+    // The common case costs no error values.
+    if validator.is_valid(instance) {
+        return Ok(());
+    }
+    let mut faults = Vec::new();
+    let mut truncated = false;
+    for error in validator.iter_errors(instance) {
+        if faults.len() >= MAX_FAULTS {
+            truncated = true;
+            break;
+        }
+        describe(&error, &mut faults, 0);
+    }
+    faults.dedup();
+    if faults.is_empty() {
+        faults.push(ArgumentFault { path: String::new(), message: "does not fit the schema".to_owned() });
+    }
+    Err(ArgumentFaults { faults, truncated })
+}
+
+fn describe(error: &jsonschema::ValidationError<'_>, faults: &mut Vec<ArgumentFault>, depth: usize) {
+    let path = error.instance_path().as_str().to_owned();
+    let below = |name: &str| format!("{path}/{}", crate::refs::escape_step(name));
+    let mut push = |path: String, message: String| faults.push(ArgumentFault { path, message });
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            push(below(property.as_str().unwrap_or_default()), "is required but missing".to_owned());
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            for name in unexpected.iter().take(MAX_FAULTS) {
+                push(below(name), "is not known here; leave it out or check its spelling".to_owned());
+            }
+        }
+        ValidationErrorKind::Type { .. } => {
+            push(path, format!("is {}, but {}", kind_of(error.instance()), expected(&error.to_string())));
+        }
+        ValidationErrorKind::Enum { options } => push(path, format!("must be one of {}", short(options, 400))),
+        ValidationErrorKind::Constant { expected_value } => push(path, format!("must be {}", short(expected_value, 200))),
+        ValidationErrorKind::Pattern { pattern } => push(path, format!("must match the pattern {}", cut(pattern, 200))),
+        ValidationErrorKind::MinLength { limit } => push(path, format!("must have at least {limit} characters")),
+        ValidationErrorKind::MaxLength { limit } => push(path, format!("must have at most {limit} characters")),
+        ValidationErrorKind::MinItems { limit } => push(path, format!("must have at least {limit} items")),
+        ValidationErrorKind::MaxItems { limit } => push(path, format!("must have at most {limit} items")),
+        ValidationErrorKind::Minimum { limit } => push(path, format!("must be {limit} or more")),
+        ValidationErrorKind::Maximum { limit } => push(path, format!("must be {limit} or less")),
+        ValidationErrorKind::ExclusiveMinimum { limit } => push(path, format!("must be more than {limit}")),
+        ValidationErrorKind::ExclusiveMaximum { limit } => push(path, format!("must be less than {limit}")),
+        ValidationErrorKind::UniqueItems => push(path, "must not contain an item twice".to_owned()),
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            // The alternative that got furthest is the one that was meant.
+            let nearest = context
+                .iter()
+                .filter(|branch| !branch.is_empty())
+                .max_by_key(|branch| {
+                    let deepest = branch.iter().map(|error| error.instance_path().as_str().len()).max().unwrap_or(0);
+                    (deepest, std::cmp::Reverse(branch.len()))
+                });
+            push(path, format!("fits none of the {} alternatives of the schema", context.len()));
+            if depth < 3
+                && let Some(branch) = nearest
+            {
+                for error in branch.iter().take(3) {
+                    describe(error, faults, depth + 1);
+                }
+            }
+        }
+        ValidationErrorKind::OneOfMultipleValid { .. } => {
+            push(path, "fits more than one of the alternatives of the schema, where exactly one is expected".to_owned());
+        }
+        ValidationErrorKind::FalseSchema => push(path, "must be left out".to_owned()),
+        _ => push(path, cut(&error.masked_with("the value").to_string(), 300)),
+    }
+}
+
+/// The validator's words for expected types, without the value, which may be long or private.
+fn expected(message: &str) -> String {
+    message
+        .rsplit_once(" is not of ")
+        .map_or_else(|| "another type is expected".to_owned(), |(_, types)| format!("must be of {types}"))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn short(value: &Value, max: usize) -> String {
+    cut(&value.to_string(), max)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(schema: Value) -> CompiledTool {
+        let plan = RequestPlan { method: "GET".into(), path: "/".into(), parameters: vec![], body: None, accept: None };
+        CompiledTool::new(schema, None, plan)
+    }
+
+    #[test]
+    fn each_fault_has_its_path_and_says_what_is_expected_tl_18() {
+        let tool = tool(json!({"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
+            "name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}},
+            "kind": {"enum": ["cat", "dog"]}, "age": {"type": "integer", "minimum": 0}}}));
+        let faults = tool
+            .check_arguments(&json!({"tags": ["a", 1], "kind": "cow", "age": -1, "nam": "x"}))
+            .unwrap_err();
+        let found: Vec<_> = faults.faults.iter().map(|f| (f.path.as_str(), f.message.as_str())).collect();
+        assert!(found.contains(&("/name", "is required but missing")), "{found:?}");
+        assert!(found.contains(&("/tags/1", "is a number, but must be of type \"string\"")), "{found:?}");
+        assert!(found.contains(&("/kind", "must be one of [\"cat\",\"dog\"]")), "{found:?}");
+        assert!(found.contains(&("/age", "must be 0 or more")), "{found:?}");
+        assert!(found.iter().any(|(path, _)| *path == "/nam"), "{found:?}");
+        assert!(faults.text().contains("- /name: is required but missing"));
+    }
+
+    #[test]
+    fn an_alternative_names_the_nearest_branch() {
+        let tool = tool(json!({"type": "object", "properties": {"x": {"anyOf": [{"type": "null"},
+            {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}]}}}));
+        let text = tool.check_arguments(&json!({"x": {"id": "seven"}})).unwrap_err().text();
+        assert!(text.contains("/x/id: is a string, but must be of type \"integer\""), "{text}");
+    }
+
+    #[test]
+    fn patterns_that_could_run_away_are_not_supported_js_7() {
+        assert!(pattern_compiles("^[a-z]+$"));
+        assert!(!pattern_compiles("^(?=.*x).+$"));
+        assert!(!pattern_compiles(r"(a)\1"));
+        assert!(!pattern_compiles("("));
+    }
+
+    #[test]
+    fn a_remote_reference_is_never_fetched_js_5() {
+        assert!(compile(&json!({"$ref": "https://example.com/schema.json"})).is_err());
+    }
+}

@@ -1,0 +1,393 @@
+//! What opens an API: the kinds, their check, their hint, and how they are put on a request.
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::parameter_style;
+
+/// Where an API key travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPlace {
+    /// A header.
+    Header,
+    /// The query.
+    Query,
+    /// A cookie.
+    Cookie,
+}
+
+/// How an OAuth client names itself at the token endpoint (RFC 6749 §2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientAuth {
+    /// HTTP Basic.
+    #[default]
+    Basic,
+    /// In the form body.
+    Post,
+}
+
+/// A header of the kind `headers`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CredentialHeader {
+    /// Name.
+    pub name: String,
+    /// Secret value.
+    pub value: String,
+}
+
+/// A credential. Its JSON is what is sealed at rest; `Debug` shows the kind only.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Credential {
+    /// One key.
+    ApiKey {
+        /// Where it travels.
+        #[serde(rename = "in")]
+        place: KeyPlace,
+        /// Name of the header, query parameter or cookie.
+        name: String,
+        /// The key.
+        value: String,
+    },
+    /// `Authorization: Bearer …`
+    Bearer {
+        /// The token.
+        token: String,
+    },
+    /// `Authorization: Basic …` (RFC 7617)
+    Basic {
+        /// User name, without a colon.
+        username: String,
+        /// Password, may be empty.
+        password: String,
+    },
+    /// Any headers.
+    Headers {
+        /// At least one.
+        headers: Vec<CredentialHeader>,
+    },
+    /// OAuth 2.0 client credentials (RFC 6749 §4.4).
+    OauthClientCredentials {
+        /// Token endpoint.
+        token_url: String,
+        /// Client id.
+        client_id: String,
+        /// Client secret.
+        client_secret: String,
+        /// Scopes, separated by spaces.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<String>,
+        /// How the client names itself.
+        #[serde(default)]
+        auth: ClientAuth,
+    },
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.kind())
+    }
+}
+
+impl fmt::Debug for CredentialHeader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CredentialHeader({})", self.name)
+    }
+}
+
+/// A credential that cannot work, with the field that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InvalidCredential {
+    /// Field of the credential's JSON.
+    pub field: &'static str,
+    /// What to do.
+    pub message: String,
+}
+
+/// A credential with the name under which its OAuth token may be cached. The name changes whenever the credential does.
+#[derive(Debug, Clone)]
+pub struct CredentialSlot {
+    /// Such as the credential's id and its time of change.
+    pub key: String,
+    /// The credential.
+    pub credential: Credential,
+}
+
+/// Headers that frame a message or name its target: a credential must not set them.
+const REFUSED_HEADERS: [&str; 10] = [
+    "host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect",
+    "keep-alive",
+];
+
+impl Credential {
+    /// The word of the contract.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::ApiKey { .. } => "api_key",
+            Self::Bearer { .. } => "bearer",
+            Self::Basic { .. } => "basic",
+            Self::Headers { .. } => "headers",
+            Self::OauthClientCredentials { .. } => "oauth_client_credentials",
+        }
+    }
+
+    /// Trims what people paste around secrets, and refuses what no request could carry (AB-44).
+    pub fn checked(mut self) -> Result<Self, InvalidCredential> {
+        let invalid = |field, message: &str| Err(InvalidCredential { field, message: message.to_owned() });
+        match &mut self {
+            Self::ApiKey { place, name, value } => {
+                tidy(name);
+                tidy(value);
+                if name.is_empty() {
+                    return invalid("name", "Name the header, query parameter or cookie that carries the key.");
+                }
+                match place {
+                    KeyPlace::Header => header_name("name", name)?,
+                    KeyPlace::Cookie => {
+                        if !name.bytes().all(is_token) {
+                            return invalid("name", "A cookie's name has only letters, digits and -_.~ and the like.");
+                        }
+                        if value.bytes().any(|b| matches!(b, b';' | b',' | b' ' | b'"')) {
+                            return invalid("value", "A cookie's value has no spaces, commas, semicolons or quotes.");
+                        }
+                    }
+                    KeyPlace::Query => {}
+                }
+                secret("value", value)?;
+            }
+            Self::Bearer { token } => {
+                tidy(token);
+                // People copy the whole header.
+                if let Some(bare) = token.get(..7).filter(|p| p.eq_ignore_ascii_case("bearer ")).map(|_| token[7..].trim().to_owned()) {
+                    *token = bare;
+                }
+                secret("token", token)?;
+            }
+            Self::Basic { username, password } => {
+                if username.contains(':') {
+                    return invalid("username", "A user name for Basic authentication has no colon.");
+                }
+                if username.is_empty() && password.is_empty() {
+                    return invalid("username", "Give a user name, a password or both.");
+                }
+                if username.chars().chain(password.chars()).any(char::is_control) {
+                    return invalid("password", "User name and password have no control characters.");
+                }
+            }
+            Self::Headers { headers } => {
+                if headers.is_empty() || headers.len() > 20 {
+                    return invalid("headers", "Give between 1 and 20 headers.");
+                }
+                for CredentialHeader { name, value } in headers {
+                    tidy(name);
+                    tidy(value);
+                    header_name("headers", name)?;
+                    secret("headers", value)?;
+                }
+            }
+            Self::OauthClientCredentials { token_url, client_id, client_secret, scope, .. } => {
+                tidy(token_url);
+                tidy(client_id);
+                tidy(client_secret);
+                let sound = Url::parse(token_url)
+                    .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host_str().is_some());
+                if !sound {
+                    return invalid("token_url", "Give the complete address of the token endpoint, starting with https://.");
+                }
+                if client_id.is_empty() {
+                    return invalid("client_id", "Give the client id.");
+                }
+                secret("client_secret", client_secret)?;
+                *scope = scope.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+            }
+        }
+        Ok(self)
+    }
+
+    /// What may be shown of it: enough to tell two keys apart, too little to use.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::ApiKey { name, value, .. } => format!("{name}: {}", masked(value)),
+            Self::Bearer { token } => format!("Bearer {}", masked(token)),
+            Self::Basic { username, .. } => format!("{username}: ••••"),
+            Self::Headers { headers } => {
+                headers.iter().map(|header| format!("{}: ••••", header.name)).collect::<Vec<_>>().join(", ")
+            }
+            Self::OauthClientCredentials { token_url, client_id, .. } => {
+                let host = Url::parse(token_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+                format!("{client_id} at {host}")
+            }
+        }
+    }
+
+    /// Texts that must not come back in an error: an API may echo the key it refuses.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::ApiKey { value, .. } => vec![value.clone()],
+            Self::Bearer { token } => vec![token.clone()],
+            Self::Basic { username, password } => vec![STANDARD.encode(format!("{username}:{password}")), password.clone()],
+            Self::Headers { headers } => headers.iter().map(|header| header.value.clone()).collect(),
+            Self::OauthClientCredentials { client_secret, .. } => vec![client_secret.clone()],
+        }
+    }
+
+    /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is the fetched token
+    /// of [`Credential::OauthClientCredentials`].
+    pub(crate) fn apply(
+        &self,
+        url: &mut Url,
+        headers: &mut HeaderMap,
+        oauth_token: Option<&str>,
+    ) -> Result<(), InvalidCredential> {
+        match self {
+            Self::ApiKey { place: KeyPlace::Header, name, value } => set(headers, name, value),
+            Self::ApiKey { place: KeyPlace::Query, name, value } => {
+                let mut query = String::new();
+                // An argument of the same name must not stand beside the key.
+                for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+                    let key = pair.split('=').next().unwrap_or_default();
+                    let decoded = percent_encoding::percent_decode_str(key).decode_utf8_lossy();
+                    if decoded != name.as_str() {
+                        if !query.is_empty() {
+                            query.push('&');
+                        }
+                        query.push_str(pair);
+                    }
+                }
+                parameter_style::push(&mut query, &parameter_style::encode(name), &parameter_style::encode(value));
+                url.set_query(Some(&query));
+                Ok(())
+            }
+            Self::ApiKey { place: KeyPlace::Cookie, name, value } => {
+                let pair = format!("{name}={value}");
+                let cookies = match headers.get(header::COOKIE).and_then(|present| present.to_str().ok()) {
+                    Some(present) => format!("{present}; {pair}"),
+                    None => pair,
+                };
+                set(headers, "cookie", &cookies)
+            }
+            Self::Bearer { token } => set(headers, "authorization", &format!("Bearer {token}")),
+            Self::Basic { username, password } => {
+                set(headers, "authorization", &format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
+            }
+            Self::Headers { headers: own } => {
+                own.iter().try_for_each(|CredentialHeader { name, value }| set(headers, name, value))
+            }
+            Self::OauthClientCredentials { .. } => match oauth_token {
+                Some(token) => set(headers, "authorization", &format!("Bearer {token}")),
+                None => Err(InvalidCredential { field: "token_url", message: "There is no access token.".to_owned() }),
+            },
+        }
+    }
+}
+
+fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCredential> {
+    let invalid = |_| InvalidCredential { field: "value", message: "The credential cannot be put in a header.".to_owned() };
+    let name = HeaderName::try_from(name).map_err(|_| invalid(()))?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| invalid(()))?;
+    value.set_sensitive(true);
+    headers.insert(name, value);
+    Ok(())
+}
+
+fn tidy(text: &mut String) {
+    let trimmed = text.trim();
+    if trimmed.len() != text.len() {
+        *text = trimmed.to_owned();
+    }
+}
+
+fn secret(field: &'static str, text: &str) -> Result<(), InvalidCredential> {
+    let message = if text.is_empty() {
+        "The secret is empty."
+    } else if text.len() > 16 * 1024 {
+        "The secret is longer than 16 KiB."
+    } else if text.chars().any(char::is_control) {
+        "The secret has a line break or another control character; copy it again as one line."
+    } else if !text.is_ascii() {
+        "The secret has characters that a header cannot carry; copy it again."
+    } else {
+        return Ok(());
+    };
+    Err(InvalidCredential { field, message: message.to_owned() })
+}
+
+fn header_name(field: &'static str, name: &str) -> Result<(), InvalidCredential> {
+    if HeaderName::try_from(name).is_err() {
+        return Err(InvalidCredential { field, message: format!("`{name}` is not a header name.") });
+    }
+    if REFUSED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(InvalidCredential { field, message: format!("The header `{name}` is set by the request itself.") });
+    }
+    Ok(())
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+fn masked(secret: &str) -> String {
+    // Short secrets would be given away by their end.
+    if secret.len() >= 12 && secret.is_ascii() { format!("••••{}", &secret[secret.len() - 4..]) } else { "••••".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: serde_json::Value) -> Credential {
+        serde_json::from_value::<Credential>(value).unwrap()
+    }
+
+    #[test]
+    fn a_credential_reads_in_the_shape_of_the_api_and_shows_no_secret() {
+        let credential = read(json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": "0123456789cafe"}));
+        assert_eq!(credential.hint(), "X-Api-Key: ••••cafe");
+        assert!(!format!("{credential:?}").contains("cafe"));
+        assert_eq!(read(json!({"kind": "bearer", "token": "short"})).hint(), "Bearer ••••");
+    }
+
+    #[test]
+    fn what_people_paste_is_tidied() {
+        let Ok(Credential::Bearer { token }) = read(json!({"kind": "bearer", "token": " Bearer abc\n"})).checked() else {
+            panic!("is a bearer token")
+        };
+        assert_eq!(token, "abc");
+    }
+
+    #[test]
+    fn line_breaks_and_framing_headers_are_refused_ab_44() {
+        let split = read(json!({"kind": "headers", "headers": [{"name": "X-A", "value": "a\r\nX-B: c"}]}));
+        assert_eq!(split.checked().unwrap_err().field, "headers");
+        let host = read(json!({"kind": "api_key", "in": "header", "name": "Host", "value": "x"}));
+        assert_eq!(host.checked().unwrap_err().field, "name");
+        let name = read(json!({"kind": "api_key", "in": "header", "name": "X Key", "value": "x"}));
+        assert_eq!(name.checked().unwrap_err().field, "name");
+    }
+
+    #[test]
+    fn the_credential_wins_over_arguments() {
+        let mut url = Url::parse("https://api.example.com/x?api_key=forged&q=1").unwrap();
+        let mut headers = HeaderMap::new();
+        let key = read(json!({"kind": "api_key", "in": "query", "name": "api_key", "value": "real key"}));
+        key.apply(&mut url, &mut headers, None).unwrap();
+        assert_eq!(url.query(), Some("q=1&api_key=real%20key"));
+        let basic = read(json!({"kind": "basic", "username": "u", "password": "p"}));
+        basic.apply(&mut url, &mut headers, None).unwrap();
+        assert_eq!(headers[header::AUTHORIZATION], "Basic dTpw");
+        headers.insert(header::COOKIE, HeaderValue::from_static("a=1"));
+        let cookie = read(json!({"kind": "api_key", "in": "cookie", "name": "sid", "value": "s"}));
+        cookie.apply(&mut url, &mut headers, None).unwrap();
+        assert_eq!(headers[header::COOKIE], "a=1; sid=s");
+    }
+}

@@ -1,0 +1,467 @@
+//! Text to a JSON value: JSON or YAML, bounded, with the place of a fault.
+
+use std::{cell::Cell, fmt};
+
+use serde::{
+    Deserialize, Serialize,
+    de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Number, Value};
+
+/// Bytes of an OpenAPI document.
+pub const MAX_DOCUMENT_BYTES: usize = 10 * 1024 * 1024;
+/// Values in a document. YAML aliases multiply values, so bytes alone are no bound ("billion laughs", AB-42).
+const MAX_VALUES: usize = 2_000_000;
+/// Bytes of text in a document after aliases are expanded.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// How bad a [`Problem`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The document cannot be used.
+    Error,
+    /// The document can be used; this part was repaired or ignored.
+    Warning,
+}
+
+/// What is wrong with a document, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A sentence for a person, with what to do.
+    pub message: String,
+    /// JSON pointer into the document (RFC 6901).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// Line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Column, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
+impl Problem {
+    pub(crate) fn error(message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, message: message.into(), pointer: None, line: None, column: None }
+    }
+
+    pub(crate) fn warning(message: impl Into<String>, pointer: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            message: message.into(),
+            pointer: Some(pointer.into()),
+            line: None,
+            column: None,
+        }
+    }
+
+    pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
+        self.pointer = Some(pointer.into());
+        self
+    }
+}
+
+/// The document cannot be imported at all. The problems say why and what to do.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the document is not a usable OpenAPI document")]
+pub struct DocumentError {
+    /// At least one with [`Severity::Error`].
+    pub problems: Vec<Problem>,
+}
+
+impl From<Problem> for DocumentError {
+    fn from(problem: Problem) -> Self {
+        Self { problems: vec![problem] }
+    }
+}
+
+/// The OpenAPI family whose schema rules hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpecVersion {
+    /// 3.0.x: its own schema dialect (`nullable`, boolean `exclusiveMinimum`).
+    V3_0,
+    /// 3.1.x and 3.2.x: JSON Schema 2020-12.
+    V3_1,
+}
+
+/// A parsed OpenAPI 3.x document.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The whole document.
+    pub root: Value,
+    /// Which schema rules hold.
+    pub version: SpecVersion,
+    /// The version as written, such as `3.0.3`.
+    pub version_text: String,
+    /// What was repaired while reading.
+    pub problems: Vec<Problem>,
+}
+
+impl Document {
+    /// Reads JSON or YAML. The errors carry line and column (syntax) or a JSON pointer (content).
+    pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
+        let mut problems = Vec::new();
+        let root = parse_value(bytes, &mut problems)?;
+        Self::from_value(root, problems)
+    }
+
+    /// Takes a value that is already parsed.
+    pub fn from_value(root: Value, problems: Vec<Problem>) -> Result<Self, DocumentError> {
+        let Some(object) = root.as_object() else {
+            return Err(Problem::error(
+                "This is not an OpenAPI document: its root is not an object. Paste the whole document, starting with \
+                 `openapi: 3…`.",
+            )
+            .into());
+        };
+        if let Some(swagger) = object.get("swagger") {
+            let version = swagger.as_str().map_or_else(|| swagger.to_string(), str::to_owned);
+            return Err(Problem::error(format!(
+                "This is a Swagger {version} document; OpenAPI 3.0 and 3.1 can be imported. Convert it first, for \
+                 example with `npx swagger2openapi`, or at converter.swagger.io."
+            ))
+            .at("/swagger")
+            .into());
+        }
+        let version_text = match object.get("openapi") {
+            Some(Value::String(text)) => text.trim().to_owned(),
+            // YAML reads an unquoted 3.0 or 3.1 as a number.
+            Some(Value::Number(number)) => number.to_string(),
+            Some(_) => {
+                return Err(Problem::error("`openapi` must be a version such as \"3.1.0\".").at("/openapi").into());
+            }
+            None => {
+                let what = ["asyncapi", "arazzo", "$schema", "info"].into_iter().find(|key| object.contains_key(*key));
+                let message = match what {
+                    Some("asyncapi") => "This is an AsyncAPI document; only OpenAPI documents can be imported.",
+                    Some("arazzo") => "This is an Arazzo document; import the OpenAPI document that it describes.",
+                    Some("$schema") => "This is a JSON Schema, not an OpenAPI document.",
+                    _ => "This is not an OpenAPI document: the field `openapi` with its version (3.0 or 3.1) is missing.",
+                };
+                return Err(Problem::error(message).into());
+            }
+        };
+        let version = match version_text.split('.').take(2).collect::<Vec<_>>()[..] {
+            ["3", "0"] | ["3"] => SpecVersion::V3_0,
+            ["3", "1" | "2"] => SpecVersion::V3_1,
+            _ => {
+                return Err(Problem::error(format!(
+                    "OpenAPI {version_text} is not known here; 3.0 and 3.1 can be imported."
+                ))
+                .at("/openapi")
+                .into());
+            }
+        };
+        match object.get("paths") {
+            Some(Value::Object(_)) => {}
+            Some(_) => {
+                return Err(Problem::error("`paths` must be an object whose keys are paths.").at("/paths").into());
+            }
+            None => {
+                return Err(Problem::error(
+                    "The document has no `paths`, so there is nothing to make tools from. If it is split over several \
+                     files, bundle it into one first, for example with `npx @redocly/cli bundle`.",
+                )
+                .into());
+            }
+        }
+        Ok(Self { root, version, version_text, problems })
+    }
+}
+
+/// Reads any bounded JSON or YAML text into a value.
+fn parse_value(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, DocumentError> {
+    if bytes.len() > MAX_DOCUMENT_BYTES {
+        return Err(Problem::error(format!(
+            "The document has {} bytes; up to {} MiB can be imported. Remove examples, or split it by tag.",
+            bytes.len(),
+            MAX_DOCUMENT_BYTES / 1024 / 1024
+        ))
+        .into());
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text.trim_start_matches('\u{feff}'),
+        Err(error) => {
+            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+            let mut problem = Problem::error("The document is not UTF-8 text. Save it as UTF-8 and try again.");
+            problem.line = Some(line);
+            return Err(problem.into());
+        }
+    };
+    match text.trim_start().chars().next() {
+        None => return Err(Problem::error("The document is empty.").into()),
+        Some('<') => {
+            return Err(Problem::error(
+                "This is a web page or XML, not an OpenAPI document. Give the address of the JSON or YAML document \
+                 itself; it is often linked on the API's documentation page.",
+            )
+            .into());
+        }
+        Some('{' | '[') => match json(text) {
+            Ok(value) => return Ok(value),
+            Err(error) => {
+                // YAML reads JSON with trailing commas or comments. Its own errors on JSON would only confuse.
+                if let Ok(value) = yaml(text) {
+                    problems.push(located("The document is not strict JSON; it was read as YAML.", &error));
+                    return Ok(value);
+                }
+                let mut problem = located(&format!("This is not valid JSON: {}.", without_place(&error)), &error);
+                problem.severity = Severity::Error;
+                return Err(problem.into());
+            }
+        },
+        Some(_) => {}
+    }
+    yaml(text).map_err(|error| {
+        let mut problem = Problem::error(format!("This is not valid YAML: {error}."));
+        if let Some(place) = error.location() {
+            problem.line = Some(place.line());
+            problem.column = Some(place.column());
+        }
+        problem.into()
+    })
+}
+
+fn located(message: &str, error: &serde_json::Error) -> Problem {
+    Problem {
+        severity: Severity::Warning,
+        message: message.to_owned(),
+        pointer: None,
+        line: Some(error.line()),
+        column: Some(error.column()),
+    }
+}
+
+/// serde_json ends its texts with the place, which is shown apart.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(cut) => text[..cut].to_owned(),
+        None => text,
+    }
+}
+
+fn json(text: &str) -> Result<Value, serde_json::Error> {
+    let budget = Budget::new();
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Bounded(&budget).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+fn yaml(text: &str) -> Result<Value, serde_norway::Error> {
+    let budget = Budget::new();
+    Bounded(&budget).deserialize(serde_norway::Deserializer::from_str(text))
+}
+
+/// What a document may still cost.
+struct Budget {
+    values: Cell<usize>,
+    text: Cell<usize>,
+}
+
+impl Budget {
+    const fn new() -> Self {
+        Self { values: Cell::new(MAX_VALUES), text: Cell::new(MAX_TEXT_BYTES) }
+    }
+
+    fn spend<E: de::Error>(&self, text: usize) -> Result<(), E> {
+        match (self.values.get().checked_sub(1), self.text.get().checked_sub(text)) {
+            (Some(values), Some(text)) => {
+                self.values.set(values);
+                self.text.set(text);
+                Ok(())
+            }
+            _ => Err(E::custom("the document expands to more values than can be imported")),
+        }
+    }
+}
+
+/// A [`Value`] whose size is bounded while it is built.
+#[derive(Clone, Copy)]
+struct Bounded<'b>(&'b Budget);
+
+impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
+        self.0.spend(0)?;
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        self.0.spend(0)?;
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        self.0.spend(0)?;
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Value, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Value, E> {
+        self.visit_str(&value.to_string())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        self.0.spend(0)?;
+        // YAML has .nan and .inf, JSON has neither.
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        self.visit_string(value.to_owned())
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
+        self.0.spend(value.len())?;
+        // NUL means nothing in any text here, and Postgres refuses it inside jsonb.
+        Ok(Value::String(if value.contains('\0') { value.replace('\0', "") } else { value }))
+    }
+
+    fn visit_bytes<E: de::Error>(self, value: &[u8]) -> Result<Value, E> {
+        self.visit_str(&String::from_utf8_lossy(value))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        self.0.spend(0)?;
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Value, E> {
+        self.visit_unit()
+    }
+
+    fn visit_some<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_newtype_struct<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        self.0.spend(0)?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        self.0.spend(0)?;
+        let mut object = Map::new();
+        while let Some(key) = access.next_key_seed(self)? {
+            let key = match key {
+                Value::String(key) => key,
+                // YAML keys may be numbers or booleans: `200:` in responses.
+                Value::Number(number) => number.to_string(),
+                Value::Bool(flag) => flag.to_string(),
+                Value::Null => "null".to_owned(),
+                Value::Array(_) | Value::Object(_) => {
+                    return Err(de::Error::custom("a key must be text, not a list or an object"));
+                }
+            };
+            let value = access.next_value_seed(self)?;
+            object.insert(key, value);
+        }
+        // YAML merge keys: the document may be built from anchors.
+        if let Some(Value::Object(merged)) = object.remove("<<") {
+            for (key, value) in merged {
+                object.entry(key).or_insert(value);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn visit_enum<A: de::EnumAccess<'de>>(self, access: A) -> Result<Value, A::Error> {
+        // A YAML tag (`!custom`): the tag is dropped, its value is kept.
+        use de::VariantAccess as _;
+        let (_tag, content) = access.variant_seed(self)?;
+        content.newtype_variant_seed(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> Problem {
+        Document::parse(text.as_bytes()).unwrap_err().problems.remove(0)
+    }
+
+    #[test]
+    fn json_and_yaml_give_the_same_document() {
+        let json = Document::parse(br#"{"openapi":"3.1.0","info":{"title":"a"},"paths":{"/x":{"get":{"responses":{"200":{}}}}}}"#);
+        let yaml = Document::parse(
+            b"openapi: 3.1.0\ninfo: {title: a}\npaths:\n  /x:\n    get:\n      responses:\n        200: {}\n",
+        );
+        assert_eq!(json.unwrap().root, yaml.unwrap().root);
+    }
+
+    #[test]
+    fn a_syntax_fault_names_its_line_and_column() {
+        let json = fault("{\n  \"openapi\": \"3.0.0\",\n  \"paths\": {]\n}");
+        assert_eq!((json.line, json.column), (Some(3), Some(13)), "{}", json.message);
+        let yaml = fault("openapi: 3.0.0\npaths:\n  - a\n b: [");
+        assert!(yaml.line.is_some(), "{yaml:?}");
+    }
+
+    #[test]
+    fn json_with_a_trailing_comma_is_read_with_a_warning() {
+        let document = Document::parse(b"{\"openapi\": \"3.0.0\", \"paths\": {},}").unwrap();
+        assert_eq!(document.problems.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_openapi_3_gets_a_sentence_that_says_what_to_do() {
+        assert!(fault("swagger: '2.0'\npaths: {}").message.contains("Swagger 2.0"));
+        assert!(fault("asyncapi: 2.0.0").message.contains("AsyncAPI"));
+        assert!(fault("<!doctype html>").message.contains("web page"));
+        assert!(fault("").message.contains("empty"));
+        assert!(fault("- a\n- b").message.contains("root is not an object"));
+        assert!(fault("openapi: 3.0.0").message.contains("paths"));
+        assert_eq!(fault("openapi: 4.0.0\npaths: {}").pointer.as_deref(), Some("/openapi"));
+        assert!(Document::parse(&[b'a', b'\n', 0xff]).unwrap_err().problems[0].line == Some(2));
+    }
+
+    #[test]
+    fn an_unquoted_yaml_version_is_a_version() {
+        assert_eq!(Document::parse(b"openapi: 3.1\npaths: {}").unwrap().version, SpecVersion::V3_1);
+    }
+
+    #[test]
+    fn yaml_aliases_cannot_blow_up_ab_42() {
+        let mut text = String::from("openapi: 3.0.0\npaths: {}\na: &a [x,x,x,x,x,x,x,x,x,x]\n");
+        for (name, previous) in ('b'..='i').zip('a'..='h') {
+            let items = vec![format!("*{previous}"); 10].join(",");
+            text.push_str(&format!("{name}: &{name} [{items}]\n"));
+        }
+        assert!(Document::parse(text.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_document_over_the_limit_is_refused_before_it_is_read() {
+        assert!(fault(&" ".repeat(MAX_DOCUMENT_BYTES + 1)).message.contains("10 MiB"));
+    }
+}

@@ -1,0 +1,138 @@
+//! One call, from arguments to answer. The only place of this crate, beside the token source, that sends.
+
+use std::time::Duration;
+
+use http::Method;
+use portolan_model::registry::{CallOutcome, FollowRedirects, SourceSettings};
+use portolan_net::egress::{Egress, EgressRequest, Redirects};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::{
+    answer::{self, Sent, ToolAnswer},
+    arguments::CompiledTool,
+    credential::CredentialSlot,
+    request::{self, BuildError},
+    token_source::TokenSource,
+};
+
+/// Where a source's calls go, and their bounds. Built once per source, shared.
+#[derive(Debug, Clone)]
+pub struct CallTarget {
+    /// Everything is below this.
+    pub base_url: Url,
+    /// Deadline of the whole exchange.
+    pub timeout: Duration,
+    /// Bytes of answer that are read.
+    pub max_response_bytes: usize,
+    /// Which redirects are followed.
+    pub redirects: Redirects,
+}
+
+impl CallTarget {
+    /// From a source's base URL and settings.
+    pub fn new(base_url: Url, settings: &SourceSettings) -> Self {
+        Self {
+            base_url,
+            timeout: Duration::from_millis(settings.timeout_ms.into()),
+            max_response_bytes: settings.max_response_bytes as usize,
+            redirects: match settings.follow_redirects {
+                FollowRedirects::None => Redirects::None,
+                FollowRedirects::SameOrigin => Redirects::SameOrigin,
+            },
+        }
+    }
+}
+
+/// Everything a call needs besides the tool and its arguments.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The guarded client.
+    pub egress: &'a Egress,
+    /// Where to.
+    pub target: &'a CallTarget,
+    /// What opens the API, if something must.
+    pub credential: Option<&'a CredentialSlot>,
+    /// Where OAuth tokens come from.
+    pub tokens: &'a TokenSource,
+}
+
+/// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
+///
+/// Unsafe methods are sent once, whatever happens. A `GET` or `HEAD` is sent a second time if the API refused a cached
+/// OAuth token.
+pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value) -> ToolAnswer {
+    if let Err(faults) = tool.check_arguments(arguments) {
+        return ToolAnswer::invalid(faults);
+    }
+    let empty = Map::new();
+    let arguments = arguments.as_object().unwrap_or(&empty);
+    let mut is_retry = false;
+    loop {
+        let built = match request::build(tool.plan(), &caller.target.base_url, arguments) {
+            Ok(built) => built,
+            Err(BuildError::Arguments(faults)) => return ToolAnswer::invalid(faults),
+            Err(error @ BuildError::Plan(_)) => {
+                return ToolAnswer::error(
+                    CallOutcome::Internal,
+                    format!("Nothing was sent: {error}. A person has to correct the tool in the console."),
+                );
+            }
+        };
+        let sent = Sent { method: built.method.to_string(), url: built.url.to_string() };
+        let (mut url, mut headers) = (built.url, built.headers);
+        let mut token = None;
+        if let Some(slot) = caller.credential {
+            token = match caller.tokens.token(caller.egress, slot).await {
+                Ok(token) => token,
+                Err(error) => {
+                    tracing::debug!(%error, "no access token for a tool call");
+                    return ToolAnswer::error(
+                        CallOutcome::UpstreamError,
+                        format!("Nothing was sent to the API, because {error}. A person can check the source's credential in the console."),
+                    );
+                }
+            };
+            if let Err(error) = slot.credential.apply(&mut url, &mut headers, token.as_deref()) {
+                return ToolAnswer::error(
+                    CallOutcome::Internal,
+                    format!("Nothing was sent: {error} A person has to set the source's credential again in the console."),
+                );
+            }
+        }
+        let is_safe = matches!(built.method, Method::GET | Method::HEAD);
+        let request = EgressRequest {
+            method: built.method,
+            url,
+            headers,
+            body: built.body,
+            timeout: caller.target.timeout,
+            max_response_bytes: caller.target.max_response_bytes,
+            redirects: caller.target.redirects,
+        };
+        let mut answer = match caller.egress.send(request).await {
+            Ok(response) => {
+                if response.status == http::StatusCode::UNAUTHORIZED
+                    && let (Some(slot), Some(refused)) = (caller.credential, &token)
+                {
+                    caller.tokens.forget(slot, refused).await;
+                    if is_safe && !is_retry {
+                        is_retry = true;
+                        continue;
+                    }
+                }
+                answer::shape(tool, &response, || {
+                    let mut secrets = caller.credential.map(|slot| slot.credential.secrets()).unwrap_or_default();
+                    secrets.extend(token.as_deref().map(str::to_owned));
+                    secrets
+                })
+            }
+            Err(error) => {
+                tracing::debug!(kind = error.kind(), "a tool call got no answer");
+                answer::unreachable(&error)
+            }
+        };
+        answer.sent = Some(sent);
+        return answer;
+    }
+}

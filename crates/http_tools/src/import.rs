@@ -1,0 +1,258 @@
+//! A document as tools: what each operation became, or why it was left out.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
+use url::Url;
+
+use crate::{
+    document::{Document, Problem},
+    naming,
+    operation::{self, SchemaChecks, Site, ToolDraft},
+    refs,
+    security::{self, SecurityHint},
+};
+
+/// Operations of one document.
+const MAX_OPERATIONS: usize = 3_000;
+const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+/// What the importer should know besides the document.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// Where the document was fetched from: relative server URLs are resolved against it.
+    pub document_url: Option<Url>,
+    /// Names already given, by key: a re-import keeps them.
+    pub names: BTreeMap<String, String>,
+}
+
+/// A base URL that the document offers.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ServerChoice {
+    /// Absolute, variables replaced by their defaults; or as written if it cannot be made absolute.
+    pub url: String,
+    /// The document's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// One operation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportedOperation {
+    /// `METHOD /path`.
+    pub key: String,
+    /// Upper-case method.
+    pub method: String,
+    /// Path as written.
+    pub path: String,
+    /// Name for people.
+    pub title: String,
+    /// What it does.
+    pub description: String,
+    /// The document's tags.
+    pub tags: Vec<String>,
+    /// Marked as deprecated.
+    pub deprecated: bool,
+    /// The tool, or a sentence that says why there is none.
+    pub outcome: Result<Box<ToolDraft>, String>,
+}
+
+/// A document, imported.
+#[derive(Debug, Clone)]
+pub struct Import {
+    /// `info.title`.
+    pub title: String,
+    /// `info.version`.
+    pub version: String,
+    /// The OpenAPI version as written.
+    pub spec_version: String,
+    /// `info.description`, shortened.
+    pub description: Option<String>,
+    /// Base URLs to choose from.
+    pub servers: Vec<ServerChoice>,
+    /// The first of them that is absolute http(s).
+    pub base_url: Option<String>,
+    /// Which credentials the API seems to want.
+    pub security: Vec<SecurityHint>,
+    /// In the order of the document.
+    pub operations: Vec<ImportedOperation>,
+    /// What was repaired or ignored outside single operations.
+    pub problems: Vec<Problem>,
+}
+
+impl Import {
+    /// The tools, in the order of the document.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDraft> {
+        self.operations.iter().filter_map(|operation| operation.outcome.as_ref().ok().map(Box::as_ref))
+    }
+}
+
+/// Imports every operation of a document. Pure and bounded, but up to a second of CPU for the largest documents: call
+/// it on a blocking thread.
+pub fn import(document: &Document, options: &ImportOptions) -> Import {
+    let root = &document.root;
+    let text = |pointer: &str| root.pointer(pointer).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
+    let security = security::hints(document);
+    let mut problems = document.problems.clone();
+    let mut operations = Vec::new();
+    let mut checks = SchemaChecks::default();
+    let mut keys: HashSet<String> = HashSet::new();
+
+    for (path, written) in root.get("paths").and_then(Value::as_object).into_iter().flatten() {
+        if path.starts_with("x-") {
+            continue;
+        }
+        let item_pointer = format!("/paths/{}", refs::escape_step(path));
+        let item = match refs::resolve(root, written) {
+            Ok(item) => item,
+            Err(fault) => {
+                problems.push(Problem::warning(format!("The path `{path}` was left out: {fault}."), item_pointer));
+                continue;
+            }
+        };
+        let Some(item_object) = item.as_object() else {
+            problems.push(Problem::warning(format!("The path `{path}` was left out: it is not an object."), item_pointer));
+            continue;
+        };
+        for (method, operation) in item_object {
+            let method = method.to_ascii_lowercase();
+            if !METHODS.contains(&method.as_str()) || !operation.is_object() {
+                continue;
+            }
+            let site = Site {
+                document,
+                hints: &security,
+                method: method.to_ascii_uppercase(),
+                path: path_of(path),
+                path_item: item,
+                operation,
+                pointer: format!("{item_pointer}/{method}"),
+            };
+            let key = format!("{} {}", site.method, site.path);
+            if !keys.insert(key.clone()) {
+                problems.push(Problem::warning(format!("`{key}` stands twice; the first was taken."), site.pointer));
+                continue;
+            }
+            let outcome = if operations.len() >= MAX_OPERATIONS {
+                Err(format!("The document has more than {MAX_OPERATIONS} operations; split it by tag."))
+            } else if !path.starts_with('/') {
+                Err("Its path does not start with `/`.".to_owned())
+            } else if let Some(server) = own_server(operation, item) {
+                Err(format!("It names its own server ({server}), so the source's credential must not go there; import it as a source of its own."))
+            } else {
+                operation::draft(&site, &mut checks).map(Box::new)
+            };
+            operations.push(ImportedOperation {
+                key,
+                title: site.title(),
+                description: site.description(),
+                tags: tags(operation),
+                deprecated: site.is_deprecated(),
+                method: site.method,
+                path: site.path,
+                outcome,
+            });
+        }
+    }
+    give_names(&mut operations, &options.names);
+    if operations.is_empty() {
+        problems.push(Problem::warning("The document has no operations, so there is nothing to make tools from.", "/paths"));
+    }
+    let servers = servers(root.get("servers"), options.document_url.as_ref(), &mut problems);
+    let base_url = servers.iter().map(|server| &server.url).find(|url| is_absolute(url)).cloned();
+    Import {
+        title: operation::cut(text("/info/title").unwrap_or("Untitled API"), 200),
+        version: root.pointer("/info/version").map_or_else(String::new, |version| match version {
+            Value::String(version) => operation::cut(version, 100),
+            other => operation::cut(&other.to_string(), 100),
+        }),
+        spec_version: document.version_text.clone(),
+        description: text("/info/description").or_else(|| text("/info/summary")).map(|text| operation::cut(text, 2_000)),
+        servers,
+        base_url,
+        security,
+        operations,
+        problems,
+    }
+}
+
+/// A fragment in a path tells two operations of one address apart in some documents; it never reaches a server.
+fn path_of(path: &str) -> String {
+    path.split('#').next().unwrap_or_default().trim().to_owned()
+}
+
+fn tags(operation: &Value) -> Vec<String> {
+    operation
+        .get("tags")
+        .and_then(Value::as_array)
+        .map(|tags| tags.iter().filter_map(Value::as_str).take(10).map(|tag| operation::cut(tag, 100)).collect())
+        .unwrap_or_default()
+}
+
+/// An absolute server of the operation or its path: the tool would leave the source's origin.
+fn own_server<'d>(operation: &'d Value, item: &'d Value) -> Option<&'d str> {
+    let servers = operation.get("servers").or_else(|| item.get("servers"))?.as_array()?;
+    let url = servers.first()?.get("url")?.as_str()?;
+    (url.contains("://")).then_some(url)
+}
+
+fn give_names(operations: &mut [ImportedOperation], taken: &BTreeMap<String, String>) {
+    let wanted: BTreeMap<String, String> = operations
+        .iter()
+        .filter_map(|operation| operation.outcome.as_ref().ok().map(|tool| (tool.key.clone(), tool.name.clone())))
+        .collect();
+    let mut names = naming::unique(&wanted, taken);
+    for operation in operations {
+        if let Ok(tool) = &mut operation.outcome
+            && let Some(name) = names.remove(&tool.key)
+        {
+            tool.name = name;
+        }
+    }
+}
+
+fn is_absolute(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
+}
+
+fn servers(list: Option<&Value>, document_url: Option<&Url>, problems: &mut Vec<Problem>) -> Vec<ServerChoice> {
+    let mut out: Vec<ServerChoice> = Vec::new();
+    let written = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, server) in written.iter().enumerate().take(50) {
+        let Some(template) = server.get("url").and_then(Value::as_str) else { continue };
+        let mut url = template.trim().to_owned();
+        for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
+            let value = match variable.get("default") {
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+                None => continue,
+            };
+            url = url.replace(&format!("{{{name}}}"), &value);
+        }
+        if !is_absolute(&url)
+            && let Some(resolved) = document_url.and_then(|base| base.join(&url).ok())
+        {
+            resolved.as_str().clone_into(&mut url);
+        }
+        if url.contains('{') {
+            problems.push(Problem::warning(
+                format!("The server `{template}` has a variable without a default; write the base URL yourself."),
+                format!("/servers/{index}"),
+            ));
+        }
+        let choice = ServerChoice {
+            url: url.trim_end_matches('/').to_owned(),
+            description: server.get("description").and_then(Value::as_str).map(|text| operation::cut(text, 200)),
+        };
+        if !choice.url.is_empty() && !out.iter().any(|present| present.url == choice.url) {
+            out.push(choice);
+        }
+    }
+    if out.is_empty()
+        && let Some(base) = document_url.and_then(|base| base.join("/").ok())
+    {
+        // OpenAPI 3.1 §4.8.1: without `servers`, the document's own origin.
+        out.push(ServerChoice { url: base.as_str().trim_end_matches('/').to_owned(), description: None });
+    }
+    out
+}

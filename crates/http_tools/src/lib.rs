@@ -1,0 +1,45 @@
+//! An HTTP API as tools: OpenAPI in, requests out, answers back.
+//!
+//! Import and call are two halves that share one value, the [`RequestPlan`]: the importer decides once how an argument
+//! travels (path, query, header, cookie, which part of the body) and writes it down; a call only follows the plan.
+//!
+//! ```text
+//! text ─► document ─► import ─► ToolDraft { schemas, RequestPlan } ─► (storage)
+//!                        └ refs, schema, naming
+//! arguments ─► arguments ─► request ─► portolan_net::Egress ─► answer ─► ToolAnswer
+//!              (validate)   (plan, credential)                (content, structured)
+//! ```
+//!
+//! Everything is pure but [`execute`] and [`TokenSource`], which send through the one guarded client.
+
+pub mod answer;
+pub mod arguments;
+pub mod body;
+pub mod credential;
+pub mod diff;
+pub mod document;
+pub mod execute;
+pub mod hand_made;
+pub mod import;
+pub mod naming;
+pub mod operation;
+pub mod parameter_style;
+pub mod plan;
+pub mod refs;
+pub mod request;
+pub mod schema;
+pub mod security;
+pub mod token_source;
+
+pub use answer::{Content, Outcome, Sent, ToolAnswer};
+pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
+pub use credential::{Credential, CredentialSlot, InvalidCredential};
+pub use diff::{Changed, Diff, KnownTool, Removed};
+pub use document::{Document, DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, SpecVersion};
+pub use execute::{CallTarget, Caller, execute};
+pub use hand_made::HandMade;
+pub use import::{Import, ImportOptions, ImportedOperation, ServerChoice, import};
+pub use operation::{Annotations, ToolDraft};
+pub use plan::RequestPlan;
+pub use security::SecurityHint;
+pub use token_source::TokenSource;

@@ -1,0 +1,188 @@
+//! Path, query, header and cookie parameters.
+
+use serde_json::{Map, Value, json};
+
+use super::{ArgumentNames, Site};
+use crate::{
+    plan::{Location, ParameterEncoding, PlanParameter, Style},
+    refs,
+    schema::{SchemaError, SchemaWriter},
+    security,
+};
+
+/// Headers that belong to the connection or to the client, never to a model.
+const OWN_HEADERS: [&str; 16] = [
+    "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length", "content-type",
+    "cookie", "expect", "host", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+];
+
+pub(crate) struct Parameter {
+    pub plan: PlanParameter,
+    pub schema: Value,
+    pub required: bool,
+}
+
+/// All parameters: those of the path item first, overridden by those of the operation; then undeclared placeholders.
+pub(crate) fn collect(
+    site: &Site<'_>,
+    writer: &mut SchemaWriter<'_>,
+    names: &mut ArgumentNames,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Parameter>, SchemaError> {
+    let placeholders = placeholders(&site.path);
+    let mut found: Vec<(Location, String, &Value, String)> = Vec::new();
+    for (holder, base) in [(site.path_item, parent(&site.pointer)), (site.operation, site.pointer.as_str())] {
+        let Some(list) = holder.get("parameters").and_then(Value::as_array) else { continue };
+        for (index, written) in list.iter().enumerate() {
+            let pointer = format!("{base}/parameters/{index}");
+            let parameter = refs::resolve(&site.document.root, written)
+                .map_err(|fault| SchemaError::Ref { pointer: pointer.clone(), fault })?;
+            let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
+            let location = parameter.get("in").and_then(Value::as_str).and_then(Location::parse);
+            let (Some(location), false) = (location, name.is_empty()) else {
+                warnings.push(format!("a parameter without a name or a known `in` was left out (at {pointer})"));
+                continue;
+            };
+            match found.iter_mut().find(|(l, n, ..)| *l == location && n == name) {
+                Some(earlier) => *earlier = (location, name.to_owned(), parameter, pointer),
+                None => found.push((location, name.to_owned(), parameter, pointer)),
+            }
+        }
+    }
+    // Path first: those names are the ones a person knows, so they keep the plain argument name.
+    found.sort_by_key(|(location, ..)| *location);
+
+    let mut parameters = Vec::with_capacity(found.len());
+    for (location, name, parameter, pointer) in found {
+        let reason = match location {
+            Location::Path if !placeholders.contains(&name.as_str()) => Some("is not in the path"),
+            Location::Header if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
+                Some("is set by the request itself")
+            }
+            Location::Header if http::HeaderName::try_from(name.as_str()).is_err() => Some("is not a header name"),
+            _ if security::is_credential(site.hints, location, &name) => Some("is supplied by the source's credential"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            // The credential and the connection are nobody's surprise; the rest is worth a line.
+            if matches!(location, Location::Path) || reason == "is not a header name" {
+                warnings.push(format!("the {} parameter `{name}` {reason} and was left out", location.as_str()));
+            }
+            continue;
+        }
+        let (schema, encoding) = encoding(location, &name, parameter, &pointer, writer, warnings)?;
+        let argument = names.give(&name, location);
+        let required = location == Location::Path || parameter.get("required") == Some(&Value::Bool(true));
+        parameters.push(Parameter {
+            schema: described(schema, parameter),
+            required,
+            plan: PlanParameter { argument, name, location, encoding },
+        });
+    }
+    for placeholder in placeholders {
+        if parameters.iter().any(|p| p.plan.location == Location::Path && p.plan.name == placeholder) {
+            continue;
+        }
+        warnings.push(format!("the path parameter `{placeholder}` is not declared; it is taken as text"));
+        parameters.push(Parameter {
+            schema: json!({"type": "string"}),
+            required: true,
+            plan: PlanParameter {
+                argument: names.give(placeholder, Location::Path),
+                name: placeholder.to_owned(),
+                location: Location::Path,
+                encoding: ParameterEncoding::Style { style: Style::Simple, explode: false, allow_reserved: false },
+            },
+        });
+    }
+    Ok(parameters)
+}
+
+fn parent(pointer: &str) -> &str {
+    pointer.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// The names between braces, in order, without doubles.
+pub(crate) fn placeholders(path: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    while let Some((_, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        if !name.is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+        rest = after;
+    }
+    names
+}
+
+fn encoding(
+    location: Location,
+    name: &str,
+    parameter: &Value,
+    pointer: &str,
+    writer: &mut SchemaWriter<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(Value, ParameterEncoding), SchemaError> {
+    if let Some(content) = parameter.get("content").and_then(Value::as_object)
+        && let Some((media_type, media)) = content.iter().next()
+    {
+        let schema = media.get("schema").unwrap_or(&Value::Bool(true));
+        let place = format!("{pointer}/content/{}/schema", refs::escape_step(media_type));
+        let schema = writer.convert(schema, &place)?;
+        return Ok((schema, ParameterEncoding::Json));
+    }
+    let schema = match parameter.get("schema") {
+        Some(schema) => writer.convert(schema, &format!("{pointer}/schema"))?,
+        // Left over from Swagger 2.0: the type stands on the parameter itself.
+        None if parameter.get("type").is_some() => {
+            let mut bare = parameter.as_object().cloned().unwrap_or_default();
+            for key in ["name", "in", "required", "description", "style", "explode", "deprecated"] {
+                bare.shift_remove(key);
+            }
+            writer.convert(&Value::Object(bare), pointer)?
+        }
+        None => json!({}),
+    };
+    let written = parameter.get("style").and_then(Value::as_str);
+    let style = match written.map(Style::parse) {
+        None => location.default_style(),
+        Some(Some(style)) if style.fits(location) => style,
+        Some(_) => {
+            warnings.push(format!(
+                "the style `{}` does not exist for {} parameters; `{name}` uses the default",
+                written.unwrap_or_default(),
+                location.as_str()
+            ));
+            location.default_style()
+        }
+    };
+    let explode = match parameter.get("explode").and_then(Value::as_bool) {
+        Some(explode) => explode,
+        None => matches!(style, Style::Form | Style::DeepObject),
+    };
+    let allow_reserved = location == Location::Query && parameter.get("allowReserved") == Some(&Value::Bool(true));
+    Ok((schema, ParameterEncoding::Style { style, explode, allow_reserved }))
+}
+
+/// The parameter's own description and example, which say more than its schema's.
+fn described(schema: Value, parameter: &Value) -> Value {
+    let mut object = match schema {
+        Value::Object(object) => object,
+        Value::Bool(false) => return Value::Bool(false),
+        _ => Map::new(),
+    };
+    if let Some(text) = parameter.get("description").and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
+        object.insert("description".to_owned(), Value::String(super::cut(text.trim(), 1_000)));
+    }
+    if parameter.get("deprecated") == Some(&Value::Bool(true)) {
+        object.insert("deprecated".to_owned(), Value::Bool(true));
+    }
+    if !object.contains_key("examples")
+        && let Some(example) = parameter.get("example")
+        && example.to_string().len() <= 200
+    {
+        object.insert("examples".to_owned(), json!([example]));
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,220 @@
+//! Arguments and plan as an HTTP request. The credential is put on afterwards, so that it wins.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::{
+    arguments::ArgumentFaults,
+    body,
+    parameter_style,
+    plan::{Location, ParameterEncoding, PlanParameter, RequestPlan, Style},
+    refs::escape_step,
+};
+
+/// A request without its credential.
+#[derive(Debug)]
+pub struct BuiltRequest {
+    /// Method.
+    pub method: Method,
+    /// Absolute URL below the source's base URL.
+    pub url: Url,
+    /// Headers, content type included.
+    pub headers: HeaderMap,
+    /// Body, empty for none.
+    pub body: Bytes,
+}
+
+/// Why no request could be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// An argument cannot travel in its place.
+    #[error(transparent)]
+    Arguments(#[from] ArgumentFaults),
+    /// The plan or the base URL is broken.
+    #[error("the tool's request cannot be built: {0}")]
+    Plan(&'static str),
+}
+
+/// Builds the request of one call. `arguments` are already valid against the tool's schema.
+pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>) -> Result<BuiltRequest, BuildError> {
+    let method = Method::from_bytes(plan.method.as_bytes()).map_err(|_| BuildError::Plan("its method is not valid"))?;
+    let mut headers = HeaderMap::new();
+    let accept = plan.accept.as_deref().and_then(|types| HeaderValue::try_from(types).ok());
+    headers.insert(header::ACCEPT, accept.unwrap_or_else(|| HeaderValue::from_static("application/json, */*;q=0.5")));
+
+    let (template, fixed_query) = plan.path.split_once('?').unwrap_or((plan.path.as_str(), ""));
+    let mut query = [base_url.query().unwrap_or_default(), fixed_query]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("&");
+    let mut cookies = String::new();
+    for parameter in plan.parameters.iter().filter(|parameter| parameter.location != Location::Path) {
+        let Some(value) = arguments.get(&parameter.argument) else { continue };
+        match parameter.location {
+            Location::Query => match &parameter.encoding {
+                ParameterEncoding::Json => parameter_style::push(
+                    &mut query,
+                    &parameter_style::encode(&parameter.name),
+                    &parameter_style::encode(&value.to_string()),
+                ),
+                ParameterEncoding::Style { style, explode, allow_reserved } => {
+                    parameter_style::query(&mut query, &parameter.name, value, *style, *explode, *allow_reserved);
+                }
+            },
+            Location::Header => {
+                let (name, value) = header_of(parameter, value)?;
+                headers.insert(name, value);
+            }
+            Location::Cookie => {
+                let pair = match &parameter.encoding {
+                    ParameterEncoding::Json => {
+                        format!("{}={}", parameter.name, parameter_style::encode(&value.to_string()))
+                    }
+                    ParameterEncoding::Style { explode, .. } => {
+                        parameter_style::cookie(&parameter.name, value, *explode)
+                    }
+                };
+                if !cookies.is_empty() {
+                    cookies.push_str("; ");
+                }
+                cookies.push_str(&pair);
+            }
+            Location::Path => {}
+        }
+    }
+    if !cookies.is_empty() {
+        let value = HeaderValue::try_from(cookies).map_err(|_| BuildError::Plan("a cookie's name is not valid"))?;
+        headers.insert(header::COOKIE, value);
+    }
+
+    let mut url = base_url.clone();
+    let path = path_of(plan, template, arguments)?;
+    let whole = format!("{}{path}", base_url.path().trim_end_matches('/'));
+    url.set_path(&whole);
+    url.set_query((!query.is_empty()).then_some(query.as_str()));
+    url.set_fragment(None);
+    if url.origin() != base_url.origin() {
+        return Err(BuildError::Plan("its path leaves the source's base URL"));
+    }
+
+    let mut bytes = Bytes::new();
+    if let Some(plan) = &plan.body
+        && let Some(encoded) = body::build(plan, arguments)?
+    {
+        let kind = HeaderValue::try_from(encoded.content_type)
+            .map_err(|_| BuildError::Plan("its content type is not valid"))?;
+        headers.insert(header::CONTENT_TYPE, kind);
+        bytes = encoded.bytes;
+    }
+    Ok(BuiltRequest { method, url, headers, body: bytes })
+}
+
+/// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/` and `/pets/..` are other
+/// resources than the one the model named.
+fn path_of(plan: &RequestPlan, template: &str, arguments: &Map<String, Value>) -> Result<String, BuildError> {
+    let mut out = String::with_capacity(template.len() + 32);
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        out.push_str(before);
+        let parameter = plan
+            .parameters
+            .iter()
+            .find(|parameter| parameter.location == Location::Path && parameter.name == name)
+            .ok_or(BuildError::Plan("a placeholder of its path has no argument"))?;
+        let fault = |message: &str| ArgumentFaults::one(format!("/{}", escape_step(&parameter.argument)), message);
+        let value = arguments.get(&parameter.argument).ok_or_else(|| fault("is required but missing"))?;
+        let text = match &parameter.encoding {
+            ParameterEncoding::Json => parameter_style::encode(&value.to_string()),
+            ParameterEncoding::Style { style, explode, .. } => parameter_style::path(name, value, *style, *explode),
+        };
+        let bare = matches!(parameter.encoding, ParameterEncoding::Style { style: Style::Simple, .. });
+        if text.is_empty() && bare {
+            return Err(fault("must not be empty: it is part of the path").into());
+        }
+        out.push_str(&text);
+        rest = after;
+        // Only a whole segment can be a dot segment.
+        let segment = out.rsplit('/').next().unwrap_or_default();
+        if matches!(segment, "." | "..") && (rest.is_empty() || rest.starts_with('/')) {
+            return Err(fault("must not be `.` or `..`: it is part of the path").into());
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// A header parameter. CR, LF and other controls never reach the wire (AB-44); other characters travel as UTF-8.
+fn header_of(parameter: &PlanParameter, value: &Value) -> Result<(HeaderName, HeaderValue), BuildError> {
+    let name = HeaderName::try_from(parameter.name.as_str()).map_err(|_| BuildError::Plan("a header's name is not valid"))?;
+    let text = match &parameter.encoding {
+        ParameterEncoding::Json => value.to_string(),
+        ParameterEncoding::Style { explode, .. } => parameter_style::header(value, *explode),
+    };
+    if text.chars().any(char::is_control) {
+        let path = format!("/{}", escape_step(&parameter.argument));
+        return Err(ArgumentFaults::one(path, "must not contain line breaks or control characters: it is sent as a header").into());
+    }
+    let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| BuildError::Plan("a header's value is not valid"))?;
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parameter(name: &str, location: Location) -> PlanParameter {
+        let style = location.default_style();
+        let encoding = ParameterEncoding::Style { style, explode: style == Style::Form, allow_reserved: false };
+        PlanParameter { argument: name.to_owned(), name: name.to_owned(), location, encoding }
+    }
+
+    fn plan(path: &str, parameters: Vec<PlanParameter>) -> RequestPlan {
+        RequestPlan { method: "GET".into(), path: path.into(), parameters, body: None, accept: None }
+    }
+
+    fn request(plan: &RequestPlan, base: &str, arguments: &Value) -> Result<BuiltRequest, BuildError> {
+        build(plan, &Url::parse(base).unwrap(), arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn the_base_path_and_its_query_stay_in_front() {
+        let plan = plan("/pets/{id}?fixed=1", vec![parameter("id", Location::Path), parameter("q", Location::Query)]);
+        let built = request(&plan, "https://api.example.com/v1/?k=v", &json!({"id": "a b", "q": ["x", "y"]})).unwrap();
+        assert_eq!(built.url.as_str(), "https://api.example.com/v1/pets/a%20b?k=v&fixed=1&q=x&q=y");
+    }
+
+    #[test]
+    fn a_path_value_cannot_name_another_resource() {
+        let plan = plan("/pets/{id}", vec![parameter("id", Location::Path)]);
+        for value in ["..", ".", ""] {
+            let error = request(&plan, "https://a.example/v1", &json!({"id": value})).unwrap_err();
+            assert!(matches!(error, BuildError::Arguments(_)), "{value:?}");
+        }
+        let built = request(&plan, "https://a.example/v1", &json!({"id": "../../admin"})).unwrap();
+        assert_eq!(built.url.path(), "/v1/pets/..%2F..%2Fadmin");
+        let built = request(&plan, "https://a.example/v1", &json!({"id": "%2e%2e"})).unwrap();
+        assert_eq!(built.url.path(), "/v1/pets/%252e%252e");
+    }
+
+    #[test]
+    fn a_header_with_a_line_break_is_refused_with_its_path_ab_44() {
+        let plan = plan("/x", vec![parameter("X-Note", Location::Header)]);
+        let error = request(&plan, "https://a.example", &json!({"X-Note": "a\r\nX-Admin: 1"})).unwrap_err();
+        let BuildError::Arguments(faults) = error else { panic!("is an argument fault") };
+        assert_eq!(faults.faults[0].path, "/X-Note");
+    }
+
+    #[test]
+    fn cookies_are_joined_and_absent_arguments_are_not_sent() {
+        let plan = plan("/x", vec![parameter("a", Location::Cookie), parameter("b", Location::Cookie), parameter("c", Location::Query)]);
+        let built = request(&plan, "https://a.example", &json!({"a": 1, "b": "x;y"})).unwrap();
+        assert_eq!(built.headers[header::COOKIE], "a=1; b=x%3By");
+        assert_eq!(built.url.query(), None);
+    }
+}
