@@ -1,0 +1,129 @@
+//! The redirect back to the client (`auth.md` A6, A7, A12): parameters appended to the registered URI, `iss` always and once.
+
+use askama::Template;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use portolan_model::redirect::{self, Destination};
+
+use crate::{
+    error::ErrorCode,
+    pages::{self, PageError},
+};
+
+/// Where the browser goes with the answer.
+#[derive(Clone)]
+pub(crate) struct Answer {
+    location: String,
+}
+
+impl Answer {
+    /// The person allowed it.
+    pub(crate) fn code(issuer: &str, redirect_uri: &str, state: Option<&str>, code: &str) -> Self {
+        Self::build(redirect_uri, &[("code", Some(code)), ("state", state), ("iss", Some(issuer))])
+    }
+
+    /// It was refused.
+    pub(crate) fn error(issuer: &str, redirect_uri: &str, state: Option<&str>, code: ErrorCode, description: &str) -> Self {
+        let parameters = [
+            ("error", Some(code.as_str())),
+            ("error_description", Some(description)),
+            ("state", state),
+            ("iss", Some(issuer)),
+        ];
+        Self::build(redirect_uri, &parameters)
+    }
+
+    fn build(redirect_uri: &str, parameters: &[(&str, Option<&str>)]) -> Self {
+        let mut location = redirect_uri.to_owned();
+        for (name, value) in parameters {
+            let Some(value) = value else { continue };
+            match location.find('?') {
+                None => location.push('?'),
+                Some(_) if location.ends_with(['?', '&']) => {}
+                Some(_) => location.push('&'),
+            }
+            location.push_str(name);
+            location.push('=');
+            // `%20` is read alike by form decoders and by `decodeURIComponent`; `+` is not.
+            for piece in url::form_urlencoded::byte_serialize(value.as_bytes()) {
+                location.push_str(if piece == "+" { "%20" } else { piece });
+            }
+        }
+        Self { location }
+    }
+
+    /// As text, to be sealed for a second submission (N5).
+    pub(crate) fn as_str(&self) -> &str {
+        &self.location
+    }
+
+    /// Reads what [`Answer::as_str`] gave.
+    pub(crate) fn from_text(location: String) -> Self {
+        Self { location }
+    }
+
+    /// 303 with an empty body; for a custom scheme a page with the link, because browsers stay where they are after handing
+    /// over to an app, and people take that for a failure (A12).
+    pub(crate) fn into_response(self, client_name: &str) -> Result<Response, PageError> {
+        let is_app = matches!(
+            redirect::check(self.location.split('?').next().unwrap_or_default()),
+            Ok(Destination::App { .. })
+        );
+        if is_app {
+            return pages::html(StatusCode::OK, &ReturnToApp { location: &self.location, client_name });
+        }
+        let mut location = HeaderValue::try_from(self.location).map_err(|_| PageError::Internal("redirect target"))?;
+        location.set_sensitive(true);
+        let headers = [
+            (header::LOCATION, location),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+        ];
+        Ok((StatusCode::SEE_OTHER, headers).into_response())
+    }
+}
+
+/// "Return to the app".
+#[derive(Debug, Template)]
+#[template(path = "return_to_app.html")]
+struct ReturnToApp<'a> {
+    location: &'a str,
+    client_name: &'a str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ISSUER: &str = "https://mcp.example.com";
+
+    fn parameters(answer: &Answer) -> Vec<(String, String)> {
+        let (_, query) = answer.as_str().split_once('?').unwrap();
+        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+    }
+
+    #[test]
+    fn a7_every_answer_has_iss_once_and_keeps_the_query_of_the_uri() {
+        for uri in ["https://a.example/cb", "https://a.example/cb?x=1", "cursor://app/cb?x=1&"] {
+            for answer in [
+                Answer::code(ISSUER, uri, Some("s"), "ac_1"),
+                Answer::error(ISSUER, uri, Some("s"), ErrorCode::AccessDenied, "no"),
+            ] {
+                let parameters = parameters(&answer);
+                let of = |wanted: &str| parameters.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).collect::<Vec<_>>();
+                assert_eq!(of("iss"), [ISSUER], "{}", answer.as_str());
+                assert_eq!(of("state"), ["s"]);
+                assert_eq!(of("x").len(), usize::from(uri.contains('x') && uri.contains('?')), "{}", answer.as_str());
+                assert!(!answer.as_str().contains('#'));
+            }
+        }
+    }
+
+    #[test]
+    fn case_20_state_comes_back_byte_for_byte() {
+        let state = format!("&#%\"+ ä<script>{}", "x".repeat(2000));
+        let answer = Answer::code(ISSUER, "https://a.example/cb", Some(&state), "ac_1");
+        assert_eq!(parameters(&answer).iter().find(|(name, _)| name == "state").unwrap().1, state);
+        assert!(!answer.as_str().contains('+'), "both kinds of decoder read it alike");
+    }
+}

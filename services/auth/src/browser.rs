@@ -1,0 +1,70 @@
+//! Which browser this is, signed in or not: the cookie `__Host-bid` (`auth.md` A11).
+//!
+//! It carries no authority (S3). Sign-up, sign-in and authorization requests are bound to it, so that a link to somebody else's
+//! half-done request opens nothing (case 30).
+
+use std::convert::Infallible;
+
+use axum::{
+    extract::FromRequestParts,
+    response::{IntoResponseParts, ResponseParts},
+};
+use axum_extra::extract::CookieJar;
+use http::{HeaderValue, header, request::Parts};
+use portolan_keys::{SecretToken, TokenForm};
+use portolan_model::Digest;
+
+use crate::{pages::PageError, state::AuthState};
+
+/// Name of the cookie without prefix.
+const COOKIE: &str = "bid";
+/// A year: it only tells browsers apart.
+const MAX_AGE_SECONDS: i64 = 365 * 86_400;
+
+/// The browser of the request. Extracting makes a new one when there is none; put it into the answer,
+/// `(browser, page)`, so that the browser gets to know it.
+#[derive(Debug, Clone)]
+pub struct Browser {
+    digest: Digest,
+    set_cookie: Option<HeaderValue>,
+}
+
+impl Browser {
+    /// What it is known by at rest.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// True if the request came without the cookie.
+    pub fn is_new(&self) -> bool {
+        self.set_cookie.is_some()
+    }
+}
+
+impl FromRequestParts<AuthState> for Browser {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, PageError> {
+        let jar = CookieJar::from_headers(&parts.headers);
+        let known = jar.get(&state.site.cookie_name(COOKIE)).and_then(|cookie| SecretToken::parse(TokenForm::Browser, cookie.value()));
+        if let Some(token) = known {
+            return Ok(Self { digest: token.digest(), set_cookie: None });
+        }
+        let token = SecretToken::generate(TokenForm::Browser)?;
+        let cookie = state.site.set_cookie(COOKIE, token.expose(), Some(MAX_AGE_SECONDS));
+        let mut value = HeaderValue::try_from(cookie).map_err(|_| PageError::Internal("cookie"))?;
+        value.set_sensitive(true);
+        Ok(Self { digest: token.digest(), set_cookie: Some(value) })
+    }
+}
+
+impl IntoResponseParts for Browser {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
+        if let Some(cookie) = self.set_cookie {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        Ok(response)
+    }
+}

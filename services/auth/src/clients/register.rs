@@ -1,0 +1,316 @@
+//! Dynamic client registration (RFC 7591; `auth.md` C8–C10, C14).
+//!
+//! Open to everybody, so a registration means nothing by itself: the person decides on the consent page. Clients register
+//! again and again (each process, each connect), so equal registrations of public clients get the same id.
+
+use axum::{
+    body::Bytes,
+    extract::{State, rejection::BytesRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_keys::{SecretToken, TokenForm, digest};
+use portolan_model::{
+    client::{AuthMethod, ClientKind},
+    id::ClientId,
+    redirect,
+    scope::ScopeSet,
+};
+use portolan_storage::{
+    Reason,
+    clients::{self, NewClient},
+};
+use serde_json::{Map, Value, json};
+use time::Duration;
+
+use super::name;
+use crate::{
+    error::{ErrorCode, OAuthError},
+    parameters,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// Longest body.
+pub(crate) const MAX_BODY: usize = 16 * 1024;
+
+/// What a client asked to be, after defaults (C9).
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Registration {
+    pub(crate) name: String,
+    pub(crate) redirect_uris: Vec<String>,
+    pub(crate) auth_method: AuthMethod,
+    pub(crate) grant_types: Vec<String>,
+    pub(crate) application_type: &'static str,
+    pub(crate) scope: String,
+    /// `client_uri`, `policy_uri`, `tos_uri`, `software_id`, `software_version`: kept as they are if they are short strings.
+    pub(crate) links: Map<String, Value>,
+}
+
+impl Registration {
+    /// Reads RFC 7591 metadata. Unknown members are ignored.
+    pub(crate) fn read(metadata: &Map<String, Value>) -> Result<Self, OAuthError> {
+        let invalid = |description| OAuthError::refused(ErrorCode::InvalidClientMetadata, description);
+        if metadata.contains_key("jwks_uri") || metadata.contains_key("jwks") {
+            return Err(invalid("jwks is not accepted here, use a client ID metadata document"));
+        }
+        let auth_method = match string(metadata, "token_endpoint_auth_method") {
+            // The default of RFC 7591 would be Basic, and breaks clients that leave it out.
+            None => AuthMethod::None,
+            Some(word) => AuthMethod::parse(word).ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
+        };
+        if let Some(types) = strings(metadata, "response_types")
+            && !types.contains(&"code")
+        {
+            return Err(invalid("response_types must contain code"));
+        }
+        let redirect_uris = redirect_uris(metadata)?;
+        let native = redirect_uris.iter().any(|uri| !uri.starts_with("https:"));
+        let application_type = match string(metadata, "application_type") {
+            Some("web") => "web",
+            Some("native") => "native",
+            _ if native => "native",
+            _ => "web",
+        };
+        let scope = string(metadata, "scope").map(ScopeSet::from_request).transpose();
+        let scope = scope.map_err(|_| invalid("scope is malformed"))?.filter(|scope| !scope.is_empty());
+        let links = ["client_uri", "policy_uri", "tos_uri", "software_id", "software_version"]
+            .into_iter()
+            .filter_map(|member| Some((member, string(metadata, member)?)))
+            .filter(|(member, value)| value.len() <= 512 && (!member.ends_with("_uri") || value.starts_with("https://")))
+            .map(|(member, value)| (member.to_owned(), json!(value)))
+            .collect();
+        Ok(Self {
+            name: string(metadata, "client_name").and_then(name::clean).unwrap_or_else(|| "Unnamed client".to_owned()),
+            redirect_uris,
+            auth_method,
+            // Absent, or lacking refresh: both. Everything that we do not serve is dropped.
+            grant_types: vec!["authorization_code".to_owned(), "refresh_token".to_owned()],
+            application_type,
+            scope: scope.unwrap_or_else(|| ScopeSet::default_grant().with(portolan_model::scope::OFFLINE_ACCESS)).to_string(),
+            links,
+        })
+    }
+
+    /// What is stored and echoed.
+    pub(crate) fn to_metadata(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        out.insert("client_name".to_owned(), json!(self.name));
+        out.insert("redirect_uris".to_owned(), json!(self.redirect_uris));
+        out.insert("token_endpoint_auth_method".to_owned(), json!(self.auth_method.as_str()));
+        out.insert("grant_types".to_owned(), json!(self.grant_types));
+        out.insert("response_types".to_owned(), json!(["code"]));
+        out.insert("application_type".to_owned(), json!(self.application_type));
+        out.insert("scope".to_owned(), json!(self.scope));
+        out.extend(self.links.clone());
+        out
+    }
+
+    /// Digest of what makes two registrations the same client (C10).
+    fn fingerprint(&self) -> portolan_model::Digest {
+        let mut uris: Vec<_> = self.redirect_uris.iter().map(|uri| redirect::without_loopback_port(uri)).collect();
+        uris.sort_unstable();
+        uris.dedup();
+        let link = |member: &str| self.links.get(member).cloned().unwrap_or_default();
+        let canonical = json!([
+            uris,
+            self.name,
+            link("client_uri"),
+            link("software_id"),
+            self.grant_types,
+            self.scope,
+            self.auth_method.as_str(),
+            self.application_type,
+        ]);
+        digest(canonical.to_string().as_bytes())
+    }
+}
+
+/// 1–20 acceptable URIs, without doubles, in the order given (C14).
+pub(crate) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, OAuthError> {
+    let invalid = |description| OAuthError::refused(ErrorCode::InvalidRedirectUri, description);
+    let uris = strings(metadata, "redirect_uris").ok_or_else(|| invalid("redirect_uris must be a list of strings"))?;
+    if uris.is_empty() || uris.len() > redirect::MAX_PER_CLIENT {
+        return Err(invalid("redirect_uris must have 1 to 20 entries"));
+    }
+    let mut out: Vec<String> = Vec::with_capacity(uris.len());
+    for uri in uris {
+        redirect::check(uri).map_err(|error| invalid(describe(error)))?;
+        if !out.iter().any(|known| known == uri) {
+            out.push(uri.to_owned());
+        }
+    }
+    Ok(out)
+}
+
+const fn describe(error: redirect::InvalidRedirect) -> &'static str {
+    use redirect::InvalidRedirect as Fault;
+    match error {
+        Fault::Length => "a redirect URI is longer than 2048 bytes",
+        Fault::Syntax => "a redirect URI is not an absolute URI in plain ASCII",
+        Fault::Fragment => "a redirect URI has a fragment",
+        Fault::UserInfo => "a redirect URI has user information",
+        Fault::Wildcard => "a redirect URI has a wildcard",
+        Fault::Host => "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme",
+        Fault::Scheme => "a redirect URI uses a scheme that is not allowed",
+    }
+}
+
+pub(crate) fn string<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<&'a str> {
+    metadata.get(member)?.as_str().filter(|value| !value.is_empty())
+}
+
+pub(crate) fn strings<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a str>> {
+    metadata.get(member)?.as_array()?.iter().map(Value::as_str).collect()
+}
+
+/// `POST /oauth/register`
+pub(crate) async fn register(
+    State(state): State<AuthState>,
+    visitor: Visitor,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, OAuthError> {
+    if !state.oauth.config.dynamic_registration {
+        return Err(OAuthError::refused(ErrorCode::InvalidRequest, "registration is switched off here"));
+    }
+    let body = body.map_err(|rejection| match rejection.into_response().status() {
+        StatusCode::PAYLOAD_TOO_LARGE => OAuthError::TooLarge,
+        _ => OAuthError::invalid_request("the body could not be read"),
+    })?;
+    let invalid = |description| OAuthError::refused(ErrorCode::InvalidClientMetadata, description);
+    if !parameters::is_json(&headers) {
+        return Err(invalid("send the metadata as application/json"));
+    }
+    let metadata: Map<String, Value> =
+        serde_json::from_slice(&body).map_err(|_| invalid("the metadata is not a JSON object"))?;
+    let registration = Registration::read(&metadata)?;
+    let now = state.now();
+
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let id = ClientId::generate();
+    let client_id = id.to_string();
+    let secret = match registration.auth_method {
+        AuthMethod::None => None,
+        AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost => Some(SecretToken::generate(TokenForm::ClientSecret)?),
+    };
+    let stored = Value::Object(registration.to_metadata());
+    let client = clients::register(
+        &mut tx,
+        &NewClient {
+            id,
+            client_id: &client_id,
+            kind: ClientKind::Dynamic,
+            tenant: None,
+            name: &registration.name,
+            metadata: &stored,
+            metadata_digest: registration.fingerprint(),
+            auth_method: registration.auth_method,
+            application_type: registration.application_type,
+            grant_types: &registration.grant_types,
+            redirect_uris: &registration.redirect_uris,
+            secret: secret.as_ref().map(SecretToken::digest),
+            ip_block: Some(&visitor.ip_block()),
+        },
+        now,
+    )
+    .await?;
+    if client.id == id {
+        throttle(&state, &mut tx, &visitor, now).await?;
+    }
+    tx.commit().await?;
+
+    // The URIs of this request, all of which the client now has: a known client differs in loopback ports only, which are free.
+    let mut answer = registration.to_metadata();
+    answer.insert("client_id".to_owned(), json!(client.client_id));
+    answer.insert("client_id_issued_at".to_owned(), json!(now.unix_timestamp()));
+    if let Some(secret) = secret {
+        answer.insert("client_secret".to_owned(), json!(secret.expose()));
+        answer.insert("client_secret_expires_at".to_owned(), json!(0));
+    }
+    let mut response = (StatusCode::CREATED, axum::Json(Value::Object(answer))).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// New rows per network block: 20 an hour, 200 a day; the one just written counts, and goes with the transaction if it is too
+/// many. Registrations that found their row cost nothing and are not limited.
+async fn throttle(
+    state: &AuthState,
+    tx: &mut portolan_storage::SystemTx,
+    visitor: &Visitor,
+    now: portolan_model::Timestamp,
+) -> Result<(), OAuthError> {
+    let block = visitor.ip_block();
+    if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
+        return Ok(());
+    }
+    for (window, most) in [
+        (Duration::HOUR, state.oauth.config.registrations_per_hour),
+        (Duration::DAY, state.oauth.config.registrations_per_day),
+    ] {
+        if clients::count_registered_since(tx, &block, now - window).await? > most {
+            return Err(OAuthError::TooMany { retry_after: window.whole_seconds() / 4 });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(metadata: Value) -> Result<Registration, OAuthError> {
+        Registration::read(metadata.as_object().unwrap())
+    }
+
+    fn code(metadata: Value) -> ErrorCode {
+        match read(metadata) {
+            Err(OAuthError::Refused { code, .. }) => code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn c9_defaults_are_what_clients_need() {
+        let read = read(json!({"redirect_uris": ["http://127.0.0.1:1/cb"], "scope": "claudeai admin", "logo_uri": "https://x.example/l.png"}));
+        let registration = read.unwrap();
+        assert_eq!(registration.auth_method, AuthMethod::None);
+        assert_eq!(registration.grant_types, ["authorization_code", "refresh_token"]);
+        assert_eq!(registration.application_type, "native");
+        assert_eq!(registration.scope, "mcp offline_access", "case 93: unknown scopes are dropped");
+        assert_eq!(registration.name, "Unnamed client");
+        assert!(!registration.to_metadata().values().any(Value::is_null), "C8: no nulls");
+    }
+
+    #[test]
+    fn case_89_redirect_uris_are_checked() {
+        let many: Vec<String> = (0..21).map(|n| format!("https://a.example/{n}")).collect();
+        for uris in [json!([]), json!(many), json!(["https://*.example/"]), json!(["https://a.example/#x"]), json!("x"), json!([1])] {
+            assert_eq!(code(json!({ "redirect_uris": uris })), ErrorCode::InvalidRedirectUri, "{uris}");
+        }
+        assert_eq!(code(json!({})), ErrorCode::InvalidRedirectUri);
+        assert_eq!(code(json!({"redirect_uris": ["javascript:alert(1)"]})), ErrorCode::InvalidRedirectUri, "case 88");
+    }
+
+    #[test]
+    fn case_90_keys_are_not_registered_here() {
+        let with = |member: &str, value: Value| json!({"redirect_uris": ["https://a.example/"], member: value});
+        for metadata in [
+            with("jwks_uri", json!("https://evil.example/jwks")),
+            with("jwks", json!({"keys": []})),
+            with("token_endpoint_auth_method", json!("private_key_jwt")),
+            with("response_types", json!(["token"])),
+        ] {
+            assert_eq!(code(metadata), ErrorCode::InvalidClientMetadata);
+        }
+    }
+
+    #[test]
+    fn case_91_loopback_ports_do_not_make_another_client() {
+        let of = |name: &str, uri: &str| read(json!({"client_name": name, "redirect_uris": [uri]})).unwrap().fingerprint();
+        assert_eq!(of("A", "http://127.0.0.1:1/cb"), of("A", "http://127.0.0.1:2/cb"));
+        assert_ne!(of("A", "http://127.0.0.1:1/cb"), of("B", "http://127.0.0.1:1/cb"));
+        assert_ne!(of("A", "http://127.0.0.1:1/cb"), of("A", "http://127.0.0.1:1/other"));
+    }
+}

@@ -1,0 +1,101 @@
+//! Clients whose maker is known (`auth.md` C15). What proves it is a host that only the maker controls: that of the metadata
+//! document, or of every redirect URI. A name proves nothing.
+
+use portolan_model::{client::ClientKind, redirect};
+use portolan_storage::clients::Client;
+use url::Url;
+
+use super::name;
+
+/// A maker.
+#[derive(Debug)]
+pub(crate) struct Maker {
+    /// As shown beside the badge.
+    pub(crate) name: &'static str,
+    /// Hosts that the maker alone controls.
+    hosts: &'static [&'static str],
+    /// What only it may call itself.
+    names: &'static [&'static str],
+}
+
+const MAKERS: &[Maker] = &[
+    Maker { name: "Anthropic", hosts: &["claude.ai", "claude.com"], names: &["claude", "anthropic"] },
+    Maker { name: "OpenAI", hosts: &["chatgpt.com", "openai.com"], names: &["chatgpt", "openai", "codex"] },
+    Maker {
+        name: "Microsoft",
+        hosts: &["vscode.dev", "insiders.vscode.dev"],
+        names: &["visual studio code", "vscode", "vs code", "github copilot", "microsoft"],
+    },
+    Maker { name: "Google", hosts: &["gemini.google.com"], names: &["gemini", "google"] },
+    Maker { name: "Cursor", hosts: &["cursor.com", "www.cursor.com"], names: &["cursor"] },
+    Maker { name: "Portolan", hosts: &[], names: &["portolan"] },
+];
+
+/// What the consent page says about a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Made by the named maker, proved by a host.
+    Verified(&'static str),
+    /// Nobody has proved who made it.
+    Unverified,
+    /// Nobody has proved who made it, and it calls itself like a known one.
+    Imitates,
+}
+
+/// What is known about the client's maker.
+pub(crate) fn trust(client: &Client) -> Trust {
+    if let Some(maker) = MAKERS.iter().find(|maker| is_proved(maker, client)) {
+        return Trust::Verified(maker.name);
+    }
+    let own = name::skeleton(&client.name);
+    let imitates = MAKERS.iter().flat_map(|maker| maker.names).any(|known| own.contains(&name::skeleton(known)));
+    if imitates { Trust::Imitates } else { Trust::Unverified }
+}
+
+fn is_proved(maker: &Maker, client: &Client) -> bool {
+    if client.kind == ClientKind::Cimd {
+        return Url::parse(&client.client_id).is_ok_and(|url| url.host_str().is_some_and(|host| maker.hosts.contains(&host)));
+    }
+    !client.redirect_uris.is_empty()
+        && client.redirect_uris.iter().all(|uri| {
+            matches!(redirect::check(uri), Ok(redirect::Destination::Web { host }) if maker.hosts.contains(&host.as_str()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_model::{Digest, client::AuthMethod, id::ClientId};
+
+    use super::*;
+
+    fn client(kind: ClientKind, client_id: &str, name: &str, redirect: &str) -> Client {
+        Client {
+            id: ClientId::generate(),
+            client_id: client_id.to_owned(),
+            kind,
+            tenant: None,
+            name: name.to_owned(),
+            metadata: serde_json::Value::Null,
+            metadata_digest: Digest::from_bytes([0; 32]),
+            auth_method: AuthMethod::None,
+            grant_types: Vec::new(),
+            redirect_uris: vec![redirect.to_owned()],
+            is_blocked: false,
+        }
+    }
+
+    #[test]
+    fn c15_only_a_host_proves_the_maker() {
+        let web = client(ClientKind::Dynamic, "cli_1", "Claude", "https://claude.ai/api/mcp/auth_callback");
+        assert_eq!(trust(&web), Trust::Verified("Anthropic"));
+        let document = "https://claude.ai/oauth/claude-code-client-metadata";
+        let cimd = client(ClientKind::Cimd, document, "Claude Code", "http://localhost/callback");
+        assert_eq!(trust(&cimd), Trust::Verified("Anthropic"));
+        let imitator = client(ClientKind::Dynamic, "cli_1", "Claude", "http://127.0.0.1/callback");
+        assert_eq!(trust(&imitator), Trust::Imitates);
+        let cyrillic = client(ClientKind::Dynamic, "cli_1", "Cl\u{0430}ude", "https://evil.example/cb");
+        assert_eq!(trust(&cyrillic), Trust::Imitates);
+        let sub = client(ClientKind::Cimd, "https://claude.ai.evil.example/x", "App", "https://evil.example/cb");
+        assert_eq!(trust(&sub), Trust::Unverified);
+    }
+}

@@ -1,0 +1,106 @@
+//! What the service is told at start. Read from file and environment by the binary, never here.
+
+use serde::Serialize;
+use url::Url;
+
+/// Settings of this service.
+#[derive(Debug, Clone)]
+pub struct AuthConfig {
+    /// The one public origin, without a path: `https://portolan.example`.
+    pub public_url: Url,
+    /// Requests from loopback addresses are not throttled by address. For development and tests, where everybody is 127.0.0.1.
+    pub loopback_is_unthrottled: bool,
+    /// Mail is shown on a page, `/dev/mail`. Only `portolan dev` sets it.
+    pub shows_mail: bool,
+    /// The demo API that runs beside `portolan dev`.
+    pub demo_api: Option<DemoApi>,
+}
+
+/// Where the demo API is, for the console to propose.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct DemoApi {
+    /// Its OpenAPI document.
+    pub openapi_url: String,
+    /// Where its calls go.
+    pub base_url: String,
+    /// What it calls itself.
+    pub title: String,
+    /// How to sign in to it, in words.
+    pub credential_hint: String,
+}
+
+/// Absolute URLs and cookie names. Everything absolute is built from configuration, never from `Host` (S10).
+#[derive(Debug, Clone)]
+pub struct Site {
+    origin: String,
+    secure: bool,
+}
+
+impl Site {
+    /// From the public URL. Cookies are `Secure` with the `__Host-` prefix (S1), but not on `http` on a loopback address, where
+    /// browsers would drop them.
+    pub fn new(public_url: &Url) -> Self {
+        let is_loopback = match public_url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        Self { origin: public_url.origin().ascii_serialization(), secure: !(public_url.scheme() == "http" && is_loopback) }
+    }
+
+    /// Scheme, host and port, without a slash at the end. It is the issuer too, byte for byte (E1).
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The issuer: the same string as [`Site::origin`], under the name that OAuth code looks for.
+    pub fn issuer(&self) -> &str {
+        &self.origin
+    }
+
+    /// An absolute URL of ours. `path` begins with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.origin)
+    }
+
+    /// True unless this is plain `http` on loopback.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// `name` with the prefix that this origin can have: `__Host-sid`, or `sid` on plain loopback.
+    pub fn cookie_name(&self, name: &str) -> String {
+        if self.secure { format!("__Host-{name}") } else { name.to_owned() }
+    }
+
+    /// A `Set-Cookie` value: HttpOnly, SameSite=Lax, Path=/, no Domain (S1). `max_age` in seconds; `None` ends with the browser,
+    /// 0 removes the cookie.
+    pub fn set_cookie(&self, name: &str, value: &str, max_age: Option<i64>) -> String {
+        use std::fmt::Write as _;
+        let mut cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax", self.cookie_name(name));
+        if let Some(seconds) = max_age {
+            let _ = write!(cookie, "; Max-Age={seconds}");
+        }
+        if self.secure {
+            cookie.push_str("; Secure");
+        }
+        cookie
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s1_cookies_are_host_bound_except_on_plain_loopback() {
+        let site = Site::new(&"https://portolan.example".parse().unwrap());
+        assert_eq!(site.set_cookie("sid", "x", Some(5)), "__Host-sid=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=5; Secure");
+        assert_eq!(site.issuer(), "https://portolan.example");
+        let site = Site::new(&"http://127.0.0.1:8080/".parse().unwrap());
+        assert_eq!(site.set_cookie("sid", "x", None), "sid=x; Path=/; HttpOnly; SameSite=Lax");
+        assert_eq!(site.url("/login"), "http://127.0.0.1:8080/login");
+        assert!(Site::new(&"http://portolan.example".parse().unwrap()).is_secure(), "only loopback is let off");
+    }
+}

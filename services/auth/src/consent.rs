@@ -1,0 +1,415 @@
+//! The consent page (`auth.md` §1.8): what is asked, by whom, for which workspace; and the decision.
+//!
+//! Every look at a request needs the cookie of the browser that began it (A11): a link to somebody else's request shows nothing.
+//! The decision is one guarded `update`, together with the grant and the code; a second submission gets the same redirect.
+
+mod view;
+
+use axum::{
+    Form,
+    extract::{Path, State, rejection::FormRejection},
+    response::Response,
+};
+use http::StatusCode;
+use portolan_keys::{Purpose, SecretToken, TokenForm};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::{GrantId, RequestId, TenantId},
+    member::Action,
+    resource::Resource,
+    scope::ScopeSet,
+    token_family::ABSOLUTE_LIFE,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    authorization_requests::{self, AuthorizationRequest, Status},
+    clients::{self, Client},
+    grants::{self, Code, Grant, NewGrant},
+    workspace_hints::{self, Choice},
+};
+use serde::Deserialize;
+use serde_json::json;
+use time::Duration;
+
+use crate::{
+    answer::Answer,
+    authorize::needs_sign_in,
+    browser::Browser,
+    error::ErrorCode,
+    forms,
+    login::login_path,
+    pages::{self, Message, PageError},
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// A decision sooner than this after the page was shown was not made by a person who read it (N6).
+const MIN_LOOK: Duration = Duration::milliseconds(300);
+/// A second submission gets the same answer for this long (N5).
+const ANSWER_FOR: Duration = Duration::seconds(120);
+/// Grants of one client and person in a tenant; the least used end (M9).
+const MAX_GRANTS: i64 = 50;
+
+/// `GET /oauth/consent/{request}`
+pub(crate) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Path(request): Path<String>,
+) -> Result<Response, PageError> {
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let (request, client) = load(&mut tx, &browser, &request).await?;
+    if request.status != Status::Pending {
+        return done(&client);
+    }
+    if state.now() >= request.expires_at {
+        return Err(PageError::StartAgain);
+    }
+    let session = match session {
+        Some(session) if !needs_sign_in(&request, session.auth_time, state.now()) => session,
+        other => return pages::see_other(&login_path(request.id, other.is_some())),
+    };
+    shown(&state, tx, &request, &client, &session, None).await
+}
+
+/// What the page posts.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Decision {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    decision: String,
+    #[serde(default)]
+    workspace: String,
+}
+
+/// `POST /oauth/consent/{request}`
+pub(crate) async fn decide(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    MaybeSession(session): MaybeSession,
+    Path(request): Path<String>,
+    form: Result<Form<Decision>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let (request, client) = load(&mut tx, &browser, &request).await?;
+    let Some(session) = session else { return pages::see_other(&login_path(request.id, false)) };
+    let now = state.now();
+    if request.status == Status::Pending {
+        if now >= request.expires_at {
+            return Err(PageError::StartAgain);
+        }
+        if needs_sign_in(&request, session.auth_time, now) {
+            return pages::see_other(&login_path(request.id, true));
+        }
+        // Another account was signed in meanwhile, in another tab: what was shown is not what would be decided (case 31).
+        if request.session != Some(session.id) {
+            let notice = "You changed your account in another tab. Please look again before you decide.";
+            return shown(&state, tx, &request, &client, &session, Some(notice)).await;
+        }
+    }
+    let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
+    let binding: [&[u8]; 3] = [request.browser.as_bytes(), session_id.as_bytes(), request_id.as_bytes()];
+    if !forms::is_valid(&state.keys, &binding, &form.token) {
+        return Err(PageError::ForeignForm);
+    }
+    if request.status != Status::Pending {
+        return again(&state, &request, &client);
+    }
+    if request.shown_at.is_none_or(|shown_at| now < shown_at + MIN_LOOK) {
+        let notice = "That was very quick. Please take a look, then decide.";
+        return shown(&state, tx, &request, &client, &session, Some(notice)).await;
+    }
+    match form.decision.as_str() {
+        "approve" => approve(&state, tx, &visitor, &request, &client, &session, &form.workspace).await,
+        "deny" => deny(&state, tx, &request, &client, &session).await,
+        _ => shown(&state, tx, &request, &client, &session, Some("Please choose one of the buttons.")).await,
+    }
+}
+
+/// The request, if it is this browser's. Unknown, malformed and foreign ids look alike (case 30).
+async fn load(tx: &mut SystemTx, browser: &Browser, id: &str) -> Result<(AuthorizationRequest, Client), PageError> {
+    let id: RequestId = id.parse().map_err(|_| PageError::StartAgain)?;
+    let request = authorization_requests::find(tx, id).await?.ok_or(PageError::StartAgain)?;
+    if browser.is_new() || !portolan_keys::digests_equal(&request.browser, browser.digest()) {
+        return Err(PageError::StartAgain);
+    }
+    let client = clients::get(tx, request.client).await?;
+    Ok((request, client))
+}
+
+/// The form's token: of this browser, this session and this request (case 27).
+fn form_token(state: &AuthState, request: &AuthorizationRequest, session: &BrowserSession) -> String {
+    let (session, id) = (session.id.uuid(), request.id.uuid());
+    forms::token(&state.keys, &[request.browser.as_bytes(), session.as_bytes(), id.as_bytes()])
+}
+
+/// Renders the page for whatever the person can decide, and notes that they saw it.
+async fn shown(
+    state: &AuthState,
+    mut tx: SystemTx,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+    notice: Option<&str>,
+) -> Result<Response, PageError> {
+    let target = Target::find(state, &mut tx, request, client, session).await?;
+    authorization_requests::note_shown(&mut tx, request.id, session.user, session.id, state.now()).await?;
+    tx.commit().await?;
+    view::render(state, request, client, session, &target, notice)
+}
+
+/// A decided request: the same redirect while it is young, then a page.
+fn again(state: &AuthState, request: &AuthorizationRequest, client: &Client) -> Result<Response, PageError> {
+    let location = request
+        .outcome_sealed
+        .as_deref()
+        .and_then(|sealed| state.keys.open(Purpose::Outcome, sealed, request.id.uuid().as_bytes(), state.now()).ok())
+        .and_then(|opened| String::from_utf8(opened.expose().clone()).ok());
+    match location {
+        Some(location) => Answer::from_text(location).into_response(&client.name),
+        None => done(client),
+    }
+}
+
+fn done(client: &Client) -> Result<Response, PageError> {
+    let text = format!("This request of {} is decided. You can close this page and go back to the app.", client.name);
+    let page = Message { status: None, title: "Done", text: &text, link: None, request_id: None };
+    pages::html(StatusCode::OK, &page)
+}
+
+/// What the grant would be for.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// The resource names the workspace, or there is only one.
+    Fixed {
+        /// The workspace.
+        choice: Choice,
+        /// Slug and, if published, name of the one server.
+        server: Option<(String, Option<String>)>,
+    },
+    /// The person picks.
+    Pick(Vec<Choice>),
+    /// The named workspace is unknown, or the person is no member: one answer for both (case 96).
+    NoAccess,
+    /// The person has no workspace yet.
+    NoWorkspace,
+}
+
+impl Target {
+    async fn find(
+        state: &AuthState,
+        tx: &mut SystemTx,
+        request: &AuthorizationRequest,
+        client: &Client,
+        session: &BrowserSession,
+    ) -> Result<Self, PageError> {
+        let resource = requested(state, request)?;
+        if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
+            let Some(choice) = workspace_hints::choice_by_slug(tx, session.user, slug).await? else {
+                return Ok(Self::NoAccess);
+            };
+            let server = match resource.as_ref().and_then(Resource::server) {
+                Some(slug) => {
+                    Some((slug.to_owned(), workspace_hints::published_server_name(tx, choice.tenant, slug).await?))
+                }
+                None => None,
+            };
+            return Ok(Self::Fixed { choice, server });
+        }
+        let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
+        Ok(match choices.len() {
+            0 => Self::NoWorkspace,
+            1 => Self::Fixed { choice: choices.remove(0), server: None },
+            _ => Self::Pick(choices),
+        })
+    }
+
+    /// The workspace that the form names, if it is among those that may be chosen.
+    fn chosen(&self, workspace: &str) -> Option<&Choice> {
+        let named = |choice: &&Choice| workspace.parse::<TenantId>().is_ok_and(|tenant| tenant == choice.tenant);
+        match self {
+            Self::Fixed { choice, .. } => Some(choice),
+            Self::Pick(choices) => choices.iter().find(named),
+            Self::NoAccess | Self::NoWorkspace => None,
+        }
+    }
+}
+
+fn requested(state: &AuthState, request: &AuthorizationRequest) -> Result<Option<Resource>, PageError> {
+    match &request.resource_asked {
+        None => Ok(None),
+        // It was written in canonical form; only a changed public URL makes it unreadable.
+        Some(text) => state.oauth.resources.read_canonical(text).map(Some).ok_or(PageError::StartAgain),
+    }
+}
+
+async fn approve(
+    state: &AuthState,
+    mut tx: SystemTx,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+    workspace: &str,
+) -> Result<Response, PageError> {
+    let now = state.now();
+    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let chosen = target.chosen(workspace).filter(|choice| choice.role.may(Action::CallTools));
+    let Some(choice) = chosen else {
+        refuse(&mut tx, visitor, client, session, now).await?;
+        tx.commit().await?;
+        return Err(PageError::ForeignForm);
+    };
+    let resource = requested(state, request)?.unwrap_or_else(|| Resource::Workspace { tenant: choice.slug.clone() });
+    let resource = state.oauth.resources.url(&resource);
+
+    let code = SecretToken::generate(TokenForm::Code)?;
+    let answer =
+        Answer::code(state.site.issuer(), &request.redirect_uri, request.state.as_deref(), code.expose());
+    if !settle(state, &mut tx, request, session, true, &answer).await? {
+        drop(tx);
+        return settled_elsewhere(state, request, client).await;
+    }
+    let grant = Grant {
+        id: GrantId::generate(),
+        tenant: choice.tenant,
+        user: session.user,
+        client: client.id,
+        scopes: ScopeSet::from_stored(&request.scopes_asked),
+        resource: resource.clone(),
+        auth_time: session.auth_time,
+        expires_at: now + ABSOLUTE_LIFE,
+        is_revoked: false,
+    };
+    let snapshot = json!({
+        "client_id": client.client_id, "name": client.name, "redirect_uri": request.redirect_uri,
+        "metadata_digest": hex(client.metadata_digest.as_bytes()),
+    });
+    let new = NewGrant {
+        grant: &grant,
+        client_snapshot: &snapshot,
+        session: session.id,
+        amr: &session.amr,
+        ip_block: Some(&visitor.ip_block()),
+        ua_label: visitor.ua_label.as_deref(),
+    };
+    grants::create(&mut tx, &new, now).await?;
+    let stored = Code {
+        grant: grant.id,
+        client: client.id,
+        tenant: choice.tenant,
+        redirect_uri: request.redirect_uri.clone(),
+        code_challenge: request.code_challenge.clone(),
+        resource,
+        resource_given: request.resource_asked.is_some(),
+        attempts: 0,
+        expires_at: now + Duration::seconds(state.oauth.config.code_secs),
+        redeemed_at: None,
+    };
+    grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;
+    clients::note_granted(&mut tx, client.id, now).await?;
+    workspace_hints::remember(&mut tx, client.id, session.user, choice.tenant, now).await?;
+    for old in grants::beyond_cap(&mut tx, choice.tenant, session.user, client.id, MAX_GRANTS).await? {
+        grants::revoke(&mut tx, old, "cap", now).await?;
+    }
+    let event = Event {
+        tenant: Some(choice.tenant),
+        actor: Actor::User(session.user),
+        action: "grant.created",
+        target_kind: "grant",
+        target_id: grant.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({"client": client.name, "client_id": client.client_id, "scope": grant.scopes.to_string()}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    metrics::counter!("oauth_consent_total", "outcome" => "approved").increment(1);
+    answer.into_response(&client.name)
+}
+
+async fn deny(
+    state: &AuthState,
+    mut tx: SystemTx,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+) -> Result<Response, PageError> {
+    let answer = Answer::error(
+        state.site.issuer(),
+        &request.redirect_uri,
+        request.state.as_deref(),
+        ErrorCode::AccessDenied,
+        "the user did not allow it",
+    );
+    if !settle(state, &mut tx, request, session, false, &answer).await? {
+        drop(tx);
+        return settled_elsewhere(state, request, client).await;
+    }
+    tx.commit().await?;
+    metrics::counter!("oauth_consent_total", "outcome" => "denied").increment(1);
+    answer.into_response(&client.name)
+}
+
+/// Decides the request with its answer sealed beside it. False if somebody else was first.
+async fn settle(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    request: &AuthorizationRequest,
+    session: &BrowserSession,
+    approved: bool,
+    answer: &Answer,
+) -> Result<bool, PageError> {
+    let now = state.now();
+    let sealed = state.keys.seal_until(
+        Purpose::Outcome,
+        answer.as_str().as_bytes(),
+        request.id.uuid().as_bytes(),
+        now + ANSWER_FOR,
+    )?;
+    Ok(authorization_requests::decide(tx, request.id, session.id, approved, &sealed, now).await?)
+}
+
+/// A double click: the first decision stands, and both get its answer (cases 32, 33).
+async fn settled_elsewhere(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    client: &Client,
+) -> Result<Response, PageError> {
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    match authorization_requests::find(&mut tx, request.id).await? {
+        Some(decided) if decided.status != Status::Pending => again(state, &decided, client),
+        _ => Err(PageError::StartAgain),
+    }
+}
+
+/// A workspace that the page did not offer was posted (case 41).
+async fn refuse(
+    tx: &mut SystemTx,
+    visitor: &Visitor,
+    client: &Client,
+    session: &BrowserSession,
+    now: portolan_model::Timestamp,
+) -> Result<(), PageError> {
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(session.user),
+        action: "grant.refused",
+        target_kind: "client",
+        target_id: client.client_id.clone(),
+        outcome: Outcome::Refused,
+        detail: json!({"reason": "workspace"}),
+    };
+    Ok(audit::record(tx, &event, &visitor.origin(), now).await?)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,162 @@
+//! The consent page as its template sees it (`auth.md` N1–N3, N11, C6, C7).
+
+use askama::Template;
+use axum::response::Response;
+use http::StatusCode;
+use portolan_model::{
+    client::ClientKind,
+    member::Action,
+    redirect::{self, Destination},
+    scope,
+};
+use portolan_storage::{authorization_requests::AuthorizationRequest, clients::Client, workspace_hints::Choice};
+use url::Url;
+
+use super::{Target, form_token};
+use crate::{
+    clients::verified::{self, Trust},
+    pages::{self, PageError},
+    session::BrowserSession,
+    state::AuthState,
+};
+
+/// One entry of the workspace picker.
+#[derive(Debug)]
+struct Entry {
+    id: String,
+    name: String,
+    note: String,
+    disabled: bool,
+    checked: bool,
+}
+
+/// The page.
+#[derive(Debug, Template)]
+#[template(path = "consent.html")]
+struct Consent<'a> {
+    action: String,
+    token: String,
+    notice: Option<&'a str>,
+    client_name: &'a str,
+    initial: String,
+    /// Maker whose host proves it.
+    verified: Option<&'static str>,
+    /// Calls itself like a known client, and nothing proves it.
+    imitates: bool,
+    /// Where the client's word comes from: the host of its document, or "registered by itself".
+    provenance: String,
+    /// Where the answer goes.
+    destination: String,
+    loopback: bool,
+    email: &'a str,
+    offline: bool,
+    fixed: Option<Entry>,
+    server: Option<(&'a str, Option<&'a str>)>,
+    choices: Vec<Entry>,
+    can_approve: bool,
+}
+
+/// No workspace to give access to: two reasons, and a way back to the client.
+#[derive(Debug, Template)]
+#[template(path = "consent_no_workspace.html")]
+struct NoWorkspace<'a> {
+    action: String,
+    token: String,
+    client_name: &'a str,
+    email: &'a str,
+    /// The client named a workspace that this person cannot use; false: the person has none at all.
+    named: bool,
+    request: String,
+}
+
+/// Renders the page that fits the target.
+pub(super) fn render(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+    target: &Target,
+    notice: Option<&str>,
+) -> Result<Response, PageError> {
+    let action = crate::authorize::consent_path(request.id);
+    let token = form_token(state, request, session);
+    let (fixed, server, choices) = match target {
+        Target::NoAccess | Target::NoWorkspace => {
+            let page = NoWorkspace {
+                action,
+                token,
+                client_name: &client.name,
+                email: &session.email,
+                named: matches!(target, Target::NoAccess),
+                request: request.id.to_string(),
+            };
+            return pages::html(StatusCode::OK, &page);
+        }
+        Target::Fixed { choice, server } => {
+            let server = server.as_ref().map(|(slug, name)| (slug.as_str(), name.as_deref()));
+            (Some(entry(choice, true)), server, Vec::new())
+        }
+        Target::Pick(choices) => {
+            let first = choices.iter().position(|choice| choice.role.may(Action::CallTools));
+            let entries = choices.iter().enumerate().map(|(at, choice)| entry(choice, Some(at) == first)).collect();
+            (None, None, entries)
+        }
+    };
+    let can_approve = fixed.iter().chain(&choices).any(|entry: &Entry| !entry.disabled);
+    let trust = verified::trust(client);
+    let (destination, loopback) = destination(&request.redirect_uri);
+    let page = Consent {
+        action,
+        token,
+        notice,
+        client_name: &client.name,
+        initial: client.name.chars().next().map(|c| c.to_uppercase().collect()).unwrap_or_default(),
+        verified: match trust {
+            Trust::Verified(maker) => Some(maker),
+            Trust::Unverified | Trust::Imitates => None,
+        },
+        imitates: trust == Trust::Imitates,
+        provenance: provenance(client),
+        destination,
+        loopback,
+        email: &session.email,
+        offline: request.scopes_asked.iter().any(|asked| asked == scope::OFFLINE_ACCESS) || client.has_grant_type("refresh_token"),
+        fixed,
+        server,
+        choices,
+        can_approve,
+    };
+    pages::html(StatusCode::OK, &page)
+}
+
+fn entry(choice: &Choice, checked: bool) -> Entry {
+    let disabled = !choice.role.may(Action::CallTools);
+    let note = if disabled {
+        "Your role is viewer, which cannot call tools. Ask an admin.".to_owned()
+    } else {
+        format!("{} · you are {}", choice.slug, choice.role)
+    };
+    Entry { id: choice.tenant.to_string(), name: choice.name.clone(), note, disabled, checked: checked && !disabled }
+}
+
+fn provenance(client: &Client) -> String {
+    match client.kind {
+        ClientKind::Cimd => Url::parse(&client.client_id)
+            .ok()
+            .and_then(|url| url.host_str().map(|host| format!("described at {host}")))
+            .unwrap_or_default(),
+        ClientKind::Dynamic => "registered by itself".to_owned(),
+        ClientKind::Static => "registered by an administrator".to_owned(),
+    }
+}
+
+/// In words, and whether it is this computer.
+fn destination(redirect_uri: &str) -> (String, bool) {
+    match redirect::check(redirect_uri) {
+        Ok(Destination::Web { host }) => (host, false),
+        Ok(Destination::Loopback) => ("an app on this computer".to_owned(), true),
+        Ok(Destination::App { scheme }) => (format!("the app that opens {scheme}: links"), false),
+        // It was matched against registered ones; a rule that became stricter since then is no reason to hide it.
+        Err(_) => (redirect_uri.to_owned(), false),
+    }
+}

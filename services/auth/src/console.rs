@@ -1,0 +1,220 @@
+//! The JSON API of the console, under `/api/v1`, and its OpenAPI document.
+//!
+//! Routes and document come from one declaration. Who asks is the session of the cookie ([`crate::session::BrowserSession`]); in which
+//! workspace and as what is [`workspace::Workspace`]; what is sent is read by [`input`]; every refusal is an
+//! [`error::ConsoleError`]. A module serves one noun.
+
+pub mod audit;
+pub mod calls;
+pub mod change;
+pub mod client_limits;
+pub mod connection;
+pub mod credentials;
+pub mod error;
+pub mod hand_made_tools;
+pub mod imports;
+pub mod input;
+pub mod me;
+pub mod members;
+pub mod overview;
+pub mod reimports;
+pub mod servers;
+pub mod sources;
+pub mod tools;
+pub mod trial;
+pub mod workspace;
+pub mod workspaces;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
+use serde::Serialize;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response as DocumentedResponse, ResponseBuilder,
+        security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
+    },
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use self::error::{ConsoleError, ErrorAnswer};
+use crate::state::AuthState;
+
+/// Most bytes of a request body. Imports have their own limit.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// One page of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Listing<T> {
+    /// In the order of the list.
+    pub items: Vec<T>,
+    /// Give it as `cursor` to get the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Listing<T> {
+    /// A list that is complete.
+    pub fn whole(items: Vec<T>) -> Self {
+        Self { items, next_cursor: None }
+    }
+}
+
+/// Every route, with its documentation.
+fn documented() -> OpenApiRouter<AuthState> {
+    let api = OpenApiRouter::new()
+        .routes(routes!(me::show_me))
+        .routes(routes!(workspaces::create_workspace))
+        .routes(routes!(workspaces::show_workspace, workspaces::change_workspace))
+        .routes(routes!(members::list_members))
+        .routes(routes!(overview::show_overview))
+        .routes(routes!(audit::list_audit_events))
+        .routes(routes!(sources::show_source, sources::change_source, sources::delete_source))
+        .routes(routes!(sources::restore_source))
+        .routes(routes!(credentials::set_credential, credentials::delete_credential))
+        .routes(routes!(tools::list_source_tools, hand_made_tools::create_tool))
+        .routes(routes!(tools::list_tools))
+        .routes(routes!(tools::switch_tools))
+        .routes(routes!(tools::show_tool, tools::change_tool, hand_made_tools::delete_tool))
+        .routes(routes!(hand_made_tools::redefine_tool))
+        .routes(routes!(trial::try_tool))
+        .routes(routes!(servers::list_servers, servers::create_server))
+        .routes(routes!(servers::show_server, servers::change_server, servers::delete_server))
+        .routes(routes!(servers::restore_server))
+        .routes(routes!(servers::choose_tools))
+        .routes(routes!(servers::publish_server))
+        .routes(routes!(servers::pause_server))
+        .routes(routes!(connection::show_connection))
+        .routes(routes!(calls::list_calls))
+        .routes(routes!(calls::list_server_calls));
+    // What carries a document: the inner limit wins over the one of the whole API.
+    let documents = OpenApiRouter::new()
+        .routes(routes!(imports::preview_import))
+        .routes(routes!(sources::list_sources, sources::create_source))
+        .routes(routes!(reimports::preview_reimport))
+        .routes(routes!(reimports::apply_reimport))
+        .layer(DefaultBodyLimit::max(imports::DOCUMENT_BODY_LIMIT));
+    let api = api.merge(documents);
+    OpenApiRouter::with_openapi(frame()).nest("/api/v1", api)
+}
+
+/// The OpenAPI document of the console's API, from which the console's client is generated.
+pub fn openapi() -> OpenApi {
+    let mut document = documented().into_openapi();
+    let components = document.components.get_or_insert_with(Components::new);
+    let mut schemas = Vec::new();
+    ErrorAnswer::schemas(&mut schemas);
+    schemas.push((ErrorAnswer::name().into_owned(), ErrorAnswer::schema()));
+    components.schemas.extend(schemas);
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
+            operation.responses.responses.insert("default".to_owned(), RefOr::T(refusals()));
+        }
+    }
+    document
+}
+
+fn frame() -> OpenApi {
+    let mut components = Components::new();
+    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-sid"))));
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Portolan console API")
+                .version("1")
+                .description(Some("What the console is made of. Signed in by the session cookie; other origins are refused."))
+                .build(),
+        )
+        .components(Some(components))
+        .security(Some([SecurityRequirement::new("session", Vec::<String>::new())]))
+        .build()
+}
+
+fn refusals() -> DocumentedResponse {
+    ResponseBuilder::new()
+        .description("A refusal: what is wrong, and what to do.")
+        .content("application/json", ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorAnswer::name()))).build())
+        .build()
+}
+
+/// The routes, guarded: our own pages only (S5), never cached, never framed.
+pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
+    let (router, _) = documented().split_for_parts();
+    router
+        .route("/api/v1/openapi.json", get(document))
+        .route("/api/v1/{*rest}", axum::routing::any(unknown_path))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(FetchSite::new([state.site.origin()]).layer())
+        .layer(SecurityHeaders::new(Page::Console, state.site.is_secure()).no_store().layer())
+}
+
+async fn document() -> Response {
+    match openapi().to_json() {
+        Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => ConsoleError::internal("openapi document", error).into_response(),
+    }
+}
+
+async fn unknown_path() -> ConsoleError {
+    ConsoleError::not_found("this address")
+}
+
+async fn wrong_method() -> ConsoleError {
+    ConsoleError::wrong_method()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_operation_once_and_every_refusal() {
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut names = BTreeSet::new();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            assert!(path.starts_with("/api/v1/"), "{path}");
+            for (method, operation) in item.as_object().unwrap() {
+                let name = operation["operationId"].as_str().unwrap().to_owned();
+                assert!(names.insert(name.clone()), "{name} names two operations, the generated client would have one");
+                assert!(operation["responses"]["default"].is_object(), "{method} {path}");
+            }
+        }
+        assert!(names.len() >= 6);
+        assert!(document["components"]["schemas"]["ErrorAnswer"].is_object());
+        assert_eq!(document["components"]["securitySchemes"]["session"]["name"], "__Host-sid");
+    }
+
+    #[test]
+    fn every_reference_of_the_document_leads_somewhere() {
+        fn references(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+            match value {
+                serde_json::Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
+                        found.insert(target.to_owned());
+                    }
+                    members.values().for_each(|member| references(member, found));
+                }
+                serde_json::Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+                _ => {}
+            }
+        }
+        let document = serde_json::to_value(openapi()).unwrap();
+        let mut found = BTreeSet::new();
+        references(&document, &mut found);
+        for target in found {
+            let pointer = target.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{target}");
+        }
+    }
+}

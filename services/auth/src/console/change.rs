@@ -1,0 +1,40 @@
+//! A change of a workspace's registry: nodes hear of it and the audit log has it, in the transaction of the change itself.
+
+use portolan_storage::{TenantTx, audit, registry_news, sources::UNDO_MINUTES};
+use serde::Serialize;
+use serde_json::Value;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{error::ConsoleError, workspace::Workspace};
+use crate::visitor::Visitor;
+
+/// Raises the registry's revision, writes the audit entry, commits.
+pub(super) async fn commit(
+    mut tx: TenantTx,
+    workspace: &Workspace,
+    visitor: &Visitor,
+    now: OffsetDateTime,
+    entry: (&'static str, &'static str, String, Value),
+) -> Result<(), ConsoleError> {
+    let (action, target_kind, target_id, detail) = entry;
+    registry_news::changed(&mut tx).await?;
+    audit::record(&mut tx, &workspace.event(action, target_kind, target_id, detail), &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// What a deletion answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Deleted {
+    /// Until then it can be restored.
+    #[serde(with = "time::serde::rfc3339")]
+    undo_until: OffsetDateTime,
+}
+
+impl Deleted {
+    /// Deleted just now.
+    pub(super) fn at(now: OffsetDateTime) -> Self {
+        Self { undo_until: now + time::Duration::minutes(UNDO_MINUTES) }
+    }
+}

@@ -1,0 +1,257 @@
+//! What opens a source's API: set, forgotten, never shown. Sealed at rest under the workspace's data key (`auth.md` §3.5).
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_http_tools::{Credential, CredentialSlot};
+use portolan_keys::{
+    OpenError,
+    vault::{credential_place, data_key_owner},
+};
+use portolan_model::{
+    id::{SourceId, SourceKind as SourceIdKind, TenantId},
+    member::Action,
+};
+use portolan_storage::{
+    TenantTx,
+    credentials::{self, SealedCredential, WrappedKey},
+    sources::CredentialNote,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    change,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    sources::found,
+    workspace::Workspace,
+};
+use crate::{state::AuthState, visitor::Visitor};
+
+/// What may be shown of a credential.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CredentialSummary {
+    #[schema(value_type = CredentialKindName)]
+    kind: String,
+    /// Enough to recognise it, too little to use it.
+    #[schema(example = "X-Api-Key: ••••cafe")]
+    hint: String,
+    #[serde(with = "time::serde::rfc3339")]
+    updated_at: OffsetDateTime,
+}
+
+impl From<CredentialNote> for CredentialSummary {
+    fn from(note: CredentialNote) -> Self {
+        Self { kind: note.kind, hint: note.hint, updated_at: note.updated_at }
+    }
+}
+
+/// Kinds of credentials.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = CredentialKind)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::Credential::kind")]
+enum CredentialKindName {
+    ApiKey,
+    Bearer,
+    Basic,
+    Headers,
+    OauthClientCredentials,
+}
+
+/// A credential to be set.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[schema(as = Credential)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::Credential")]
+pub(crate) enum CredentialForm {
+    /// One key.
+    ApiKey {
+        /// Where it travels.
+        #[serde(rename = "in")]
+        place: KeyPlaceName,
+        /// Name of the header, query parameter or cookie.
+        name: String,
+        /// The key.
+        value: String,
+    },
+    /// `Authorization: Bearer …`
+    Bearer {
+        /// The token.
+        token: String,
+    },
+    /// `Authorization: Basic …`
+    Basic {
+        /// User name.
+        username: String,
+        /// Password.
+        password: String,
+    },
+    /// Any headers.
+    Headers {
+        /// Up to 20.
+        headers: Vec<CredentialHeaderForm>,
+    },
+    /// OAuth 2.0 client credentials.
+    OauthClientCredentials {
+        /// Token endpoint.
+        token_url: String,
+        /// Client id.
+        client_id: String,
+        /// Client secret.
+        client_secret: String,
+        /// Scopes, separated by spaces.
+        #[schema(nullable = false)]
+        scope: Option<String>,
+        /// How the client names itself; `basic` if absent.
+        #[schema(nullable = false)]
+        auth: Option<ClientAuthName>,
+    },
+}
+
+/// Where an API key travels.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = KeyPlace)]
+pub(crate) enum KeyPlaceName {
+    /// A header.
+    Header,
+    /// The query.
+    Query,
+    /// A cookie.
+    Cookie,
+}
+
+/// How an OAuth client names itself.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ClientAuth)]
+pub(crate) enum ClientAuthName {
+    /// HTTP Basic.
+    Basic,
+    /// In the form.
+    Post,
+}
+
+/// A header of a credential.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CredentialHeader)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::CredentialHeader")]
+pub(crate) struct CredentialHeaderForm {
+    /// Name.
+    name: String,
+    /// Secret value.
+    value: String,
+}
+
+/// Sets a source's credential. The secret never comes back.
+#[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/credential", tag = "sources",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
+    request_body = CredentialForm, responses((status = 200, description = "Set.", body = CredentialSummary)))]
+pub(crate) async fn set_credential(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    PathId(id): PathId<SourceIdKind>,
+    JsonBody(credential): JsonBody<Credential>,
+) -> Result<Json<CredentialSummary>, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let credential = credential
+        .checked()
+        .map_err(|error| ConsoleError::invalid("credential_invalid", error.message).field(error.field))?;
+    if let Credential::OauthClientCredentials { token_url, .. } = &credential
+        && let Ok(url) = url::Url::parse(token_url)
+    {
+        state.egress.check(&url).map_err(|error| {
+            ConsoleError::invalid("credential_invalid", format!("Tokens cannot be fetched there: {error}.")).field("token_url")
+        })?;
+    }
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    let version =
+        credentials::next_version(&mut tx, id).await?.ok_or_else(|| ConsoleError::not_found("this source"))?;
+    let sealed = seal(&state, &mut tx, workspace.id, id, version, &credential, now).await?;
+    let hint = credential.hint();
+    credentials::put(&mut tx, id, &sealed, &hint, now).await?;
+    let detail = json!({ "kind": credential.kind() });
+    change::commit(tx, &workspace, &visitor, now, ("credential.set", "source", id.to_string(), detail)).await?;
+    Ok(Json(CredentialSummary { kind: credential.kind().to_owned(), hint, updated_at: now }))
+}
+
+/// Forgets a source's credential.
+#[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/credential", tag = "sources",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
+    responses((status = 204, description = "Forgotten, or there was none.")))]
+pub(crate) async fn delete_credential(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    PathId(id): PathId<SourceIdKind>,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    if credentials::delete(&mut tx, id).await? {
+        change::commit(tx, &workspace, &visitor, now, ("credential.deleted", "source", id.to_string(), json!({}))).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Seals under the workspace's newest data key, making the first one when there is none.
+async fn seal(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    tenant: TenantId,
+    source: SourceId,
+    version: i32,
+    credential: &Credential,
+    now: OffsetDateTime,
+) -> Result<SealedCredential, ConsoleError> {
+    let tenant_bytes = tenant.uuid().into_bytes();
+    let (key, data_key) = match credentials::newest_data_key(tx).await? {
+        Some(key) => {
+            let owner = data_key_owner(tenant_bytes, key.id.into_bytes());
+            let data_key = state
+                .keys
+                .open_data_key(&owner, &key.wrapped, now)
+                .map_err(|error: OpenError| ConsoleError::internal("data key", error))?;
+            (key, data_key)
+        }
+        None => {
+            let id = Uuid::now_v7();
+            let (data_key, wrapped) = state.keys.new_data_key(&data_key_owner(tenant_bytes, id.into_bytes()))?;
+            let key = WrappedKey { id, wrapped };
+            credentials::insert_data_key(tx, &key, now).await?;
+            (key, data_key)
+        }
+    };
+    let plaintext = serde_json::to_vec(credential).map_err(|error| ConsoleError::internal("credential", error))?;
+    let place = credential_place(tenant_bytes, source.uuid().into_bytes(), version);
+    let sealed = data_key.seal(&place, &plaintext)?;
+    Ok(SealedCredential { kind: credential.kind().to_owned(), sealed, key, version })
+}
+
+/// Opens a source's credential for a call from the console.
+pub(super) async fn open(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    tenant: TenantId,
+    source: SourceId,
+) -> Result<Option<CredentialSlot>, ConsoleError> {
+    let Some(stored) = credentials::find(tx, source).await? else { return Ok(None) };
+    let now = state.now();
+    let tenant_bytes = tenant.uuid().into_bytes();
+    let fault = |error: OpenError| ConsoleError::internal("credential", error);
+    let owner = data_key_owner(tenant_bytes, stored.key.id.into_bytes());
+    let data_key = state.keys.open_data_key(&owner, &stored.key.wrapped, now).map_err(fault)?;
+    let place = credential_place(tenant_bytes, source.uuid().into_bytes(), stored.version);
+    let plaintext = data_key.open(&place, &stored.sealed, now).map_err(fault)?;
+    let credential = serde_json::from_slice(plaintext.expose())
+        .map_err(|_| ConsoleError::internal("credential", "a sealed credential does not read"))?;
+    Ok(Some(CredentialSlot { key: format!("{source}/{}", stored.version), credential }))
+}

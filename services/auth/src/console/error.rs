@@ -1,0 +1,167 @@
+//! Refusals of the console's API: one form, with a sentence that tells what to do.
+
+use std::{borrow::Cow, error::Error};
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use portolan_keys::KeysError;
+use portolan_model::member::{Action, Role};
+use portolan_storage::StorageError;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A refusal. Made by the functions below; `?` turns storage and key faults into one.
+#[derive(Debug)]
+pub struct ConsoleError {
+    status: StatusCode,
+    body: Box<ErrorBody>,
+    retry_after: Option<i64>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+/// What is sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorAnswer {
+    error: ErrorBody,
+}
+
+/// The refusal itself.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ErrorBody {
+    /// For programs: `slug_taken`, `not_found`.
+    #[schema(value_type = String)]
+    code: Cow<'static, str>,
+    /// For people: what is wrong and what to do.
+    #[schema(value_type = String)]
+    message: Cow<'static, str>,
+    /// The member of the request that is at fault, as a dotted path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    field: Option<String>,
+    /// More, depending on `code`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, nullable = false)]
+    details: Option<Value>,
+}
+
+impl ConsoleError {
+    /// Any refusal. `code` never changes once a client knows it.
+    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<Cow<'static, str>>) -> Self {
+        let body = ErrorBody { code: code.into(), message: message.into(), field: None, details: None };
+        Self { status, body: Box::new(body), retry_after: None, source: None }
+    }
+
+    /// Names the member of the request that is at fault.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.body.field = Some(field.into());
+        self
+    }
+
+    /// Adds machine-readable details.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Self {
+        self.body.details = Some(details);
+        self
+    }
+
+    /// Keeps the cause for the log.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// 401: no session.
+    pub fn unauthenticated() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Please sign in.")
+    }
+
+    /// 403: the role may not do this.
+    pub fn forbidden(role: Role, action: Action) -> Self {
+        let need = match action {
+            Action::Read | Action::CallTools => "a member",
+            Action::EditRegistry => "a developer",
+            Action::Administer => "an admin or owner",
+        };
+        let message = format!("Your role in this workspace is {role}. Ask {need} to do this, or ask an admin to change your role.");
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    /// 404: there is no such thing, or not here, or not for you: one answer for all (M2). `what` as in "this source".
+    pub fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", format!("There is no such thing here: {what}. It may have been deleted."))
+    }
+
+    /// 405.
+    pub fn wrong_method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This address does not take this method.")
+    }
+
+    /// 409: `code` says which clash.
+    pub fn conflict(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 422: readable, but against a rule.
+    pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+    }
+
+    /// 500: `what` and the cause stand in the log only.
+    pub fn internal(what: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        tracing::debug!(what, "internal fault");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "Something went wrong on our side. Please try again; the X-Request-Id of this answer helps support to find it.",
+        )
+        .caused_by(source)
+    }
+
+    /// 503 with `Retry-After`.
+    pub fn unavailable() -> Self {
+        let mut error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "A part of the service does not answer. Please try again in a moment; nothing was changed.",
+        );
+        error.retry_after = Some(5);
+        error
+    }
+
+    /// The status it will have.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<StorageError> for ConsoleError {
+    fn from(error: StorageError) -> Self {
+        if error.is_unavailable() { Self::unavailable().caused_by(error) } else { Self::internal("storage", error) }
+    }
+}
+
+impl From<KeysError> for ConsoleError {
+    fn from(error: KeysError) -> Self {
+        Self::internal("keys", error)
+    }
+}
+
+impl IntoResponse for ConsoleError {
+    fn into_response(self) -> Response {
+        if self.status.is_server_error() {
+            let source = self.source.as_deref().map(|source| source as &(dyn Error + 'static));
+            tracing::error!(code = %self.body.code, error = source, "the console's API failed");
+        }
+        let mut response = (self.status, Json(ErrorAnswer { error: *self.body })).into_response();
+        if let Some(value) = self.retry_after.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+            response.headers_mut().insert(header::RETRY_AFTER, value);
+        }
+        response
+    }
+}

@@ -1,0 +1,238 @@
+//! Tools made by hand, for an API without an OpenAPI document.
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_http_tools::{HandMade, ToolDraft};
+use portolan_model::{
+    id::{SourceId, SourceKind as SourceIdKind, ToolId, ToolKind},
+    member::Action,
+    registry::SourceKind,
+};
+use portolan_storage::{
+    StorageError, TenantTx, servers,
+    tools::{self, Filter, Imported, Tool},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{
+    change,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    sources::{found, imported},
+    tools::{ToolView, found_tool, view},
+    workspace::Workspace,
+};
+use crate::{state::AuthState, visitor::Visitor};
+
+/// A tool made by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = HandMadeTool)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+pub(crate) struct HandMadeForm {
+    /// 1 to 64 letters, digits, `_` or `-`.
+    name: String,
+    /// For people.
+    #[schema(nullable = false)]
+    title: Option<String>,
+    /// What it does: the model decides by this text.
+    description: String,
+    /// HTTP method.
+    #[schema(example = "GET")]
+    method: String,
+    /// Below the source's base URL; parameters in braces.
+    #[schema(example = "/pets/{id}")]
+    path: String,
+    #[serde(default)]
+    parameters: Vec<HandMadeParameterForm>,
+    #[schema(nullable = false)]
+    body: Option<HandMadeBodyForm>,
+    /// Enabled if absent. Not part of the stored definition.
+    #[schema(nullable = false)]
+    enabled: Option<bool>,
+}
+
+/// A parameter of a tool made by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = HandMadeParameter)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+pub(crate) struct HandMadeParameterForm {
+    /// As sent.
+    name: String,
+    #[serde(rename = "in")]
+    location: ParameterPlace,
+    /// Path parameters always are.
+    #[serde(default)]
+    required: bool,
+    #[schema(nullable = false)]
+    description: Option<String>,
+    /// JSON Schema.
+    #[schema(value_type = Object)]
+    schema: Value,
+}
+
+/// Where a parameter travels.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ParameterPlace {
+    /// In the path.
+    Path,
+    /// In the query.
+    Query,
+    /// A header.
+    Header,
+    /// A cookie.
+    Cookie,
+}
+
+/// The body of a tool made by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = HandMadeBody)]
+#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+pub(crate) struct HandMadeBodyForm {
+    #[schema(example = "application/json")]
+    content_type: String,
+    /// JSON Schema.
+    #[schema(value_type = Object)]
+    schema: Value,
+    #[serde(default)]
+    required: bool,
+}
+
+/// The definition with the switch that is not part of it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct NewHandMade {
+    #[serde(flatten)]
+    definition: HandMade,
+    #[serde(default)]
+    enabled: Option<bool>,
+}
+
+/// Checks a definition and makes what is stored of it.
+fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
+    let draft: ToolDraft = definition
+        .draft()
+        .map_err(|error| ConsoleError::invalid("definition_invalid", error.message).field(error.field))?;
+    let stored = serde_json::to_value(definition).map_err(|error| ConsoleError::internal("definition", error))?;
+    if stored.to_string().contains("\\u0000") {
+        return Err(ConsoleError::invalid("definition_invalid", "The definition has a NUL character. Remove it."));
+    }
+    let mut imported = imported(&draft, Some(stored))?;
+    // Two tools may call one address in two ways; the name tells them apart.
+    imported.operation_key = format!("{}#{}", draft.key, definition.name);
+    Ok(imported)
+}
+
+/// The tool of a hand-made source with this name, if there is one beside `except`.
+async fn named(
+    tx: &mut TenantTx,
+    source: SourceId,
+    name: &str,
+    except: Option<ToolId>,
+) -> Result<Option<Tool>, ConsoleError> {
+    let all = tools::list(tx, &Filter { source: Some(source), ..Filter::default() }, i64::from(i32::MAX)).await?;
+    Ok(all.into_iter().find(|tool| tool.name().eq_ignore_ascii_case(name) && Some(tool.id) != except))
+}
+
+fn taken(name: &str) -> ConsoleError {
+    ConsoleError::conflict("name_taken", format!("This source has a tool called `{name}` already.")).field("name")
+}
+
+/// Makes a tool by hand. The source must be of kind `http`.
+#[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/tools", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
+    request_body = HandMadeForm, responses((status = 201, description = "Made.", body = ToolView)))]
+pub(crate) async fn create_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    PathId(id): PathId<SourceIdKind>,
+    JsonBody(request): JsonBody<NewHandMade>,
+) -> Result<(StatusCode, Json<ToolView>), ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let source = found(&mut tx, id).await?;
+    if source.kind != SourceKind::Http {
+        return Err(ConsoleError::conflict("not_hand_made", "The tools of this source come from its document. Add a source for tools made by hand."));
+    }
+    let tool = drafted(&request.definition)?;
+    let name = tool.wording.name.clone();
+    if named(&mut tx, id, &name, None).await?.is_some() {
+        return Err(taken(&name));
+    }
+    tools::insert_many(&mut tx, id, &[(tool, request.enabled.unwrap_or(true))], now).await.map_err(|error| match error {
+        StorageError::Conflict { .. } => taken(&name),
+        error => error.into(),
+    })?;
+    let made = named(&mut tx, id, &name, None).await?.ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
+    let detail = json!({ "name": name, "source": id });
+    change::commit(tx, &workspace, &visitor, now, ("tool.created", "tool", made.id.to_string(), detail)).await?;
+    Ok((StatusCode::CREATED, Json(view(made))))
+}
+
+/// Gives a hand-made tool another definition.
+#[utoipa::path(put, path = "/workspaces/{ws}/tools/{id}/definition", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
+    request_body = HandMadeForm, responses((status = 200, description = "Changed.", body = ToolView)))]
+pub(crate) async fn redefine_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    PathId(id): PathId<ToolKind>,
+    JsonBody(request): JsonBody<NewHandMade>,
+) -> Result<Json<ToolView>, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let before = hand_made(&mut tx, id).await?;
+    let tool = drafted(&request.definition)?;
+    let name = tool.wording.name.clone();
+    if named(&mut tx, before.source_id, &name, Some(id)).await?.is_some() {
+        return Err(taken(&name));
+    }
+    tools::redefine(&mut tx, id, &tool, now).await.map_err(|error| match error {
+        StorageError::Conflict { .. } => taken(&name),
+        error => error.into(),
+    })?;
+    if let Some(enabled) = request.enabled {
+        tools::set_enabled(&mut tx, &[id], enabled, now).await?;
+    }
+    if before.overrides.name.is_none() && before.original.name != name {
+        servers::rename_tool(&mut tx, id, &before.original.name, &name).await.map_err(|error| {
+            if error.is_conflict_on(servers::NAME_CLASH) { taken(&name) } else { error.into() }
+        })?;
+    }
+    let after = found_tool(&mut tx, id).await?;
+    change::commit(tx, &workspace, &visitor, now, ("tool.redefined", "tool", id.to_string(), json!({ "name": name }))).await?;
+    Ok(Json(view(after)))
+}
+
+/// Deletes a hand-made tool. Tools of a document are disabled instead.
+#[utoipa::path(delete, path = "/workspaces/{ws}/tools/{id}", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
+    responses((status = 204, description = "Deleted.")))]
+pub(crate) async fn delete_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    PathId(id): PathId<ToolKind>,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::EditRegistry)?;
+    let now = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let tool = hand_made(&mut tx, id).await?;
+    tools::delete_hand_made(&mut tx, id).await?;
+    let detail = json!({ "name": tool.name(), "source": tool.source_id });
+    change::commit(tx, &workspace, &visitor, now, ("tool.deleted", "tool", id.to_string(), detail)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn hand_made(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
+    let tool = found_tool(tx, id).await?;
+    if tool.definition.is_none() {
+        return Err(ConsoleError::conflict("not_hand_made", "This tool comes from a document. Rename, describe or disable it instead."));
+    }
+    Ok(tool)
+}

@@ -1,0 +1,132 @@
+//! What the console's API reads: bodies, queries, ids and cursors, each with a refusal in the API's own form.
+
+use axum::{
+    RequestPartsExt,
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, RawPathParams, Request, rejection::BytesRejection},
+};
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use portolan_keys::{Keys, Purpose};
+use portolan_model::id::{Id, Kind, TenantId};
+use serde::de::DeserializeOwned;
+
+use super::error::ConsoleError;
+
+/// A JSON body. 415 for another content type, 413 when too large, 400 when it is no JSON, 422 with the path of the fault when a member is
+/// missing or of the wrong type.
+#[derive(Debug)]
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = ConsoleError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ConsoleError> {
+        // A form or text/plain can be sent by other sites without a preflight; JSON cannot (S5).
+        if !is_json(request.headers()) {
+            return Err(ConsoleError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "Send JSON, with content-type application/json.",
+            ));
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let path = error.path().to_string();
+            let fault = error.into_inner();
+            if fault.is_data() {
+                let error = ConsoleError::invalid("invalid_body", sentence(&fault.to_string()));
+                if path == "." { error } else { error.field(path) }
+            } else {
+                no_json(&fault)
+            }
+        })?;
+        reader.end().map_err(|fault| no_json(&fault))?;
+        Ok(Self(value))
+    }
+}
+
+fn unreadable(rejection: BytesRejection) -> ConsoleError {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        ConsoleError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "The request is larger than this address takes.")
+    } else {
+        ConsoleError::new(StatusCode::BAD_REQUEST, "unreadable_body", "The request ended early. Please send it again.").caused_by(rejection)
+    }
+}
+
+fn no_json(fault: &serde_json::Error) -> ConsoleError {
+    ConsoleError::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_json",
+        format!("The body is not JSON: fault at line {}, column {}.", fault.line(), fault.column()),
+    )
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
+    value.split(';').next().is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn sentence(text: &str) -> String {
+    // serde_json adds where in the text the fault is; the path says it better.
+    let text = text.split(" at line ").next().unwrap_or(text);
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}
+
+/// A query string. 422 with the parameter's name when a value is not readable.
+#[derive(Debug)]
+pub struct QueryParameters<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameters<T> {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
+        axum::extract::Query::<T>::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(value)| Self(value))
+            .map_err(|rejection| ConsoleError::invalid("invalid_query", sentence(&rejection.body_text())))
+    }
+}
+
+/// The id in a path. What is no id of this kind is as unknown as any other: 404 (case 106).
+#[derive(Debug)]
+pub struct PathId<K: Kind>(pub Id<K>);
+
+impl<S: Send + Sync, K: Kind> FromRequestParts<S> for PathId<K> {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
+        path_parameter(parts, "id").await?.parse().map(Self).map_err(|_| ConsoleError::not_found("this id"))
+    }
+}
+
+/// A named part of the path.
+pub(super) async fn path_parameter(parts: &mut Parts, name: &'static str) -> Result<String, ConsoleError> {
+    let parameters = parts.extract::<RawPathParams>().await.map_err(|_| ConsoleError::not_found("this address"))?;
+    let found = parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned());
+    found.ok_or_else(|| ConsoleError::internal("path parameter", name))
+}
+
+/// A cursor for the next page of `list` in a workspace: readable by us alone, good for that list only.
+pub fn cursor(keys: &Keys, list: &'static str, workspace: TenantId, position: &[u8]) -> String {
+    keys.stamp(Purpose::Cursor, &cursor_scope(list, workspace), position)
+}
+
+/// Reads back what [`cursor`] made. 422 for anything else.
+pub fn read_cursor(keys: &Keys, list: &'static str, workspace: TenantId, text: &str) -> Result<Vec<u8>, ConsoleError> {
+    keys.read_stamp(Purpose::Cursor, &cursor_scope(list, workspace), text)
+        .ok_or_else(|| ConsoleError::invalid("invalid_cursor", "This cursor is not of this list. Start from the first page.").field("cursor"))
+}
+
+fn cursor_scope(list: &str, workspace: TenantId) -> Vec<u8> {
+    format!("console {list} {workspace}").into_bytes()
+}
+
+/// For members of a change where absence and null differ: absent leaves the value, null resets it.
+pub(super) fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de>,
+{
+    serde::Deserialize::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,77 @@
+//! Who is signed in, and where they belong.
+
+use axum::{Json, extract::State};
+use portolan_model::{
+    id::{TenantId, UserId},
+    member::Role,
+    slug::Slug,
+};
+use portolan_storage::{Reason, members};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{error::ConsoleError, workspaces::RoleName};
+use crate::{
+    config::DemoApi,
+    mail::{MAILBOX_PATH, Mailer},
+    session::BrowserSession,
+    state::AuthState,
+};
+
+/// Who is signed in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Me {
+    user: Person,
+    /// Workspaces of the person, by name.
+    workspaces: Vec<MyWorkspace>,
+    /// Page with the mail of a development server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    dev_mailbox_url: Option<String>,
+    /// API that runs beside a development server, for a first import.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    demo_api: Option<DemoApi>,
+}
+
+/// A person.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Person {
+    #[schema(value_type = String, example = "usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
+    id: UserId,
+    email: String,
+    display_name: String,
+}
+
+/// A workspace in the list of one's own.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MyWorkspace {
+    #[schema(value_type = String, example = "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
+    id: TenantId,
+    #[schema(value_type = String, example = "acme")]
+    slug: Slug,
+    name: String,
+    #[schema(value_type = RoleName)]
+    role: Role,
+}
+
+/// Who is signed in, and where they belong.
+#[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, description = "The person of the session.", body = Me)))]
+pub(crate) async fn show_me(State(state): State<AuthState>, session: BrowserSession) -> Result<Json<Me>, ConsoleError> {
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let workspaces = members::workspaces_of(&mut tx, session.user).await?;
+    Ok(Json(Me {
+        user: Person { id: session.user, email: session.email, display_name: session.display_name },
+        workspaces: workspaces
+            .into_iter()
+            .map(|workspace| MyWorkspace {
+                id: workspace.tenant.id,
+                slug: workspace.tenant.slug,
+                name: workspace.tenant.name,
+                role: workspace.role,
+            })
+            .collect(),
+        dev_mailbox_url: (state.mailer == Mailer::Page).then(|| state.site.url(MAILBOX_PATH)),
+        demo_api: state.config.demo_api.clone(),
+    }))
+}

@@ -1,0 +1,191 @@
+//! The try page: one real call of a tool, by a member, with the source's credential.
+
+use std::time::Instant;
+
+use axum::{Json, extract::State};
+use portolan_http_tools::{CallTarget, Caller, CompiledTool, Content, ToolAnswer, TokenSource, execute::execute};
+use portolan_model::{id::ToolKind, member::Action};
+use portolan_storage::calls::{self, Call};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use url::Url;
+use utoipa::ToSchema;
+
+use super::{
+    credentials,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    sources::found,
+    tools::found_tool,
+    workspace::Workspace,
+};
+use crate::state::AuthState;
+
+/// Arguments to try.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct TrialRequest {
+    /// An object, as a model would give it.
+    #[schema(value_type = Object)]
+    #[serde(default)]
+    arguments: serde_json::Map<String, Value>,
+}
+
+/// What a trial gave: the same that an AI client would get, and what was sent for it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Trial {
+    /// The API answered with success.
+    ok: bool,
+    /// The AI client would be told of an error.
+    is_error: bool,
+    /// Milliseconds.
+    duration_ms: u32,
+    /// Without the credential; absent if nothing was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    request: Option<SentRequest>,
+    /// HTTP status of the API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    status: Option<u16>,
+    content: Vec<ContentBlock>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, nullable = false)]
+    structured_content: Option<Box<serde_json::value::RawValue>>,
+    /// Faults of the arguments; nothing was sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<ArgumentFaultView>,
+}
+
+/// What was sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SentRequest {
+    method: String,
+    url: String,
+}
+
+/// A fault of the arguments.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ArgumentFault)]
+pub struct ArgumentFaultView {
+    /// JSON pointer into the arguments; empty for the whole.
+    path: String,
+    message: String,
+}
+
+/// A content block of MCP.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ContentBlock {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// An image.
+    Image {
+        /// Base64.
+        data: String,
+        /// Media type.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// Sound.
+    Audio {
+        /// Base64.
+        data: String,
+        /// Media type.
+        #[serde(rename = "mimeType")]
+        mime_type: String,
+    },
+    /// Other bytes.
+    Resource {
+        /// The resource.
+        resource: EmbeddedResource,
+    },
+}
+
+/// Bytes inside an answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EmbeddedResource {
+    uri: String,
+    #[serde(rename = "mimeType")]
+    mime_type: String,
+    /// Base64.
+    blob: String,
+}
+
+impl From<Content> for ContentBlock {
+    fn from(content: Content) -> Self {
+        match content {
+            Content::Text(text) => Self::Text { text },
+            Content::Image { mime, data } => Self::Image { data, mime_type: mime },
+            Content::Audio { mime, data } => Self::Audio { data, mime_type: mime },
+            Content::Blob { uri, mime, data } => {
+                Self::Resource { resource: EmbeddedResource { uri, mime_type: mime, blob: data } }
+            }
+        }
+    }
+}
+
+/// Calls a tool once, enabled or not. The call stands in the log of calls, without arguments and answer.
+#[utoipa::path(post, path = "/workspaces/{ws}/tools/{id}/try", tag = "tools",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Tool")),
+    request_body = TrialRequest, responses((status = 200, description = "What it gave.", body = Trial)))]
+pub(crate) async fn try_tool(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ToolKind>,
+    JsonBody(request): JsonBody<TrialRequest>,
+) -> Result<Json<Trial>, ConsoleError> {
+    workspace.require(Action::CallTools)?;
+    let at = state.now();
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let tool = found_tool(&mut tx, id).await?;
+    let source = found(&mut tx, tool.source_id).await?;
+    let credential = credentials::open(&state, &mut tx, workspace.id, tool.source_id).await?;
+    // The transaction ends before the call: somebody else's API must not hold a connection of ours.
+    drop(tx);
+    let name = tool.name().to_owned();
+    let plan = serde_json::from_value(tool.plan).map_err(|error| ConsoleError::internal("stored plan", error))?;
+    let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);
+    let base_url = Url::parse(&source.base_url).map_err(|error| ConsoleError::internal("stored base URL", error))?;
+    let target = CallTarget::new(base_url, &source.settings);
+    // A fresh token source: a trial also tells whether the client credentials work now.
+    let tokens = TokenSource::new(state.clock.clone());
+    let caller = Caller { egress: &state.egress, target: &target, credential: credential.as_ref(), tokens: &tokens };
+    let begun = Instant::now();
+    let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
+    let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+
+    let call = Call {
+        at,
+        server: None,
+        tool_name: name,
+        client_name: Some("Portolan console".to_owned()),
+        user: Some(workspace.session.user),
+        outcome: answer.outcome,
+        status: answer.status,
+        duration_ms,
+    };
+    let mut tx = state.store.tenant(workspace.id).await?;
+    calls::insert_many(&mut tx, &[call]).await?;
+    tx.commit().await?;
+    Ok(Json(trial(answer, duration_ms)))
+}
+
+fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
+    Trial {
+        ok: !answer.is_error,
+        is_error: answer.is_error,
+        duration_ms,
+        request: answer.sent.map(|sent| SentRequest { method: sent.method, url: sent.url }),
+        status: answer.status,
+        content: answer.content.into_iter().map(ContentBlock::from).collect(),
+        structured_content: answer.structured,
+        errors: answer
+            .faults
+            .into_iter()
+            .map(|fault| ArgumentFaultView { path: fault.path, message: fault.message })
+            .collect(),
+    }
+}

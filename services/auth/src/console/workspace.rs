@@ -1,0 +1,78 @@
+//! The workspace of a path, and what the person may do there.
+
+use axum::{RequestPartsExt, extract::FromRequestParts};
+use http::request::Parts;
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event, Outcome},
+    id::TenantId,
+    member::{Action, Role},
+    slug::Slug,
+};
+use portolan_net::layers::Arrival;
+use portolan_storage::{Reason, members};
+use serde_json::Value;
+
+use super::{error::ConsoleError, input::path_parameter};
+use crate::{session::BrowserSession, state::AuthState};
+
+/// The workspace that `{ws}` names, as a member sees it. As an extractor: 401 without a session; 404 for an unknown slug and for one of
+/// strangers, byte for byte the same (M2, case 106). The role is looked up at each request (S11).
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The tenant.
+    pub id: TenantId,
+    /// Its present slug.
+    pub slug: Slug,
+    /// What people call it.
+    pub name: String,
+    /// Since when.
+    pub created_at: Timestamp,
+    /// The person's role.
+    pub role: Role,
+    /// Who asks.
+    pub session: BrowserSession,
+}
+
+impl Workspace {
+    /// 403 unless the role may do it.
+    pub fn require(&self, action: Action) -> Result<(), ConsoleError> {
+        if self.role.may(action) { Ok(()) } else { Err(ConsoleError::forbidden(self.role, action)) }
+    }
+
+    /// An audit entry of something that this person did here.
+    pub fn event(&self, action: &'static str, target_kind: &'static str, target_id: impl ToString, detail: Value) -> Event {
+        Event {
+            tenant: Some(self.id),
+            actor: Actor::User(self.session.user),
+            action,
+            target_kind,
+            target_id: target_id.to_string(),
+            outcome: Outcome::Ok,
+            detail,
+        }
+    }
+}
+
+impl FromRequestParts<AuthState> for Workspace {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, ConsoleError> {
+        let session = parts.extract_with_state::<BrowserSession, _>(state).await?;
+        let slug = path_parameter(parts, "ws").await?;
+        let mut tx = state.store.system(Reason::Workspaces).await?;
+        let found = members::workspace_of(&mut tx, session.user, &slug).await?;
+        let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
+        if let Some(arrival) = parts.extensions.get::<Arrival>() {
+            arrival.note_tenant(workspace.tenant.id.to_string());
+        }
+        Ok(Self {
+            id: workspace.tenant.id,
+            slug: workspace.tenant.slug,
+            name: workspace.tenant.name,
+            created_at: workspace.tenant.created_at,
+            role: workspace.role,
+            session,
+        })
+    }
+}

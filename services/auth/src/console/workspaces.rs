@@ -1,0 +1,195 @@
+//! Workspaces: create, look at, rename.
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::{TenantId, UserId},
+    member::{Action, Role},
+    slug::Slug,
+};
+use portolan_storage::{
+    Reason, StorageError, audit, members,
+    tenants::{self, SLUG_TAKEN, Tenant},
+};
+use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
+use crate::{session::BrowserSession, state::AuthState, visitor::Visitor};
+
+/// Most workspaces that one person may own (M9).
+const MOST_OWNED: usize = 20;
+/// Most characters of a display name.
+const NAME_LENGTH: usize = 80;
+
+/// A workspace as one of its members sees it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Workspace)]
+pub struct WorkspaceView {
+    /// Its id.
+    #[schema(value_type = String, example = "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
+    id: TenantId,
+    /// Its name in URLs.
+    #[schema(value_type = String, example = "acme")]
+    slug: Slug,
+    /// What people call it.
+    name: String,
+    /// The role of who asks.
+    #[schema(value_type = RoleName)]
+    role: Role,
+    /// Since when.
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+}
+
+/// A member's role, strongest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = Role)]
+#[expect(dead_code, reason = "only its schema is used: the value is model::Role")]
+pub(crate) enum RoleName {
+    Owner,
+    Admin,
+    Developer,
+    Member,
+    Viewer,
+}
+
+/// What a new workspace is made of.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct NewWorkspace {
+    /// What people call it: 1 to 80 characters.
+    name: String,
+    /// Its name in URLs, for ever: 3 to 40 of a–z, 0–9 and hyphens.
+    #[schema(example = "acme")]
+    slug: String,
+}
+
+/// Why a workspace cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CreateError {
+    /// The name is empty or too long.
+    #[error("Give the workspace a name of 1 to {NAME_LENGTH} characters.")]
+    Name,
+    /// The slug is against the rules.
+    #[error("This address cannot be used: {0}.")]
+    Slug(#[from] portolan_model::slug::InvalidSlug),
+    /// The slug is or was somebody's (M3).
+    #[error("This address is taken. Choose another one.")]
+    Taken,
+    /// The person owns too many (M9).
+    #[error("You own {MOST_OWNED} workspaces already, which is the most one person can have.")]
+    TooMany,
+    /// The database.
+    #[error("storage")]
+    Storage(#[from] StorageError),
+}
+
+impl From<CreateError> for ConsoleError {
+    fn from(error: CreateError) -> Self {
+        let message = error.to_string();
+        match error {
+            CreateError::Name => Self::invalid("name_invalid", message).field("name"),
+            CreateError::Slug(_) => Self::invalid("slug_invalid", message).field("slug"),
+            CreateError::Taken => Self::conflict("slug_taken", message).field("slug"),
+            CreateError::TooMany => Self::conflict("too_many_workspaces", message),
+            CreateError::Storage(error) => error.into(),
+        }
+    }
+}
+
+/// A display name: trimmed, not empty, not endless, without control characters.
+pub(crate) fn display_name(text: &str) -> Option<&str> {
+    let name = text.trim();
+    let fits = !name.is_empty() && name.chars().count() <= NAME_LENGTH && !name.chars().any(char::is_control);
+    fits.then_some(name)
+}
+
+/// Creates a workspace that `owner` owns. For the console and for the page without script.
+pub(crate) async fn create(state: &AuthState, visitor: &Visitor, owner: UserId, name: &str, slug: &str) -> Result<Tenant, CreateError> {
+    let name = display_name(name).ok_or(CreateError::Name)?;
+    let slug: Slug = slug.trim().parse()?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let owned = members::workspaces_of(&mut tx, owner).await?.iter().filter(|workspace| workspace.role == Role::Owner).count();
+    if owned >= MOST_OWNED {
+        return Err(CreateError::TooMany);
+    }
+    let tenant = tenants::create(&mut tx, name, &slug, owner, now).await.map_err(|error| {
+        if error.is_conflict_on(SLUG_TAKEN) { CreateError::Taken } else { CreateError::Storage(error) }
+    })?;
+    let event = Event {
+        tenant: Some(tenant.id),
+        actor: Actor::User(owner),
+        action: "tenant.created",
+        target_kind: "tenant",
+        target_id: tenant.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "slug": tenant.slug, "name": tenant.name }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok(tenant)
+}
+
+/// Creates a workspace, owned by who asks.
+#[utoipa::path(post, path = "/workspaces", tag = "workspaces", request_body = NewWorkspace,
+    responses((status = 201, description = "Created.", body = WorkspaceView)))]
+pub(crate) async fn create_workspace(
+    State(state): State<AuthState>,
+    session: BrowserSession,
+    visitor: Visitor,
+    JsonBody(new): JsonBody<NewWorkspace>,
+) -> Result<(StatusCode, Json<WorkspaceView>), ConsoleError> {
+    let tenant = create(&state, &visitor, session.user, &new.name, &new.slug).await?;
+    let view =
+        WorkspaceView { id: tenant.id, slug: tenant.slug, name: tenant.name, role: Role::Owner, created_at: tenant.created_at };
+    Ok((StatusCode::CREATED, Json(view)))
+}
+
+/// One workspace.
+#[utoipa::path(get, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "The workspace.", body = WorkspaceView)))]
+pub(crate) async fn show_workspace(workspace: Workspace) -> Result<Json<WorkspaceView>, ConsoleError> {
+    workspace.require(Action::Read)?;
+    Ok(Json(view(workspace)))
+}
+
+/// What can be changed.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct WorkspaceChange {
+    /// What people call it: 1 to 80 characters.
+    name: String,
+}
+
+/// Renames a workspace. Its slug stays.
+#[utoipa::path(patch, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = WorkspaceChange, responses((status = 200, description = "Changed.", body = WorkspaceView)))]
+pub(crate) async fn change_workspace(
+    State(state): State<AuthState>,
+    mut workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(change): JsonBody<WorkspaceChange>,
+) -> Result<Json<WorkspaceView>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let name = display_name(&change.name).ok_or(CreateError::Name)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    tenants::rename(&mut tx, name).await?;
+    let detail = serde_json::json!({ "from": workspace.name, "to": name });
+    audit::record(&mut tx, &workspace.event("tenant.renamed", "tenant", workspace.id, detail), &visitor.origin(), state.now()).await?;
+    tx.commit().await?;
+    name.clone_into(&mut workspace.name);
+    Ok(Json(view(workspace)))
+}
+
+fn view(workspace: Workspace) -> WorkspaceView {
+    WorkspaceView {
+        id: workspace.id,
+        slug: workspace.slug,
+        name: workspace.name,
+        role: workspace.role,
+        created_at: workspace.created_at,
+    }
+}

@@ -1,0 +1,65 @@
+//! Authorization server metadata (RFC 8414; `auth.md` E1, E2, §5.3). Only what is served is advertised.
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use crate::state::AuthState;
+
+/// The document. Members that do not apply are left out: clients with strict schemas refuse `null`.
+#[derive(Debug, Serialize)]
+struct Metadata<'a> {
+    issuer: &'a str,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    registration_endpoint: Option<String>,
+    revocation_endpoint: String,
+    jwks_uri: String,
+    response_types_supported: [&'static str; 1],
+    response_modes_supported: [&'static str; 1],
+    grant_types_supported: [&'static str; 2],
+    code_challenge_methods_supported: [&'static str; 1],
+    token_endpoint_auth_methods_supported: [&'static str; 3],
+    revocation_endpoint_auth_methods_supported: [&'static str; 3],
+    scopes_supported: [&'static str; 2],
+    authorization_response_iss_parameter_supported: bool,
+    client_id_metadata_document_supported: bool,
+}
+
+const AUTH_METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+
+/// `GET /.well-known/oauth-authorization-server`
+pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
+    let at = |path: &str| state.site.url(path);
+    let document = Metadata {
+        issuer: state.site.issuer(),
+        authorization_endpoint: at("/oauth/authorize"),
+        token_endpoint: at("/oauth/token"),
+        registration_endpoint: state.oauth.config.dynamic_registration.then(|| at("/oauth/register")),
+        revocation_endpoint: at("/oauth/revoke"),
+        jwks_uri: at("/oauth/jwks.json"),
+        response_types_supported: ["code"],
+        response_modes_supported: ["query"],
+        grant_types_supported: ["authorization_code", "refresh_token"],
+        code_challenge_methods_supported: ["S256"],
+        token_endpoint_auth_methods_supported: AUTH_METHODS,
+        revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+        scopes_supported: ["mcp", "offline_access"],
+        authorization_response_iss_parameter_supported: true,
+        client_id_metadata_document_supported: true,
+    };
+    let mut response = Json(document).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
+}
+
+/// Every other document below `/.well-known`: 404 in JSON, whatever the method, so that clients try the next form. A 200 under
+/// a path-suffixed name would carry an issuer that does not match its URL, and strict clients would stop there (E2, E4).
+pub(crate) async fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, Json(serde_json::json!({"error": "not_found"}))).into_response()
+}

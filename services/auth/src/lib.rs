@@ -1,0 +1,57 @@
+//! The authorization service: sign-in pages, OAuth, and the console's JSON API.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`login`] | sign-up, verification, sign-in, sign-out: pages that work without script |
+//! | [`console`] | the JSON API of the console, and its OpenAPI document |
+//! | [`session`] | who is signed in: extractors over the `sid` cookie |
+//! | [`browser`] | which browser this is, signed in or not: the `bid` cookie |
+//! | [`forms`] | tokens in forms against cross-site requests |
+//! | [`pages`] | server-rendered HTML |
+//! | [`mail`] | what becomes of queued messages |
+//! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
+//! | [`jwks`] | published keys and their rotation |
+//! | [`error`] | what OAuth endpoints answer when they refuse |
+//! | [`state`], [`config`] | what handlers reach, settings |
+
+mod answer;
+mod authorize;
+pub mod browser;
+mod clients;
+pub mod config;
+mod consent;
+#[expect(unused_qualifications, reason = "the macros of utoipa write full paths")]
+pub mod console;
+mod discovery;
+pub mod error;
+pub mod forms;
+pub mod jwks;
+pub mod login;
+pub mod mail;
+pub mod oauth;
+pub mod pages;
+mod parameters;
+mod rate;
+mod revoke;
+pub mod session;
+pub mod state;
+mod token;
+pub mod visitor;
+
+use axum::Router;
+
+pub use config::{AuthConfig, DemoApi, Site};
+pub use console::openapi;
+pub use oauth::{OAuthConfig, OAuthParts};
+pub use state::{AuthParts, AuthState};
+
+/// Every route of the service.
+pub fn router(state: &AuthState) -> Router {
+    Router::new()
+        .merge(login::router(state))
+        .merge(oauth::router(state))
+        .merge(mail::router(state))
+        .merge(pages::router(state))
+        .merge(console::router(state))
+        .with_state(state.clone())
+}

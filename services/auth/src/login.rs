@@ -1,0 +1,49 @@
+//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms, no script.
+//!
+//! Three promises hold on every page here. Nobody learns whether an address has an account: known and unknown addresses take the same way,
+//! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
+//! afterwards is an enum, made from a stored request, never a URL of the visitor's (S8, case 44).
+
+mod continuation;
+mod device;
+mod password;
+mod sign_out;
+mod signup;
+pub mod throttle;
+mod verify;
+mod workspace;
+
+use axum::{Router, routing::{get, post}};
+use portolan_keys::Keys;
+
+pub use continuation::{Continuation, login_path};
+
+use crate::{
+    browser::Browser,
+    forms,
+    pages::{self, FormTarget, PageError},
+    state::AuthState,
+};
+
+/// Pages before and around the session.
+pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
+    let router = Router::new()
+        .route("/signup", get(signup::show).post(signup::submit))
+        .route("/verify", get(verify::show).post(verify::submit))
+        .route("/verify/resend", post(verify::resend))
+        .route("/login", get(password::show).post(password::submit))
+        .route("/logout", post(sign_out::submit))
+        .route("/workspaces/new", get(workspace::show).post(workspace::submit));
+    pages::protect(router, &state.site, FormTarget::Here)
+}
+
+/// The token of this browser's forms on these pages.
+fn form_token(keys: &Keys, browser: &Browser) -> String {
+    forms::token(keys, &[b"login", browser.digest().as_bytes()])
+}
+
+/// Refuses a form that is not of this browser. A browser without the cookie cannot have been given a form (login CSRF).
+fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Result<(), PageError> {
+    let is_ours = !browser.is_new() && forms::is_valid(keys, &[b"login", browser.digest().as_bytes()], presented);
+    if is_ours { Ok(()) } else { Err(PageError::ForeignForm) }
+}

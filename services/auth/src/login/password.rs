@@ -1,0 +1,211 @@
+//! Sign-in with address and password.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{AppendHeaders, IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, header};
+use portolan_keys::{Secret, password::Verification};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+    id::UserId,
+};
+use portolan_storage::{
+    Reason, audit, mails,
+    users::{self, Login},
+};
+use serde::Deserialize;
+
+use super::{
+    Continuation, check_form, device, form_token,
+    continuation::{path_after, with_request},
+    throttle::{AccountKey, TooEarly},
+};
+use crate::{
+    browser::Browser,
+    mail,
+    pages::{self, PageError},
+    session::{self, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage<'a> {
+    form_token: String,
+    request: String,
+    client_name: Option<&'a str>,
+    email: &'a str,
+    /// Why the last try failed.
+    fault: Option<String>,
+    signup_path: String,
+    /// Who is signed in now, when the form is shown to switch.
+    signed_in_as: Option<&'a str>,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct LoginQuery {
+    request: Option<String>,
+    /// Show the form to a signed-in person too.
+    again: Option<String>,
+}
+
+/// Shows the form, or goes on if the browser is signed in.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<LoginQuery>,
+) -> Result<Response, PageError> {
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    if let Some(session) = session.as_ref().filter(|_| query.again.is_none()) {
+        let path = path_after(&state, session.user, continuation.request()).await?;
+        return Ok((browser, pages::see_other(&path)?).into_response());
+    }
+    let signed_in_as = session.as_ref().map(|session| session.email.as_str());
+    page(&state, browser, &continuation, StatusCode::OK, continuation.login_hint(), None, signed_in_as)
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct LoginForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    email: String,
+    password: Secret<String>,
+}
+
+/// Compares, and starts a session.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<LoginForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &continuation, status, &form.email, Some(fault), None);
+
+    let Ok(address) = EmailAddress::parse(&form.email) else {
+        let fault = "Enter the e-mail address of your account, such as name@example.com.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    };
+    let account = AccountKey::new(&state.keys, address.normalised());
+    let known_device = device::known(&state, &headers, &account);
+    // Before hashing: a flood must not cost 64 MiB a try (L2).
+    let paid = match state.throttle.sign_in(visitor.ip, &account, known_device.as_deref(), state.now()) {
+        Ok(paid) => paid,
+        Err(early) => return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early)),
+    };
+
+    let login = find(&state, &address).await?;
+    let stored = login.as_ref().and_then(|login| login.phc.as_deref());
+    // An unknown address costs one comparison with a decoy (L5, case 143).
+    let verification = state.passwords.verify(&form.password, stored).await?;
+    let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
+        missed(&state, &visitor, login.as_ref().map(|login| login.user), &address, &account).await?;
+        let fault = "The e-mail address or the password is wrong. If you have not finished signing up, sign up again.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    };
+
+    state.throttle.signed_in(&paid);
+    let rehashed = if rehash { Some(state.passwords.hash(&form.password).await?) } else { None };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if let (Some(new), Some(old)) = (rehashed, stored) {
+        users::rehash(&mut tx, login.user, old, &new).await?;
+    }
+    let (_, session_cookie) = session::start(&mut tx, &state, &headers, &visitor, login.user).await?;
+    tx.commit().await?;
+    let device_cookie = device::mark(&state, &account, known_device)?;
+    let path = path_after(&state, login.user, continuation.request()).await?;
+    let cookies = AppendHeaders([(header::SET_COOKIE, session_cookie), (header::SET_COOKIE, device_cookie)]);
+    Ok((browser, cookies, pages::see_other(&path)?).into_response())
+}
+
+async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(users::find_login(&mut tx, address.normalised()).await?)
+}
+
+/// Writes the audit entry of a wrong try, for known and unknown addresses alike, and queues the hint to the owner when it is due.
+async fn missed(
+    state: &AuthState,
+    visitor: &Visitor,
+    user: Option<UserId>,
+    address: &EmailAddress,
+    account: &AccountKey,
+) -> Result<(), PageError> {
+    let now = state.now();
+    let hint_is_due = state.throttle.missed(account, now);
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::Anonymous,
+        action: "session.refused",
+        target_kind: "user",
+        target_id: user.map_or_else(|| "unknown".to_owned(), |user| user.to_string()),
+        outcome: Outcome::Refused,
+        detail: serde_json::json!({}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mut queued = None;
+    if hint_is_due && user.is_some() {
+        let (subject, body) = mail::misses_text(&state.site.url("/login"));
+        queued = Some(mails::queue(&mut tx, address.as_typed(), &subject, &body, now).await?);
+    }
+    tx.commit().await?;
+    if let Some(mail) = queued {
+        state.mailer.deliver(&mail);
+    }
+    Ok(())
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    status: StatusCode,
+    email: &str,
+    fault: Option<String>,
+    signed_in_as: Option<&str>,
+) -> Result<Response, PageError> {
+    let page = LoginPage {
+        form_token: form_token(&state.keys, &browser),
+        request: continuation.parameter(),
+        client_name: continuation.client_name(),
+        email,
+        fault,
+        signup_path: with_request("/signup", continuation.request()),
+        signed_in_as,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// In words, rounded up to what people count in.
+pub(super) fn wait_sentence(early: TooEarly) -> String {
+    let seconds = early.seconds();
+    let wait = match seconds {
+        ..=90 => format!("{seconds} seconds"),
+        91..=5400 => format!("{} minutes", (seconds + 59) / 60),
+        _ => format!("{} hours", (seconds + 3599) / 3600),
+    };
+    format!("Too many tries. Please wait {wait} and try again.")
+}
+
+/// Tells programs too.
+pub(super) fn with_retry_after(mut response: Response, early: TooEarly) -> Response {
+    if let Ok(value) = early.seconds().to_string().parse() {
+        response.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    response
+}

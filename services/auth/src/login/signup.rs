@@ -1,0 +1,212 @@
+//! Sign-up: name, address, password; then a code by mail.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Purpose, Secret, password, random};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+    id::VerificationId,
+};
+use portolan_storage::{
+    Reason, StorageError, SystemTx, audit,
+    mails::{self, Mail},
+    users,
+    verifications::{self, NewVerification},
+};
+use serde::Deserialize;
+
+use super::{
+    Continuation, check_form, form_token,
+    continuation::with_request,
+    password::{wait_sentence, with_retry_after},
+    throttle::{AccountKey, TooEarly},
+};
+use crate::{
+    browser::Browser,
+    console::workspaces::display_name,
+    mail,
+    pages::{self, PageError},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "signup.html")]
+struct SignupPage<'a> {
+    form_token: String,
+    request: String,
+    client_name: Option<&'a str>,
+    name: &'a str,
+    email: &'a str,
+    faults: Faults,
+    login_path: String,
+}
+
+/// What is wrong with each field.
+#[derive(Debug, Default)]
+struct Faults {
+    form: Option<String>,
+    name: Option<String>,
+    email: Option<String>,
+    password: Option<String>,
+}
+
+impl Faults {
+    fn is_empty(&self) -> bool {
+        self.form.is_none() && self.name.is_none() && self.email.is_none() && self.password.is_none()
+    }
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SignupQuery {
+    request: Option<String>,
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Query(query): Query<SignupQuery>,
+) -> Result<Response, PageError> {
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    page(&state, browser, &continuation, StatusCode::OK, "", continuation.login_hint(), Faults::default())
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct SignupForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    email: String,
+    password: Secret<String>,
+}
+
+/// Opens a verification. Whether the address has an account already shows in the message alone (L5, case 149).
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<SignupForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    let refuse = |browser: Browser, status, faults| page(&state, browser, &continuation, status, &form.name, &form.email, faults);
+    let too_early = |browser: Browser, early: TooEarly| {
+        let faults = Faults { form: Some(wait_sentence(early)), ..Faults::default() };
+        refuse(browser, StatusCode::TOO_MANY_REQUESTS, faults).map(|response| with_retry_after(response, early))
+    };
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return too_early(browser, early);
+    }
+
+    let mut faults = Faults::default();
+    let name = display_name(&form.name);
+    if name.is_none() {
+        faults.name = Some("Enter your name: 1 to 80 characters.".to_owned());
+    }
+    let address = EmailAddress::parse(&form.email);
+    if address.is_err() {
+        faults.email = Some("Enter an e-mail address such as name@example.com.".to_owned());
+    }
+    if let Err(rule) = password::check_new(&form.password, &[&form.email, &form.name]) {
+        faults.password = Some(sentence(&rule.to_string()));
+    }
+    let (Some(name), Ok(address), true) = (name, address, faults.is_empty()) else {
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
+    };
+    let account = AccountKey::new(&state.keys, address.normalised());
+    if let Err(early) = state.throttle.sign_up(visitor.ip, now).and_then(|()| state.throttle.mail(&account, now)) {
+        return too_early(browser, early);
+    }
+
+    let phc = state.passwords.hash(&form.password).await?;
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // The same rows are written for an address that has an account: an unverified twin, whose code nobody is told.
+    let user = users::create_unverified(&mut tx, name, &address, &phc, now).await?;
+    let id = VerificationId::generate();
+    let code = random::digits(8)?;
+    let verification = NewVerification {
+        id,
+        user,
+        address_norm: address.normalised(),
+        code_mac: &state.keys.mac(Purpose::MailCode, &code_message(id, &code)),
+        browser: browser.digest(),
+        continue_request: continuation.request(),
+    };
+    verifications::open(&mut tx, &verification, now).await?;
+    let mail = queue_message(&mut tx, &state, &address, name, &code).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::Anonymous,
+        action: "user.signed_up",
+        target_kind: "user",
+        target_id: user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    Ok((browser, pages::see_other("/verify")?).into_response())
+}
+
+/// What the MAC of a code covers: a code of one verification is none of another.
+pub(super) fn code_message(id: VerificationId, code: &str) -> Vec<u8> {
+    format!("{id} {code}").into_bytes()
+}
+
+/// Queues the code, or, to an address that has an account, a message that says so.
+pub(super) async fn queue_message(
+    tx: &mut SystemTx,
+    state: &AuthState,
+    address: &EmailAddress,
+    name: &str,
+    code: &str,
+) -> Result<Mail, StorageError> {
+    let (subject, body) = if users::is_address_verified(tx, address.normalised()).await? {
+        mail::known_address_text(&state.site.url("/login"))
+    } else {
+        mail::verification_text(name, code, &state.site.url(&format!("/verify?code={code}")))
+    };
+    mails::queue(tx, address.as_typed(), &subject, &body, state.now()).await
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    status: StatusCode,
+    name: &str,
+    email: &str,
+    faults: Faults,
+) -> Result<Response, PageError> {
+    let page = SignupPage {
+        form_token: form_token(&state.keys, &browser),
+        request: continuation.parameter(),
+        client_name: continuation.client_name(),
+        name,
+        email,
+        faults,
+        login_path: with_request("/login", continuation.request()),
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}

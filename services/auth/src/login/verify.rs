@@ -1,0 +1,241 @@
+//! Proof of an address: the code from the mail, in the browser that signed up (`auth.md` L7).
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, header};
+use portolan_keys::{Purpose, random};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+};
+use portolan_storage::{
+    Reason, audit, users,
+    verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
+};
+use serde::Deserialize;
+
+use super::{
+    check_form,
+    continuation::{path_after, with_request},
+    form_token,
+    password::{wait_sentence, with_retry_after},
+    signup::{code_message, queue_message},
+    throttle::AccountKey,
+};
+use crate::{
+    browser::Browser,
+    mail::{MAILBOX_PATH, Mailer},
+    pages::{self, Message, PageError},
+    session,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "verify.html")]
+struct VerifyPage<'a> {
+    form_token: String,
+    address: &'a str,
+    /// Prefilled from the link in the mail. Opening it uses nothing up.
+    code: &'a str,
+    fault: Option<String>,
+    notice: Option<&'static str>,
+    signup_path: String,
+    /// The page that shows mail, on a development server.
+    mailbox: Option<&'static str>,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct VerifyQuery {
+    code: Option<String>,
+}
+
+/// Shows the form. Reading changes nothing, so a scanner that follows the link in the mail does no harm (case 150).
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Query(query): Query<VerifyQuery>,
+) -> Result<Response, PageError> {
+    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
+    let code = query.code.as_deref().and_then(digits).unwrap_or_default();
+    page(&state, browser, &verification, StatusCode::OK, &code, None, None)
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct VerifyForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    code: String,
+}
+
+/// Tries a code: five tries, one success, whatever arrives at once.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<VerifyForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
+    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &verification, status, "", Some(fault), None);
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early));
+    }
+    let Some(code) = digits(&form.code) else {
+        let fault = "Enter the 8 digits from the message.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    };
+
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let Some(expected) = verifications::count_attempt(&mut tx, verification.id, browser.digest(), now).await? else {
+        let fault = "This code does not work any more. Send a new one.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    };
+    if !state.keys.verify_mac(Purpose::MailCode, &code_message(verification.id, &code), &expected) {
+        tx.commit().await?;
+        let left = MAX_ATTEMPTS - verification.attempts - 1;
+        let fault = match left {
+            ..=0 => "This code is wrong, and it was the last try. Send a new one.".to_owned(),
+            1 => "This code is wrong. You have one more try.".to_owned(),
+            _ => format!("This code is wrong. You have {left} more tries."),
+        };
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    }
+    if !verifications::consume(&mut tx, verification.id, now).await? {
+        return nothing_open(browser);
+    }
+    if let Err(error) = users::verify_address(&mut tx, verification.user, &verification.address_norm, now).await {
+        if error.is_conflict_on("user_emails_verified") {
+            return already_there(browser, &verification);
+        }
+        return Err(error.into());
+    }
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(verification.user),
+        action: "user.verified",
+        target_kind: "user",
+        target_id: verification.user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let (_, cookie) = session::start(&mut tx, &state, &headers, &visitor, verification.user).await?;
+    tx.commit().await?;
+    let path = path_after(&state, verification.user, verification.continue_request).await?;
+    Ok((browser, [(header::SET_COOKIE, cookie)], pages::see_other(&path)?).into_response())
+}
+
+/// What the form of the second button sends.
+#[derive(Deserialize)]
+pub(super) struct ResendForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// Sends a new code: one a minute, five in all.
+pub(super) async fn resend(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<ResendForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
+    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &verification, status, "", Some(fault), None);
+    let now = state.now();
+    let account = AccountKey::new(&state.keys, &verification.address_norm);
+    let pause = verification.sent_at + RESEND_PAUSE - now;
+    let budget = if pause.is_positive() {
+        Err(super::throttle::TooEarly { wait: pause })
+    } else {
+        state.throttle.request(visitor.ip, now).and_then(|()| state.throttle.mail(&account, now))
+    };
+    if let Err(early) = budget {
+        return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early));
+    }
+    // It was readable when it was stored.
+    let address = EmailAddress::parse(&verification.address).map_err(|_| PageError::Internal("stored address"))?;
+    let code = random::digits(8)?;
+    let mac = state.keys.mac(Purpose::MailCode, &code_message(verification.id, &code));
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if !verifications::renew(&mut tx, verification.id, browser.digest(), &mac, now).await? {
+        let fault = if verification.sends >= MAX_SENDS {
+            "No more codes are sent for this sign-up. Please sign up again later.".to_owned()
+        } else {
+            "A code was sent a moment ago. Please wait a minute.".to_owned()
+        };
+        return refuse(browser, StatusCode::TOO_MANY_REQUESTS, fault);
+    }
+    let name = users::find(&mut tx, verification.user).await?.map(|user| user.display_name).unwrap_or_default();
+    let mail = queue_message(&mut tx, &state, &address, &name, &code).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    page(&state, browser, &verification, StatusCode::OK, "", None, Some("A new code is on its way. Older ones do not work any more."))
+}
+
+async fn find(state: &AuthState, browser: &Browser) -> Result<Option<Verification>, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(verifications::find_open(&mut tx, browser.digest(), state.now()).await?)
+}
+
+/// Eight digits, however a person groups them.
+fn digits(text: &str) -> Option<String> {
+    let code: String = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
+    (code.len() == 8 && code.bytes().all(|b| b.is_ascii_digit())).then_some(code)
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    verification: &Verification,
+    status: StatusCode,
+    code: &str,
+    fault: Option<String>,
+    notice: Option<&'static str>,
+) -> Result<Response, PageError> {
+    let page = VerifyPage {
+        form_token: form_token(&state.keys, &browser),
+        address: &verification.address,
+        code,
+        fault,
+        notice,
+        signup_path: with_request("/signup", verification.continue_request),
+        mailbox: (state.mailer == Mailer::Page).then_some(MAILBOX_PATH),
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+fn nothing_open(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "Nothing to confirm here",
+        text: "No sign-up is waiting for a code in this browser. Open the page in the browser where you signed up, or sign up again.",
+        link: Some(("Sign up", "/signup")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
+}
+
+/// Somebody proved the same address first, in another browser. Whoever stands here has the code, so this tells nothing to a stranger.
+fn already_there(browser: Browser, verification: &Verification) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "You have an account already",
+        text: "This address was confirmed in another browser. Sign in with the password that was chosen there.",
+        link: Some(("Sign in", &with_request("/login", verification.continue_request))),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::CONFLICT, &page)?).into_response())
+}

@@ -1,0 +1,114 @@
+//! Server-rendered HTML: the frame of every page, and how one becomes an answer.
+//!
+//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script. Each page's
+//! template lives in `templates/`, and extends `layout.html`.
+
+mod fault;
+
+use askama::Template;
+use axum::{
+    Router,
+    body::Body,
+    middleware,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
+
+pub use fault::PageError;
+
+use crate::{config::Site, state::AuthState};
+
+/// S6 for our pages, whose only picture is a `data:` URL in the style sheet. With `form-action`: not for pages whose form ends at a
+/// client (N7).
+const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
+     frame-ancestors 'none'; form-action 'self'";
+
+/// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
+const CLIENT_REDIRECT_CSP: &str =
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+
+const STYLES: &str = include_str!("../assets/pages.css");
+
+/// Serves what pages load.
+pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
+    Router::new().route("/auth-assets/pages.css", get(styles))
+}
+
+async fn styles() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/css; charset=utf-8"),
+        (header::CACHE_CONTROL, "public, max-age=300"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, STYLES).into_response()
+}
+
+/// Whether a page's form may end in a redirect to an AI client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormTarget {
+    /// Forms go to us: sign-in, sign-up.
+    Here,
+    /// The form's answer may be a redirect to a client: consent.
+    Client,
+}
+
+/// What every router of pages needs: faults become pages, no other site can post (S5), nothing is cached, framed or loaded from
+/// elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
+pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
+    let csp = match target {
+        FormTarget::Here => PAGES_CSP,
+        FormTarget::Client => CLIENT_REDIRECT_CSP,
+    };
+    let headers = SecurityHeaders::new(Page::Authorization, site.is_secure()).with_csp(&HeaderValue::from_static(csp)).no_store();
+    router
+        .layer(middleware::from_fn(fault::show_faults))
+        .layer(FetchSite::new([site.origin()]).layer())
+        .layer(headers.layer())
+}
+
+/// A rendered template as an answer.
+pub fn html(status: StatusCode, page: &impl Template) -> Result<Response, PageError> {
+    Ok(document(status, page.render()?))
+}
+
+/// A redirect after a form: 303, not cached.
+pub fn see_other(path: &str) -> Result<Response, PageError> {
+    let location = HeaderValue::try_from(path).map_err(|_| PageError::Internal("redirect target"))?;
+    let headers = [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::SEE_OTHER, headers).into_response())
+}
+
+/// A page that only says something.
+#[derive(Debug, Template)]
+#[template(path = "message.html")]
+pub struct Message<'a> {
+    /// Big number of an error page.
+    pub status: Option<u16>,
+    /// Headline.
+    pub title: &'a str,
+    /// One or two sentences: what happened, what to do.
+    pub text: &'a str,
+    /// Where to go on: label and path.
+    pub link: Option<(&'a str, &'a str)>,
+    /// Number for support.
+    pub request_id: Option<&'a str>,
+}
+
+fn fault_page(status: StatusCode, title: &str, text: &str, request_id: Option<&str>) -> Response {
+    let page = Message { status: Some(status.as_u16()), title, text, link: None, request_id };
+    match page.render() {
+        Ok(text) => document(status, text),
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "the fault page has a fault");
+            status.into_response()
+        }
+    }
+}
+
+fn document(status: StatusCode, text: String) -> Response {
+    let headers: [(HeaderName, &str); 2] =
+        [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "no-store")];
+    (status, headers, Body::from(text)).into_response()
+}

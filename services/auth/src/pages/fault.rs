@@ -1,0 +1,129 @@
+//! Faults of server-rendered pages. Each names what to do, none tells whether an address or a tenant exists (E11).
+
+use axum::{
+    extract::Request,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use portolan_keys::{KeysError, password::PasswordError};
+use portolan_net::layers::Arrival;
+use portolan_storage::StorageError;
+
+use super::fault_page;
+
+/// Why a page could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The form's token is not of this browser, session or request (S5, case 27).
+    #[error("form token does not fit")]
+    ForeignForm,
+    /// The request to continue is unknown, over, or of another browser (A11, case 30). One answer for all.
+    #[error("no such request in this browser")]
+    StartAgain,
+    /// The form cannot be read.
+    #[error("form cannot be read")]
+    Form(#[from] axum::extract::rejection::FormRejection),
+    /// Too many tries.
+    #[error("too many tries")]
+    Throttled {
+        /// Seconds until the next try has a chance.
+        retry_after: i64,
+    },
+    /// Too many passwords are being checked (L2).
+    #[error("password hashing")]
+    Password(#[from] PasswordError),
+    /// The database.
+    #[error("storage")]
+    Storage(#[from] StorageError),
+    /// Key material or randomness.
+    #[error("keys")]
+    Keys(#[from] KeysError),
+    /// A template.
+    #[error("template")]
+    Template(#[from] askama::Error),
+    /// A bug, named in the log only.
+    #[error("internal: {0}")]
+    Internal(&'static str),
+}
+
+/// What the person reads.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    status: StatusCode,
+    title: &'static str,
+    text: &'static str,
+    retry_after: Option<i64>,
+}
+
+impl PageError {
+    fn shown(&self) -> Shown {
+        let (status, title, text, retry_after) = match self {
+            Self::ForeignForm => (
+                StatusCode::FORBIDDEN,
+                "This form has gone stale",
+                "It was opened in another browser or before you signed in. Go back, reload the page, and send it again. Cookies must be allowed.",
+                None,
+            ),
+            Self::StartAgain => (
+                StatusCode::BAD_REQUEST,
+                "Start again in your app",
+                "This sign-in was begun in another browser, or too long ago. Go back to the app that sent you here and connect again.",
+                None,
+            ),
+            Self::Form(_) => {
+                (StatusCode::BAD_REQUEST, "The form could not be read", "Go back, reload the page, and send it again.", None)
+            }
+            Self::Throttled { retry_after } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many tries",
+                "Please wait a little before you try again. Nothing is locked, and nothing you entered was changed.",
+                Some(*retry_after),
+            ),
+            Self::Password(PasswordError::Busy) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Very busy right now",
+                "Many people are signing in at this moment. Please try again in a few seconds.",
+                Some(3),
+            ),
+            Self::Storage(error) if error.is_unavailable() => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not available right now",
+                "A part of the service does not answer. Please try again in a moment; nothing was changed.",
+                Some(5),
+            ),
+            Self::Password(_) | Self::Storage(_) | Self::Keys(_) | Self::Template(_) | Self::Internal(_) => (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something went wrong",
+                "The fault is on our side. Please try again; if it happens again, tell support the number below.",
+                None,
+            ),
+        };
+        Shown { status, title, text, retry_after }
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let shown = self.shown();
+        if shown.status.is_server_error() {
+            tracing::error!(error = &self as &dyn std::error::Error, "a page could not be shown");
+        }
+        // The page itself is made by `show_faults`, which knows the request's id.
+        let mut response = shown.status.into_response();
+        response.extensions_mut().insert(shown);
+        response
+    }
+}
+
+/// Middleware of page routers: turns a [`PageError`] into a page with the request's id, which is found in the log (X2).
+pub(crate) async fn show_faults(request: Request, next: Next) -> Response {
+    let request_id = request.extensions().get::<Arrival>().map(|arrival| arrival.request_id().to_owned());
+    let response = next.run(request).await;
+    let Some(shown) = response.extensions().get::<Shown>().copied() else { return response };
+    let mut page = fault_page(shown.status, shown.title, shown.text, request_id.as_deref());
+    if let Some(value) = shown.retry_after.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+        page.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    page
+}

@@ -1,0 +1,72 @@
+//! Budgets per key, in this process: registrations, metadata fetches, refreshes, authorization requests.
+//!
+//! The generic cell rate algorithm: one timestamp a key, no background work. With several nodes each has its own budget, which
+//! is what these limits can bear: they protect the node, they decide nothing about security.
+
+use portolan_model::Timestamp;
+use quick_cache::sync::Cache;
+use time::Duration;
+
+/// Keys that are remembered at most; the least used are forgotten, in their favour.
+const KEYS: usize = 50_000;
+
+/// `burst` at once, and as many again in each `per`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// Most at once.
+    pub(crate) burst: i32,
+    /// The time in which a used-up budget is full again.
+    pub(crate) per: Duration,
+}
+
+/// Budgets of one kind.
+#[derive(Debug)]
+pub(crate) struct Rates {
+    budget: Budget,
+    /// Theoretical arrival time of the next request.
+    next: Cache<String, Timestamp>,
+}
+
+impl Rates {
+    /// Nothing used yet.
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { budget, next: Cache::new(KEYS) }
+    }
+
+    /// Takes one from the key's budget; when it is empty, says how long to wait.
+    pub(crate) fn take(&self, key: &str, now: Timestamp) -> Result<(), Duration> {
+        let step = self.budget.per / self.budget.burst.max(1);
+        let next = self.next.get(key).map_or(now, |next| next.max(now));
+        let earliest = next + step - self.budget.per;
+        if earliest > now {
+            return Err(earliest - now);
+        }
+        self.next.insert(key.to_owned(), next + step);
+        Ok(())
+    }
+
+    /// Gives one back that was taken for nothing.
+    pub(crate) fn give_back(&self, key: &str) {
+        if let Some(next) = self.next.get(key) {
+            self.next.insert(key.to_owned(), next - self.budget.per / self.budget.burst.max(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_and_fills_again() {
+        let rates = Rates::new(Budget { burst: 3, per: Duration::seconds(30) });
+        let start = Timestamp::UNIX_EPOCH;
+        for _ in 0..3 {
+            assert_eq!(rates.take("a", start), Ok(()));
+        }
+        assert_eq!(rates.take("a", start), Err(Duration::seconds(10)));
+        assert_eq!(rates.take("b", start), Ok(()), "another key has its own");
+        assert_eq!(rates.take("a", start + Duration::seconds(10)), Ok(()));
+        assert!(rates.take("a", start + Duration::seconds(10)).is_err());
+    }
+}

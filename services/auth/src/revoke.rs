@@ -1,0 +1,104 @@
+//! `POST /oauth/revoke` (RFC 7009; `auth.md` R1–R4). 200 for everything that is not the client's own fault, after the commit.
+
+use axum::{
+    body::Bytes,
+    extract::{RawQuery, State, rejection::BytesRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_cluster::revocations::Revocation;
+use portolan_keys::{AccessClaims, SecretToken, TokenForm};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::{GrantId, TenantId},
+};
+use portolan_storage::{
+    Reason, audit,
+    clients::Client,
+    grants, refresh_tokens,
+    revocations::{self, Kind},
+};
+use serde_json::json;
+use time::Duration;
+
+use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
+
+/// The handler.
+pub(crate) async fn revoke(
+    State(state): State<AuthState>,
+    visitor: Visitor,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, OAuthError> {
+    let form = token::read_form(query.as_deref(), &headers, body)?;
+    let client = clients::authenticate(&state, &headers, &form).await?;
+    let presented = form.first("token").ok_or(OAuthError::invalid_request("token is missing"))?;
+    // `token_type_hint` is an order of search at most (R3); our tokens say themselves what they are.
+    if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
+        revoke_grant(&state, &visitor, &client, &refresh).await?;
+    } else if let Ok(claims) = state.oauth.verifier.verify(presented, state.now()) {
+        revoke_access_token(&state, &visitor, &client, &claims).await?;
+    }
+    Ok((StatusCode::OK, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]).into_response())
+}
+
+/// A refresh token stands for its whole grant (R4).
+async fn revoke_grant(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: &Client,
+    token: &SecretToken,
+) -> Result<(), OAuthError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let Some(id) = refresh_tokens::grant_of(&mut tx, &token.digest()).await? else { return Ok(()) };
+    let Some(grant) = grants::find(&mut tx, id).await? else { return Ok(()) };
+    let own = grant.client == client.id;
+    let revoked = own && grants::revoke(&mut tx, id, "revoked_by_client", now).await?;
+    if revoked || !own {
+        audit::record(&mut tx, &event(grant.tenant, client, id, own), &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    if revoked {
+        state.oauth.revocations.insert(Revocation::Grant(id), now + grants::REVOCATION_MEMORY);
+    }
+    Ok(())
+}
+
+/// An access token stands for itself (R4).
+async fn revoke_access_token(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: &Client,
+    claims: &AccessClaims,
+) -> Result<(), OAuthError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let own = claims.client_id == client.client_id;
+    let expires_at = now + Duration::seconds(claims.exp - now.unix_timestamp()).max(Duration::ZERO) + Duration::minutes(5);
+    if own {
+        let jti = claims.jti.to_string();
+        let new = revocations::New { kind: Kind::Jti, reference: &jti, tenant: Some(claims.tid), epoch: None, expires_at };
+        revocations::insert(&mut tx, &new, now).await?;
+    } else {
+        audit::record(&mut tx, &event(claims.tid, client, claims.gid, false), &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    if own {
+        state.oauth.revocations.insert(Revocation::Token(claims.jti), expires_at);
+    }
+    Ok(())
+}
+
+fn event(tenant: TenantId, client: &Client, grant: GrantId, own: bool) -> Event {
+    Event {
+        tenant: Some(tenant),
+        actor: Actor::Anonymous,
+        action: if own { "grant.revoked" } else { "grant.revocation_refused" },
+        target_kind: "grant",
+        target_id: grant.to_string(),
+        outcome: if own { Outcome::Ok } else { Outcome::Refused },
+        detail: json!({"client_id": client.client_id}),
+    }
+}

@@ -1,0 +1,168 @@
+//! Who is signed in: the cookie `__Host-sid` (`auth.md` S1–S4).
+
+use axum::extract::FromRequestParts;
+use axum_extra::extract::CookieJar;
+use http::{HeaderMap, HeaderValue, request::Parts};
+use portolan_keys::{SecretToken, TokenForm};
+use portolan_model::{
+    Digest, Timestamp,
+    audit::{Actor, Event, Outcome},
+    id::{SessionId, UserId},
+};
+use portolan_storage::{
+    Reason, StorageError, SystemTx, audit,
+    browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
+    users,
+};
+
+use crate::{
+    console::error::ConsoleError,
+    pages::PageError,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// Name of the cookie without prefix.
+const COOKIE: &str = "sid";
+
+/// A signed-in browser. As an extractor: 401 in the console's form when there is none. The bearer tokens of MCP open nothing here
+/// (S11).
+#[derive(Debug, Clone)]
+pub struct BrowserSession {
+    /// The session.
+    pub id: SessionId,
+    /// Whose.
+    pub user: UserId,
+    /// As they call themselves.
+    pub display_name: String,
+    /// Primary address, as typed.
+    pub email: String,
+    /// When the person last proved who they are.
+    pub auth_time: Timestamp,
+    /// How (RFC 8176 words).
+    pub amr: Vec<String>,
+}
+
+impl From<Session> for BrowserSession {
+    fn from(row: Session) -> Self {
+        Self { id: row.id, user: row.user, display_name: row.display_name, email: row.email, auth_time: row.auth_time, amr: row.amr }
+    }
+}
+
+/// A session, if there is one. For pages.
+#[derive(Debug, Clone)]
+pub struct MaybeSession(pub Option<BrowserSession>);
+
+impl FromRequestParts<AuthState> for MaybeSession {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, PageError> {
+        Ok(Self(load(parts, state).await?))
+    }
+}
+
+impl FromRequestParts<AuthState> for BrowserSession {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, ConsoleError> {
+        load(parts, state).await?.ok_or_else(ConsoleError::unauthenticated)
+    }
+}
+
+/// Looks once per request; extractors of the same request share the answer.
+async fn load(parts: &mut Parts, state: &AuthState) -> Result<Option<BrowserSession>, StorageError> {
+    #[derive(Clone)]
+    struct Loaded(Option<BrowserSession>);
+
+    if let Some(Loaded(session)) = parts.extensions.get() {
+        return Ok(session.clone());
+    }
+    let session = match cookie_digest(&parts.headers, state) {
+        Some(digest) => find(state, &digest).await?,
+        None => None,
+    };
+    parts.extensions.insert(Loaded(session.clone()));
+    Ok(session)
+}
+
+async fn find(state: &AuthState, digest: &Digest) -> Result<Option<BrowserSession>, StorageError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let Some(session) = browser_sessions::find_live(&mut tx, digest, now).await? else { return Ok(None) };
+    if now - session.last_seen_at >= SEEN_STEP {
+        browser_sessions::seen(&mut tx, &session, now).await?;
+        tx.commit().await?;
+    }
+    Ok(Some(session.into()))
+}
+
+/// Digest of the session cookie, if the request has a well-formed one.
+fn cookie_digest(headers: &HeaderMap, state: &AuthState) -> Option<Digest> {
+    let jar = CookieJar::from_headers(headers);
+    let cookie = jar.get(&state.site.cookie_name(COOKIE))?;
+    SecretToken::parse(TokenForm::Session, cookie.value()).map(|token| token.digest())
+}
+
+/// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is new at every sign-in, and the session that
+/// the browser had before ends, whoever's it was (S3, case 39).
+pub(crate) async fn start(
+    tx: &mut SystemTx,
+    state: &AuthState,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    user: UserId,
+) -> Result<(SessionId, HeaderValue), PageError> {
+    let now = state.now();
+    if let Some(old) = cookie_digest(headers, state) {
+        browser_sessions::end(tx, &old, EndReason::Replaced, now).await?;
+    }
+    let token = SecretToken::generate(TokenForm::Session)?;
+    let id = browser_sessions::start(
+        tx,
+        &NewSession {
+            user,
+            token: &token.digest(),
+            amr: &["pwd".to_owned()],
+            ip_block: Some(&visitor.ip_block()),
+            ua_label: visitor.ua_label.as_deref(),
+        },
+        now,
+    )
+    .await?;
+    users::signed_in(tx, user, now).await?;
+    audit::record(tx, &event(user, "session.started", id), &visitor.origin(), now).await?;
+    let cookie = state.site.set_cookie(COOKIE, token.expose(), Some(browser_sessions::ABSOLUTE_LIFE.whole_seconds()));
+    Ok((id, sensitive(cookie)?))
+}
+
+/// Ends the session of the request, if it has one, and returns the cookie that removes it (S4).
+pub(crate) async fn end(state: &AuthState, headers: &HeaderMap, visitor: &Visitor) -> Result<HeaderValue, PageError> {
+    if let Some(digest) = cookie_digest(headers, state) {
+        let now = state.now();
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        if let Some((id, user)) = browser_sessions::end(&mut tx, &digest, EndReason::SignedOut, now).await? {
+            audit::record(&mut tx, &event(user, "session.ended", id), &visitor.origin(), now).await?;
+        }
+        tx.commit().await?;
+    }
+    sensitive(state.site.set_cookie(COOKIE, "", Some(0)))
+}
+
+fn event(user: UserId, action: &'static str, session: SessionId) -> Event {
+    Event {
+        tenant: None,
+        actor: Actor::User(user),
+        action,
+        target_kind: "session",
+        target_id: session.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({}),
+    }
+}
+
+/// A `Set-Cookie` value that no log shows.
+fn sensitive(cookie: String) -> Result<HeaderValue, PageError> {
+    let mut value = HeaderValue::try_from(cookie).map_err(|_| PageError::Internal("cookie"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

@@ -1,0 +1,65 @@
+//! What every handler of this service can reach.
+
+use std::{ops::Deref, sync::Arc};
+
+use portolan_keys::{Keys, PasswordHasher, SigningKeys};
+use portolan_model::{Timestamp, clock::Clock};
+use portolan_net::egress::Egress;
+use portolan_storage::Store;
+
+use crate::{
+    config::{AuthConfig, Site},
+    login::throttle::Throttle,
+    mail::Mailer,
+    oauth::OAuthParts,
+};
+
+/// Made once by the binary, cheap to clone. Fields are reached through it: `state.store`, `state.keys` …
+#[derive(Debug, Clone)]
+pub struct AuthState(Arc<AuthParts>);
+
+/// The parts of [`AuthState`].
+#[derive(Debug)]
+pub struct AuthParts {
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Derived keys: seals, MACs, form tokens.
+    pub keys: Keys,
+    /// Keys that sign access tokens.
+    pub signing_keys: SigningKeys,
+    /// argon2id behind its queue.
+    pub passwords: PasswordHasher,
+    /// The only way out.
+    pub egress: Egress,
+    /// URLs and cookie names.
+    pub site: Site,
+    /// Limits of sign-in and sign-up.
+    pub throttle: Throttle,
+    /// What becomes of queued mail.
+    pub mailer: Mailer,
+    /// What the OAuth endpoints need beside all this.
+    pub oauth: OAuthParts,
+    /// Settings.
+    pub config: AuthConfig,
+}
+
+impl AuthState {
+    /// Puts the parts together.
+    pub fn new(parts: AuthParts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl Deref for AuthState {
+    type Target = AuthParts;
+    fn deref(&self) -> &AuthParts {
+        &self.0
+    }
+}

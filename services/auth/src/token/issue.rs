@@ -1,0 +1,50 @@
+//! Making an access token for a grant (`auth.md` K1–K3, §4.4).
+
+use portolan_keys::{AccessClaims, Epochs, Secret};
+use portolan_model::{id::TokenId, scope::ScopeSet};
+use portolan_storage::{
+    SystemTx,
+    clients::Client,
+    grants::{self, Grant, Standing},
+};
+
+use crate::{error::OAuthError, state::AuthState};
+
+/// Reads who may still act, in the transaction that issues (K16): `None` if the grant, the person, the membership or the tenant
+/// is not active any more.
+pub(super) async fn standing(state: &AuthState, tx: &mut SystemTx, grant: &Grant) -> Result<Option<Standing>, OAuthError> {
+    if grant.is_revoked || grant.expires_at <= state.now() {
+        return Ok(None);
+    }
+    Ok(grants::standing(tx, grant.tenant, grant.user).await?.filter(|standing| standing.is_active))
+}
+
+/// Signs an access token. Its life never goes beyond the grant's (K2).
+pub(super) fn access_token(
+    state: &AuthState,
+    client: &Client,
+    grant: &Grant,
+    standing: &Standing,
+    scopes: &ScopeSet,
+    audience: String,
+) -> Result<(Secret<String>, i64), OAuthError> {
+    let now = state.now();
+    let left = (grant.expires_at - now).whole_seconds();
+    let expires_in = state.oauth.config.access_token_secs.min(left).max(1);
+    let iat = now.unix_timestamp();
+    let claims = AccessClaims {
+        iss: state.site.issuer().to_owned(),
+        aud: audience,
+        sub: grant.user,
+        client_id: client.client_id.clone(),
+        tid: grant.tenant,
+        gid: grant.id,
+        ep: Epochs { user: standing.user_epoch, tenant: standing.tenant_epoch, member: standing.member_epoch },
+        scope: scopes.to_string(),
+        jti: TokenId::generate(),
+        iat,
+        exp: iat + expires_in,
+        auth_time: Some(grant.auth_time.unix_timestamp()),
+    };
+    Ok((state.signing_keys.sign(&claims, now)?, expires_in))
+}

@@ -1,0 +1,205 @@
+//! The refresh token grant (`auth.md` K6–K18).
+//!
+//! The rules of the chain are [`portolan_model::token_family`]; everything here happens under the family's lock, so that the
+//! fifty processes of one client come through one after the other and all leave with the same head.
+
+use portolan_cluster::revocations::Revocation;
+use portolan_keys::{
+    Secret, SecretToken, TokenForm,
+    seal::{open_under_token, seal_under_token},
+};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::FamilyId,
+    scope::{self, ScopeSet},
+    token_family::Verdict,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    clients::Client,
+    grants::{self, Grant},
+    refresh_tokens::{self, Locked},
+};
+use serde_json::json;
+
+use super::{Tokens, issue, read_resource};
+use crate::{
+    error::{ErrorCode, OAuthError},
+    parameters::Parameters,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+const NO_GOOD: OAuthError = OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
+
+/// Reads the presented token; what cannot be one of ours is refused without a look into the table.
+pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
+    let presented = form.first("refresh_token").ok_or(OAuthError::invalid_request("refresh_token is missing"))?;
+    SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
+}
+
+/// Answers with a new access token and the head of the chain.
+pub(super) async fn refresh(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: &Client,
+    form: &Parameters,
+    presented: &SecretToken,
+) -> Result<Tokens, OAuthError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let locked = refresh_tokens::lock(&mut tx, &presented.digest()).await?.ok_or(NO_GOOD)?;
+    let grant = grants::find(&mut tx, locked.grant).await?.ok_or(NO_GOOD)?;
+    if grant.client != client.id {
+        return Err(foreign(visitor, tx, client, &grant, now).await?);
+    }
+    if let Err(wait) = state.oauth.refreshes.take(&locked.family.to_string(), now) {
+        return Err(OAuthError::TooMany { retry_after: wait.whole_seconds() + 1 });
+    }
+    let verdict = locked.presented.verdict(now, false);
+    match verdict {
+        Verdict::Ended => return Err(NO_GOOD),
+        Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
+        Verdict::Reuse => return Err(kill(state, visitor, tx, client, &grant, "refresh_reuse").await?),
+        Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
+    }
+    let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
+        // For good: a later membership or unlocking must not bring the old token back (case 126).
+        return Err(kill(state, visitor, tx, client, &grant, "not_active").await?);
+    };
+    // Both are checked before anything is consumed (K14, K15).
+    let scopes = narrowed_scopes(form, &grant)?;
+    let audience = audience(state, &mut tx, form, &grant).await?;
+
+    let head = match verdict {
+        Verdict::Rotate => rotate(&mut tx, &locked, presented, now).await?,
+        _ => {
+            let kind = if verdict == Verdict::ReplayInWindow { "window" } else { "lost" };
+            metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
+            refresh_tokens::note_replay(&mut tx, &locked, &presented.digest()).await?;
+            follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
+        }
+    };
+    grants::touch(&mut tx, grant.id, now).await?;
+    let (access, expires_in) = issue::access_token(state, client, &grant, &standing, &scopes, audience)?;
+    tx.commit().await?;
+    Ok(Tokens { access, expires_in, scope: scopes.to_string(), refresh: Some(Secret::new(head.expose().to_owned())) })
+}
+
+/// Makes the successor and seals it under the token that asked for it.
+async fn rotate(
+    tx: &mut SystemTx,
+    locked: &Locked,
+    presented: &SecretToken,
+    now: portolan_model::Timestamp,
+) -> Result<SecretToken, OAuthError> {
+    let successor = SecretToken::generate(TokenForm::Refresh)?;
+    let sealed = seal_under_token(presented.expose(), successor.expose().as_bytes(), locked.family.uuid().as_bytes())?;
+    let rotated =
+        refresh_tokens::rotate(tx, locked, &presented.digest(), &successor.digest(), &sealed, now).await?;
+    if rotated { Ok(successor) } else { Err(NO_GOOD) }
+}
+
+/// From a superseded token to the head: each one opens the next. `None` if a link is gone (K18).
+async fn follow(tx: &mut SystemTx, locked: &Locked, presented: &SecretToken) -> Result<Option<SecretToken>, OAuthError> {
+    let mut sealed = locked.successor_sealed.clone();
+    let mut current = presented.clone();
+    // Bounded: the chain between two generations has no more links than that.
+    for _ in locked.presented.generation..locked.presented.head_generation {
+        let Some(bytes) = sealed else { return Ok(None) };
+        let Some(next) = opened(&current, &bytes, locked.family) else { return Ok(None) };
+        sealed = refresh_tokens::successor_of(tx, locked.family, &next.digest()).await?;
+        current = next;
+    }
+    Ok(Some(current))
+}
+
+fn opened(holder: &SecretToken, sealed: &[u8], family: FamilyId) -> Option<SecretToken> {
+    let text = open_under_token(holder.expose(), sealed, family.uuid().as_bytes()).ok()?;
+    SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(text.expose()).ok()?)
+}
+
+/// K14: a subset narrows the access token alone; unknown words are dropped, `offline_access` is tolerated; a known scope that was
+/// not granted is refused.
+fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthError> {
+    let refused = |description| OAuthError::refused(ErrorCode::InvalidScope, description);
+    let Some(text) = form.first("scope") else { return Ok(grant.scopes.clone()) };
+    let asked = ScopeSet::from_request(text).map_err(|_| refused("scope is malformed or too long"))?;
+    if !grant.scopes.covers(&asked.clone().without(scope::OFFLINE_ACCESS)) {
+        return Err(refused("scope was not granted"));
+    }
+    let narrowed = asked.intersection(&grant.scopes);
+    // Nothing known is left, or only the wish to stay connected: then as if it had not been sent.
+    Ok(if narrowed.contains(scope::MCP) { narrowed } else { grant.scopes.clone() })
+}
+
+/// K15: equal, below, or absent.
+async fn audience(state: &AuthState, tx: &mut SystemTx, form: &Parameters, grant: &Grant) -> Result<String, OAuthError> {
+    let refused = || OAuthError::refused(ErrorCode::InvalidTarget, "resource was not granted");
+    let Some(asked) = read_resource(state, form)? else { return Ok(grant.resource.clone()) };
+    let granted = state.oauth.resources.read_canonical(&grant.resource).ok_or_else(refused)?;
+    let names_tenant = match asked.tenant() {
+        Some(slug) => grants::names_tenant(tx, slug, grant.tenant).await?,
+        None => false,
+    };
+    if granted == asked || granted.narrows_to(&asked, |_| names_tenant) {
+        return Ok(state.oauth.resources.url(&asked));
+    }
+    Err(refused())
+}
+
+/// K11: the family is over, the grant with it; committed before the refusal goes out.
+async fn kill(
+    state: &AuthState,
+    visitor: &Visitor,
+    mut tx: SystemTx,
+    client: &Client,
+    grant: &Grant,
+    reason: &'static str,
+) -> Result<OAuthError, OAuthError> {
+    let now = state.now();
+    let revoked = grants::revoke(&mut tx, grant.id, reason, now).await?;
+    let is_reuse = reason == "refresh_reuse";
+    let event = Event {
+        tenant: Some(grant.tenant),
+        actor: Actor::Anonymous,
+        action: if is_reuse { "refresh.reuse" } else { "grant.ended" },
+        target_kind: "grant",
+        target_id: grant.id.to_string(),
+        outcome: Outcome::Refused,
+        detail: json!({"client_id": client.client_id, "reason": reason}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    if revoked {
+        state.oauth.revocations.insert(Revocation::Grant(grant.id), now + grants::REVOCATION_MEMORY);
+    }
+    if is_reuse {
+        metrics::counter!("oauth_refresh_replay_total", "kind" => "reuse").increment(1);
+        tracing::warn!(grant.id = %grant.id, client.id = %client.id, "a refresh token was used again: grant revoked");
+    }
+    Ok(NO_GOOD)
+}
+
+/// A good token in the wrong client's hands: refused and noted, and no harm to the rightful one (case 123).
+async fn foreign(
+    visitor: &Visitor,
+    mut tx: SystemTx,
+    client: &Client,
+    grant: &Grant,
+    now: portolan_model::Timestamp,
+) -> Result<OAuthError, OAuthError> {
+    let event = Event {
+        tenant: Some(grant.tenant),
+        actor: Actor::Anonymous,
+        action: "refresh.foreign_client",
+        target_kind: "grant",
+        target_id: grant.id.to_string(),
+        outcome: Outcome::Refused,
+        detail: json!({"client_id": client.client_id}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    tracing::warn!(grant.id = %grant.id, client.id = %client.id, "a refresh token was presented by another client");
+    Ok(NO_GOOD)
+}

@@ -1,0 +1,77 @@
+//! One-time proofs at the level of rows: two connections at once (`auth.md` L7).
+
+use portolan_model::{Digest, email::EmailAddress, id::VerificationId};
+use portolan_storage::{
+    Reason, users,
+    verifications::{self, MAX_ATTEMPTS, NewVerification},
+};
+
+use crate::house::House;
+
+const BROWSER: Digest = Digest::from_bytes([5; 32]);
+
+async fn open(house: &House) -> VerificationId {
+    let now = house.clock.now();
+    let address = EmailAddress::parse("ann@acme.example").unwrap();
+    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+    let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now).await.unwrap();
+    let id = VerificationId::generate();
+    let new = NewVerification {
+        id,
+        user,
+        address_norm: address.normalised(),
+        code_mac: &[9; 32],
+        browser: &BROWSER,
+        continue_request: None,
+    };
+    verifications::open(&mut tx, &new, now).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
+    let house = House::open().await;
+    for _ in 0..20 {
+        let id = open(&house).await;
+        let redeem = async || {
+            let now = house.clock.now();
+            let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+            let mut won = false;
+            if verifications::count_attempt(&mut tx, id, &BROWSER, now).await.unwrap().is_some() {
+                won = verifications::consume(&mut tx, id, now).await.unwrap();
+            }
+            tx.commit().await.unwrap();
+            won
+        };
+        let (a, b, c, d) = tokio::join!(redeem(), redeem(), redeem(), redeem());
+        assert_eq!([a, b, c, d].iter().filter(|won| **won).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn l7_tries_at_once_are_counted_one_by_one() {
+    let house = House::open().await;
+    let id = open(&house).await;
+    let attempt = async || {
+        let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+        let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now()).await.unwrap();
+        tx.commit().await.unwrap();
+        mac.is_some()
+    };
+    let (a, b, c, d, e, f) = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    let more = attempt().await;
+    let passed = [a, b, c, d, e, f, more].iter().filter(|passed| **passed).count();
+    assert_eq!(i32::try_from(passed).unwrap(), MAX_ATTEMPTS);
+}
+
+#[tokio::test]
+async fn l7_another_browser_cannot_even_try() {
+    let house = House::open().await;
+    let id = open(&house).await;
+    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+    let other = Digest::from_bytes([6; 32]);
+    assert!(verifications::count_attempt(&mut tx, id, &other, house.clock.now()).await.unwrap().is_none());
+    assert!(verifications::find_open(&mut tx, &other, house.clock.now()).await.unwrap().is_none());
+    assert!(!verifications::renew(&mut tx, id, &other, &[1; 32], house.clock.now()).await.unwrap());
+}

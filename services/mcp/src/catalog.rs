@@ -1,0 +1,268 @@
+//! What a URL serves: the published server behind it, with compiled tools and finished list pages, kept in memory.
+//!
+//! No request waits for Postgres but the first one of a server after a change. News of the registry make entries old;
+//! the next request reloads once, whoever else waits. While the database is away the old entry is served (`streams.md` §17.4).
+
+pub(crate) mod pages;
+pub(crate) mod server;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use arc_swap::ArcSwapOption;
+use portolan_keys::Keys;
+use portolan_model::{Clock, id::TenantId, resource::Resource};
+use portolan_storage::{StorageError, Store, catalog};
+use quick_cache::{Equivalent, sync::Cache};
+use tokio::sync::Mutex;
+
+use crate::{catalog::server::Server, endpoint::target::Target, error::McpError};
+
+/// How long "there is no such server" is believed without news.
+const NEGATIVE_FOR: Duration = Duration::from_secs(5);
+/// How long after a failed load the next one is tried.
+const BACK_OFF: Duration = Duration::from_secs(1);
+
+/// What an address leads to, for the holder of a token of one tenant.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Every name of the tenant. Empty if the path's tenant is not the token's, or is suspended.
+    slugs: Vec<String>,
+    /// The path as a resource.
+    pub(crate) resource: Resource,
+    /// The server, if there is a published one.
+    pub(crate) server: Option<Arc<Server>>,
+    loaded_at: Instant,
+}
+
+impl Entry {
+    /// True if the path names the token's tenant.
+    pub(crate) fn is_own_tenant(&self) -> bool {
+        !self.slugs.is_empty()
+    }
+
+    /// True for a name, present or former, of the tenant.
+    pub(crate) fn names_tenant(&self, slug: &str) -> bool {
+        self.slugs.iter().any(|own| own == slug)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    tenant: TenantId,
+    tenant_slug: Box<str>,
+    server_slug: Option<Box<str>>,
+}
+
+/// A [`Place`] that borrows the path: a look-up allocates nothing.
+#[derive(Hash)]
+struct PlaceRef<'a> {
+    tenant: TenantId,
+    tenant_slug: &'a str,
+    server_slug: Option<&'a str>,
+}
+
+impl Equivalent<Place> for PlaceRef<'_> {
+    fn equivalent(&self, key: &Place) -> bool {
+        self.tenant == key.tenant
+            && *self.tenant_slug == *key.tenant_slug
+            && self.server_slug == key.server_slug.as_deref()
+    }
+}
+
+#[derive(Debug)]
+struct Slot {
+    tenant: TenantId,
+    current: ArcSwapOption<Entry>,
+    /// Something may have changed since `current` was read.
+    old: AtomicBool,
+    /// One load at a time; holds when the next one may be tried.
+    loading: Mutex<Option<Instant>>,
+}
+
+impl Slot {
+    fn fresh(&self) -> Option<Arc<Entry>> {
+        let entry = self.current.load_full()?;
+        let stale = self.old.load(Ordering::Acquire)
+            || (entry.server.is_none() && entry.loaded_at.elapsed() > NEGATIVE_FOR);
+        (!stale).then_some(entry)
+    }
+}
+
+/// The catalogue of this node.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    store: Store,
+    keys: Keys,
+    clock: Clock,
+    page_size: usize,
+    max_stale: Duration,
+    slots: Cache<Place, Arc<Slot>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(
+        store: Store,
+        keys: Keys,
+        clock: Clock,
+        page_size: usize,
+        max_stale: Duration,
+        capacity: usize,
+    ) -> Self {
+        Self {
+            store,
+            keys,
+            clock,
+            page_size: page_size.max(1),
+            max_stale,
+            slots: Cache::new(capacity),
+        }
+    }
+
+    /// The entry of a path, for a token of `tenant`. Only holders of good tokens get this far, so nobody else can make us ask the
+    /// database.
+    pub(crate) async fn resolve(
+        &self,
+        tenant: TenantId,
+        target: &Target<'_>,
+    ) -> Result<Arc<Entry>, McpError> {
+        let place = PlaceRef {
+            tenant,
+            tenant_slug: target.tenant,
+            server_slug: target.server,
+        };
+        let slot = match self.slots.get(&place) {
+            Some(slot) => slot,
+            None => self.slot(tenant, target),
+        };
+        if let Some(entry) = slot.fresh() {
+            return Ok(entry);
+        }
+        self.reload(&slot, tenant, target).await
+    }
+
+    fn slot(&self, tenant: TenantId, target: &Target<'_>) -> Arc<Slot> {
+        let place = Place {
+            tenant,
+            tenant_slug: target.tenant.into(),
+            server_slug: target.server.map(Into::into),
+        };
+        let made = || {
+            Ok::<_, std::convert::Infallible>(Arc::new(Slot {
+                tenant,
+                current: ArcSwapOption::empty(),
+                old: AtomicBool::new(false),
+                loading: Mutex::new(None),
+            }))
+        };
+        let Ok(slot) = self.slots.get_or_insert_with(&place, made);
+        slot
+    }
+
+    async fn reload(
+        &self,
+        slot: &Slot,
+        tenant: TenantId,
+        target: &Target<'_>,
+    ) -> Result<Arc<Entry>, McpError> {
+        let mut not_before = slot.loading.lock().await;
+        // Whoever held the lock before us may have done it.
+        if let Some(entry) = slot.fresh() {
+            return Ok(entry);
+        }
+        let usable = |entry: &Arc<Entry>| entry.loaded_at.elapsed() <= self.max_stale;
+        if not_before.is_some_and(|at| Instant::now() < at) {
+            return slot
+                .current
+                .load_full()
+                .filter(usable)
+                .ok_or(McpError::Unavailable);
+        }
+        // Cleared first: a change during the load makes the entry old again.
+        slot.old.store(false, Ordering::Release);
+        match self.load(tenant, target).await {
+            Ok(entry) => {
+                let entry = Arc::new(entry);
+                slot.current.store(Some(Arc::clone(&entry)));
+                *not_before = None;
+                Ok(entry)
+            }
+            Err(error) => {
+                slot.old.store(true, Ordering::Release);
+                *not_before = Some(Instant::now() + BACK_OFF);
+                let stale = slot.current.load_full().filter(usable);
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    tenant.id = %tenant,
+                    stale = stale.is_some(),
+                    "cannot load a catalogue"
+                );
+                stale.ok_or(McpError::Unavailable)
+            }
+        }
+    }
+
+    async fn load(&self, tenant: TenantId, target: &Target<'_>) -> Result<Entry, StorageError> {
+        let loaded_at = Instant::now();
+        let nothing = |slugs| Entry {
+            slugs,
+            resource: target.resource(),
+            server: None,
+            loaded_at,
+        };
+        let mut tx = self.store.node(tenant).await?;
+        let Some(address) = catalog::address(&mut tx).await? else {
+            return Ok(nothing(Vec::new()));
+        };
+        if !address.slugs.iter().any(|slug| slug == target.tenant) {
+            return Ok(nothing(Vec::new()));
+        }
+        let Some(server_slug) = target.server else {
+            return Ok(nothing(address.slugs));
+        };
+        let Some(row) = catalog::published(&mut tx, server_slug).await? else {
+            return Ok(nothing(address.slugs));
+        };
+        tx.commit().await?;
+        let server = Server::build(tenant, row, &self.keys, self.clock.now(), self.page_size);
+        Ok(Entry {
+            server: Some(Arc::new(server)),
+            ..nothing(address.slugs)
+        })
+    }
+
+    /// The tenant's registry moved on; `None` = any tenant's may have.
+    pub(crate) fn outdate(&self, tenant: Option<TenantId>) {
+        for (_, slot) in self.slots.iter() {
+            if tenant.is_none_or(|tenant| slot.tenant == tenant) {
+                slot.old.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// Puts an entry in place, as a load would.
+    #[cfg(test)]
+    pub(crate) fn seed(
+        &self,
+        tenant: TenantId,
+        target: &Target<'_>,
+        slugs: &[&str],
+        server: Option<Arc<Server>>,
+    ) {
+        let slugs = slugs.iter().map(|&slug| slug.to_owned()).collect();
+        let entry = Entry {
+            slugs,
+            resource: target.resource(),
+            server,
+            loaded_at: Instant::now(),
+        };
+        self.slot(tenant, target)
+            .current
+            .store(Some(Arc::new(entry)));
+    }
+}

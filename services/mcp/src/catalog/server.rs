@@ -1,0 +1,298 @@
+//! One published server, ready to answer: tools compiled, credentials open, lists written on first use.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use portolan_http_tools::{CallTarget, CompiledTool, Credential, CredentialSlot, RequestPlan};
+use portolan_keys::{Keys, digest, vault};
+use portolan_model::{
+    Timestamp,
+    id::{ServerId, SourceId, TenantId, ToolId},
+    registry::SourceKind,
+};
+use portolan_protocol::{
+    capability::ServerCapabilities,
+    discover,
+    header::{self, ParamHeader},
+    initialize::{self, Implementation},
+    jsonrpc::Raw,
+    prompt, resource,
+    result::{self, CacheHint, Identity},
+    revision::Revision,
+    tool::Tool as Listed,
+};
+use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
+
+use crate::catalog::pages::Pages;
+
+/// What calls of a source sign in with.
+#[derive(Debug, Clone)]
+pub(crate) enum Access {
+    /// Nothing is set: the API is open.
+    Open,
+    /// This.
+    With(Arc<CredentialSlot>),
+    /// A credential is set, but cannot be opened: no call is sent without it.
+    Broken,
+}
+
+/// A tool, ready to be called.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// Id.
+    pub(crate) id: ToolId,
+    /// The name that clients call.
+    pub(crate) name: String,
+    /// As it stands in the list.
+    pub(crate) listed: Listed,
+    /// Schemas and plan.
+    pub(crate) compiled: CompiledTool,
+    /// Where its calls go.
+    pub(crate) target: Arc<CallTarget>,
+    /// What they sign in with.
+    pub(crate) access: Access,
+    /// Arguments that headers repeat (H-12).
+    pub(crate) headers: Vec<ParamHeader>,
+    /// For metrics.
+    pub(crate) kind: SourceKind,
+}
+
+/// Answers that hang on nothing but server and revision.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    /// `initialize`
+    pub(crate) initialize: Vec<u8>,
+    /// `server/discover`
+    pub(crate) discover: Vec<u8>,
+    /// `ping` and other empty results.
+    pub(crate) empty: Vec<u8>,
+    /// `prompts/list`
+    pub(crate) prompts: Vec<u8>,
+    /// `resources/list`
+    pub(crate) resources: Vec<u8>,
+    /// `resources/templates/list`
+    pub(crate) templates: Vec<u8>,
+}
+
+/// A published server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Whose.
+    pub(crate) tenant: TenantId,
+    /// Id.
+    pub(crate) id: ServerId,
+    /// Its part of the URL, for the log of calls.
+    pub(crate) slug: String,
+    /// Its name card.
+    pub(crate) identity: Identity,
+    instructions: Option<String>,
+    /// By name, in byte order (TL-3).
+    pub(crate) tools: Vec<Tool>,
+    by_name: HashMap<String, usize>,
+    /// Differs when the list of tools differs.
+    pub(crate) list_hash: u64,
+    page_size: usize,
+    pages: [OnceLock<Pages>; Revision::ALL.len()],
+    fixed: [OnceLock<Fixed>; Revision::ALL.len()],
+}
+
+impl Server {
+    /// Builds a server from its rows. A tool that cannot be built is left out and logged: the others still serve.
+    pub(crate) fn build(
+        tenant: TenantId,
+        row: PublishedServer,
+        keys: &Keys,
+        now: Timestamp,
+        page_size: usize,
+    ) -> Self {
+        let mut card = Implementation::new(&row.slug, env!("CARGO_PKG_VERSION"));
+        card.title = Some(row.name);
+        card.description = row.description.filter(|text| !text.is_empty());
+        let sources: BTreeMap<SourceId, Source> = row
+            .sources
+            .iter()
+            .filter_map(|(id, source)| Some((*id, Source::build(tenant, *id, source, keys, now)?)))
+            .collect();
+        let tools = row.tools.into_iter().filter_map(|tool| {
+            let (id, source_id) = (tool.id, tool.source);
+            let built = sources.get(&source_id).and_then(|source| build_tool(tool, source));
+            if built.is_none() {
+                tracing::error!(tenant.id = %tenant, tool.id = %id, "a published tool cannot be built and is left out");
+            }
+            built
+        });
+        let tools: Vec<Tool> = tools.collect();
+        Self::assemble(
+            tenant,
+            row.id,
+            row.slug,
+            Identity::new(&card),
+            row.instructions.filter(|text| !text.is_empty()),
+            tools,
+            page_size,
+        )
+    }
+
+    fn assemble(
+        tenant: TenantId,
+        id: ServerId,
+        slug: String,
+        identity: Identity,
+        instructions: Option<String>,
+        mut tools: Vec<Tool>,
+        page_size: usize,
+    ) -> Self {
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let by_name = tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| (tool.name.clone(), index))
+            .collect();
+        let mut all = Vec::new();
+        for tool in &tools {
+            tool.listed.write(Revision::V2026_07_28, &mut all);
+        }
+        let mut hash = [0; 8];
+        hash.copy_from_slice(&digest(&all).as_bytes()[..8]);
+        Self {
+            tenant,
+            id,
+            slug,
+            identity,
+            instructions,
+            tools,
+            by_name,
+            list_hash: u64::from_be_bytes(hash),
+            page_size,
+            pages: Default::default(),
+            fixed: Default::default(),
+        }
+    }
+
+    /// The index of a tool in [`Server::tools`].
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The pages of `tools/list`, written once per revision.
+    pub(crate) fn pages(&self, revision: Revision) -> &Pages {
+        let slot = &self.pages[usize::from(revision.ordinal()) - 1];
+        slot.get_or_init(|| Pages::write(&self.tools, revision, &self.identity, self.page_size))
+    }
+
+    /// The answers that never vary.
+    pub(crate) fn fixed(&self, revision: Revision) -> &Fixed {
+        let slot = &self.fixed[usize::from(revision.ordinal()) - 1];
+        slot.get_or_init(|| {
+            let (identity, capabilities, hint) =
+                (&self.identity, ServerCapabilities::full(), CacheHint::LIST);
+            let instructions = self.instructions.as_deref();
+            Fixed {
+                initialize: initialize::result(revision, identity, &capabilities, instructions),
+                discover: discover::result(
+                    revision,
+                    identity,
+                    &capabilities,
+                    instructions,
+                    CacheHint::DISCOVER,
+                ),
+                empty: result::empty(revision, identity),
+                prompts: prompt::list_page(revision, identity, std::iter::empty(), None, hint),
+                resources: resource::list_page(revision, identity, std::iter::empty(), None, hint),
+                templates: resource::template_page(
+                    revision,
+                    identity,
+                    std::iter::empty(),
+                    None,
+                    hint,
+                ),
+            }
+        })
+    }
+}
+
+struct Source {
+    target: Arc<CallTarget>,
+    access: Access,
+    kind: SourceKind,
+}
+
+impl Source {
+    fn build(
+        tenant: TenantId,
+        id: SourceId,
+        row: &PublishedSource,
+        keys: &Keys,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let Ok(base_url) = row.base_url.parse() else {
+            tracing::error!(tenant.id = %tenant, source.id = %id, "the base URL of a source is not a URL");
+            return None;
+        };
+        let target = CallTarget::new(base_url, &row.settings);
+        Some(Self {
+            target: Arc::new(target),
+            access: open(tenant, id, row, keys, now),
+            kind: row.kind,
+        })
+    }
+}
+
+/// Opens the sealed credential of a source.
+fn open(
+    tenant: TenantId,
+    id: SourceId,
+    row: &PublishedSource,
+    keys: &Keys,
+    now: Timestamp,
+) -> Access {
+    let Some(sealed) = &row.credential else {
+        return Access::Open;
+    };
+    let (tenant_bytes, source_bytes) = (tenant.uuid().into_bytes(), id.uuid().into_bytes());
+    let owner = vault::data_key_owner(tenant_bytes, sealed.key.id.into_bytes());
+    let place = vault::credential_place(tenant_bytes, source_bytes, sealed.version);
+    let opened = keys
+        .open_data_key(&owner, &sealed.key.wrapped, now)
+        .and_then(|key| key.open(&place, &sealed.sealed, now));
+    let credential = match opened {
+        Ok(text) => serde_json::from_slice::<Credential>(text.expose()).ok(),
+        Err(error) => {
+            tracing::error!(tenant.id = %tenant, source.id = %id, reason = %error, "a credential does not open");
+            None
+        }
+    };
+    match credential {
+        // The key names the credential and its version: a token fetched with an older one is not used again.
+        Some(credential) => Access::With(Arc::new(CredentialSlot {
+            key: format!("{id}:{}", sealed.version),
+            credential,
+        })),
+        None => Access::Broken,
+    }
+}
+
+fn build_tool(row: PublishedTool, source: &Source) -> Option<Tool> {
+    let plan: RequestPlan = serde_json::from_value(row.plan).ok()?;
+    let mut listed = Listed::new(&row.name, Raw::of(&row.input_schema).ok()?);
+    listed.title = Some(row.title).filter(|title| !title.is_empty());
+    listed.description = Some(row.description).filter(|text| !text.is_empty());
+    listed.output_schema = row
+        .output_schema
+        .as_ref()
+        .and_then(|schema| Raw::of(schema).ok());
+    listed.annotations = serde_json::from_value(row.annotations).ok();
+    let (headers, _faults) = header::annotations(&row.input_schema);
+    Some(Tool {
+        id: row.id,
+        name: row.name,
+        listed,
+        compiled: CompiledTool::new(row.input_schema, row.output_schema, plan),
+        target: Arc::clone(&source.target),
+        access: source.access.clone(),
+        headers,
+        kind: source.kind,
+    })
+}

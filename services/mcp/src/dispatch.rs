@@ -1,0 +1,164 @@
+//! A request of either era → the handler of its method.
+
+use std::sync::Arc;
+
+use portolan_model::{Timestamp, id::ToolId};
+use portolan_protocol::{
+    completion::CompleteParams,
+    error::ErrorKind,
+    header::Headers,
+    jsonrpc::{self, Misfit, Request, RequestId},
+    logging::{Level, SetLevelParams},
+    method::Method,
+    prompt::GetParams,
+    resource::UriParams,
+    revision::Revision,
+};
+
+use crate::{
+    catalog::{pages::ListParams, server::Server},
+    endpoint::bearer::Caller,
+    error::McpError,
+    legacy::session::SessionId,
+    limits::Rate,
+    state::McpState,
+    stream,
+    tools::{self, PreparedCall},
+};
+
+/// All that a handler may look at.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) state: &'a McpState,
+    pub(crate) server: &'a Arc<Server>,
+    pub(crate) caller: &'a Arc<Caller>,
+    pub(crate) revision: Revision,
+    /// The session, for legacy requests.
+    pub(crate) session: Option<&'a SessionId>,
+    /// The session speaks the draft profile (D-1).
+    pub(crate) draft: bool,
+    pub(crate) headers: &'a Headers<'a>,
+    pub(crate) client_name: Option<Arc<str>>,
+    pub(crate) now: Timestamp,
+}
+
+/// What a request comes to.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The whole answer.
+    Done(Vec<u8>),
+    /// A call still to be made; who makes it decides what a disconnect means.
+    Call(Box<PreparedCall>),
+}
+
+impl Context<'_> {
+    /// A refusal in the words and numbers of this revision.
+    pub(crate) fn fail(&self, kind: &ErrorKind, id: &RequestId) -> McpError {
+        McpError::of(kind, self.revision, Some(id))
+    }
+
+    /// Takes one from a bucket, or refuses with 429 (T-14).
+    fn limit(&self, key: impl std::hash::Hash, rate: Rate, id: &RequestId) -> Result<(), McpError> {
+        self.state
+            .buckets
+            .take(key, rate, 1, self.now)
+            .map_err(|retry_after| McpError::Limited {
+                id: Some(id.clone()),
+                revision: self.revision,
+                retry_after,
+            })
+    }
+
+    /// The limits of requests: of the person with this client.
+    pub(crate) fn limit_request(&self, id: &RequestId) -> Result<(), McpError> {
+        self.limit(
+            (b'p', self.caller.principal),
+            self.state.rates.principal,
+            id,
+        )
+    }
+
+    /// The limits of calls: of the tenant, and of the tool (TL-23).
+    pub(crate) fn limit_call(&self, tool: ToolId, id: &RequestId) -> Result<(), McpError> {
+        self.limit((b't', self.server.tenant), self.state.rates.tenant, id)?;
+        self.limit((b'c', self.server.tenant, tool), self.state.rates.tool, id)
+    }
+}
+
+/// Handles one request of a method that its revision knows.
+pub(crate) fn dispatch(
+    cx: &Context<'_>,
+    method: Method,
+    request: &Request,
+) -> Result<Work, McpError> {
+    cx.limit_request(&request.id)?;
+    let id = &request.id;
+    let fixed = cx.server.fixed(cx.revision);
+    let done = |result: &[u8]| Ok(Work::Done(jsonrpc::response(id, result)));
+    let fail = |kind: &ErrorKind| Err(cx.fail(kind, id));
+    match method {
+        Method::Ping => done(&fixed.empty),
+        Method::Discover => done(&fixed.discover),
+        Method::ToolsList => tools::list(cx, request).map(Work::Done),
+        Method::ToolsCall => tools::prepare(cx, request).map(Box::new).map(Work::Call),
+        Method::PromptsList => done(empty_list(cx, request, &fixed.prompts)?),
+        Method::ResourcesList => done(empty_list(cx, request, &fixed.resources)?),
+        Method::ResourceTemplatesList => done(empty_list(cx, request, &fixed.templates)?),
+        Method::PromptsGet => {
+            let params: GetParams = read(cx, request)?;
+            fail(&ErrorKind::UnknownPrompt(params.name))
+        }
+        Method::ResourcesRead | Method::ResourcesSubscribe => {
+            let params: UriParams = read(cx, request)?;
+            fail(&ErrorKind::ResourceNotFound { uri: params.uri })
+        }
+        Method::ResourcesUnsubscribe => {
+            // RE-7: of what was never subscribed, too.
+            let _: UriParams = read(cx, request)?;
+            done(&fixed.empty)
+        }
+        Method::Complete => {
+            let _: CompleteParams = read(cx, request)?;
+            fail(&CompleteParams::unknown_ref().into())
+        }
+        Method::SetLevel => {
+            let params: SetLevelParams = read(cx, request)?;
+            if let Some(session) = cx.session {
+                let mut body =
+                    stream::session_body(cx.state, session, cx.caller, cx.server.list_hash, cx.now);
+                let level = Level::ALL
+                    .iter()
+                    .position(|level| *level == params.level)
+                    .unwrap_or(0);
+                body.level = u8::try_from(level).unwrap_or(0);
+                stream::keep(cx.state, session, cx.caller, body, cx.now);
+            }
+            done(&fixed.empty)
+        }
+        other => fail(&ErrorKind::MethodNotFound(other.name().to_owned())),
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned>(
+    cx: &Context<'_>,
+    request: &Request,
+) -> Result<T, McpError> {
+    request
+        .params
+        .read()
+        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))
+}
+
+/// A list that is served and empty: it has one page, so that no cursor of it exists (PG-2).
+fn empty_list<'r>(
+    cx: &Context<'_>,
+    request: &Request,
+    result: &'r [u8],
+) -> Result<&'r [u8], McpError> {
+    let params: ListParams = read(cx, request)?;
+    if params.cursor.is_some() {
+        Err(cx.fail(&ErrorKind::InvalidCursor, &request.id))
+    } else {
+        Ok(result)
+    }
+}

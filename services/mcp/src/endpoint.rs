@@ -1,0 +1,216 @@
+//! POST, GET and DELETE of an MCP server's URL: the guards in the order of E-1, then the era.
+//!
+//! ```text
+//! path ▸ Origin 403 ▸ verb 405 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
+//!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600 ▸ era (protocol::negotiate)
+//! ```
+//!
+//! The server is looked up only for the holder of a good token: without one, a path that leads nowhere is answered exactly like
+//! one that leads somewhere.
+
+pub(crate) mod accept;
+pub(crate) mod bearer;
+pub(crate) mod metadata;
+pub(crate) mod origin;
+pub(crate) mod target;
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use http::{Method as Verb, request::Parts};
+use portolan_model::Timestamp;
+use portolan_net::layers::{
+    Arrival,
+    body::{self, BODY_WITHIN},
+};
+use portolan_protocol::{
+    header::Headers,
+    jsonrpc::{Body as RpcBody, MAX_BODY_BYTES},
+    method::Method,
+    negotiate::{self, Admitted},
+    revision::{Era, Revision},
+};
+
+use crate::{
+    catalog::server::Server,
+    dispatch::Context,
+    endpoint::{accept::Accepted, bearer::Caller, target::Target},
+    error::{self, McpError},
+    instruments::Outcome,
+    legacy::{self, session::SessionId},
+    modern,
+    state::McpState,
+};
+
+/// One admitted HTTP request: who, where, how answered.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) state: &'a McpState,
+    pub(crate) target: Target<'a>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) server: Arc<Server>,
+    pub(crate) accepted: Accepted,
+    pub(crate) now: Timestamp,
+    headers: &'a Headers<'a>,
+    arrival: Option<&'a Arrival>,
+}
+
+impl<'a> Visit<'a> {
+    /// What a handler may look at.
+    pub(crate) fn context<'c>(
+        &'c self,
+        revision: Revision,
+        session: Option<&'c SessionId>,
+        draft: bool,
+        headers: Option<&'c Headers<'c>>,
+    ) -> Context<'c>
+    where
+        'a: 'c,
+    {
+        let client_name = self.state.client_names.get(&self.caller.principal);
+        Context {
+            state: self.state,
+            server: &self.server,
+            caller: &self.caller,
+            revision,
+            session,
+            draft,
+            headers: headers.unwrap_or(self.headers),
+            client_name,
+            now: self.now,
+        }
+    }
+
+    /// The answer in the form that the client reads: JSON wherever it can be (T-7).
+    pub(crate) fn answer(&self, body: Vec<u8>) -> Response {
+        if self.accepted.json {
+            error::ok(body)
+        } else {
+            error::one_event(&body)
+        }
+    }
+
+    /// Notes the method for the request's log line.
+    pub(crate) fn note_method(&self, method: Method) {
+        if let Some(arrival) = self.arrival {
+            arrival.note_mcp_method(method.name());
+        }
+    }
+
+    /// Counts a message by how it ended.
+    pub(crate) fn count<T>(&self, era: Era, method: Option<Method>, outcome: &Result<T, McpError>) {
+        let outcome = match outcome {
+            Ok(_) => Outcome::Ok,
+            Err(McpError::Protocol(_)) => Outcome::Error,
+            Err(_) => Outcome::Refused,
+        };
+        self.state.instruments.message(era, method, outcome);
+    }
+}
+
+/// The handler of every verb.
+pub(crate) async fn handle(State(state): State<McpState>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    match serve(&state, &parts, body).await {
+        Ok(answer) => answer,
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn serve(state: &McpState, parts: &Parts, body: Body) -> Result<Response, McpError> {
+    let target = Target::parse(parts.uri.path()).ok_or(McpError::NoSuchServer)?;
+    if !state.origins.admit(&parts.headers) {
+        return Err(McpError::Origin);
+    }
+    match parts.method {
+        Verb::POST | Verb::GET | Verb::DELETE => {}
+        Verb::OPTIONS => return Ok(error::options()),
+        _ => return Err(McpError::Verb),
+    }
+    let now = state.clock.now();
+    let caller = state.bearer.authenticate(&parts.headers, &target, now)?;
+    let entry = state.catalog.resolve(caller.claims.tid, &target).await?;
+    if !entry.is_own_tenant() {
+        return Err(McpError::NoSuchServer);
+    }
+    state
+        .bearer
+        .authorize(&caller, &target, &entry.resource, |slug| {
+            entry.names_tenant(slug)
+        })?;
+    let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
+    let arrival = parts.extensions.get::<Arrival>();
+    if let Some(arrival) = arrival {
+        arrival.note_tenant(target.tenant);
+    }
+    let headers = Headers::collect(
+        parts
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes())),
+    );
+    let accepted = Accepted::read(&parts.headers);
+    let visit = Visit {
+        state,
+        target,
+        caller,
+        server,
+        accepted,
+        now,
+        headers: &headers,
+        arrival,
+    };
+    match parts.method {
+        Verb::POST => post(&visit, parts, &headers, body).await,
+        Verb::GET if !accepted.events => Err(McpError::NotAcceptable),
+        Verb::GET => legacy::get(&visit, &headers),
+        _ => legacy::delete(&visit, &headers),
+    }
+}
+
+async fn post(
+    visit: &Visit<'_>,
+    parts: &Parts,
+    headers: &Headers<'_>,
+    body: Body,
+) -> Result<Response, McpError> {
+    if !accept::is_json(&parts.headers) {
+        return Err(McpError::MediaType);
+    }
+    if visit.accepted.nothing() {
+        return Err(McpError::NotAcceptable);
+    }
+    let bytes = body::read(body, MAX_BODY_BYTES, BODY_WITHIN).await?;
+    match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
+        Admitted::Initialize { request, draft } => {
+            visit.note_method(Method::Initialize);
+            legacy::initialize(visit, &request, draft)
+        }
+        Admitted::Session {
+            session_id,
+            message,
+        } => legacy::message(visit, &session_id, message, headers).await,
+        Admitted::SessionBatch { session_id, batch } => {
+            legacy::batch(visit, &session_id, &batch, headers).await
+        }
+        Admitted::Modern {
+            revision,
+            method,
+            request,
+            meta,
+        } => modern::request(visit, revision, method, &request, &meta, headers).await,
+        // E-14: over HTTP a cancellation is a disconnect, and nothing else is expected.
+        Admitted::ModernNotification(notification) => {
+            visit.state.instruments.message(
+                Era::Modern,
+                Method::from_name(&notification.method),
+                Outcome::Ok,
+            );
+            Ok(error::accepted())
+        }
+    }
+}

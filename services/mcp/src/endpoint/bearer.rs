@@ -1,0 +1,330 @@
+//! Who calls: the bearer token, verified once and remembered by its digest (`auth.md` §4.5, §5.2; AR-1…AR-14).
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue, header};
+use portolan_cluster::{Revocations, TokenFacts};
+use portolan_keys::{AccessClaims, Verifier, VerifyError, digest};
+use portolan_model::{
+    Digest, Timestamp,
+    resource::{Resource, Site},
+    scope,
+};
+use quick_cache::sync::Cache;
+
+use crate::{endpoint::target::Target, error::McpError};
+
+/// Longest `Authorization` header that is looked at (§4.5 step 1).
+const MAX_HEADER_BYTES: usize = 4096;
+/// Clock difference that verification forgives; a remembered token gets no more.
+const LEEWAY_SECS: i64 = 30;
+
+/// The holder of a good token.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// As verified.
+    pub(crate) claims: AccessClaims,
+    /// What `aud` names; `None` for a resource of an earlier shape, which opens nothing.
+    granted: Option<Resource>,
+    /// Tenant, person and client: whose sessions these are, and whose limits.
+    pub(crate) principal: Digest,
+    key_id: String,
+    has_scope: bool,
+}
+
+impl Caller {
+    fn new(site: &Site, token: &str, claims: AccessClaims) -> Self {
+        let mut principal = Vec::with_capacity(32 + claims.client_id.len());
+        principal.extend_from_slice(claims.tid.uuid().as_bytes());
+        principal.extend_from_slice(claims.sub.uuid().as_bytes());
+        principal.extend_from_slice(claims.client_id.as_bytes());
+        Self {
+            granted: site.read_canonical(&claims.aud),
+            principal: digest(&principal),
+            key_id: key_id(token).unwrap_or_default(),
+            has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
+            claims,
+        }
+    }
+
+    /// What a revocation can name.
+    pub(crate) fn facts(&self) -> TokenFacts<'_> {
+        let claims = &self.claims;
+        TokenFacts {
+            token: claims.jti,
+            grant: claims.gid,
+            user: claims.sub,
+            tenant: claims.tid,
+            client: &claims.client_id,
+            key: &self.key_id,
+            user_epoch: claims.ep.user,
+            tenant_epoch: claims.ep.tenant,
+            member_epoch: claims.ep.member,
+        }
+    }
+
+    /// When the token is over.
+    pub(crate) fn expires_at(&self) -> Timestamp {
+        Timestamp::from_unix_timestamp(self.claims.exp).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// §4.5 step 8: the token is for this resource, or for a wider one. The tenant was compared before.
+    pub(crate) fn may_use(&self, target: &Resource, names_tenant: impl Fn(&str) -> bool) -> bool {
+        self.granted
+            .as_ref()
+            .is_some_and(|granted| target.admits(granted, names_tenant))
+    }
+}
+
+/// The key id in the header of a token whose signature was verified.
+fn key_id(token: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Header {
+        kid: String,
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token.split('.').next()?).ok()?;
+    serde_json::from_slice::<Header>(&bytes)
+        .ok()
+        .map(|header| header.kid)
+}
+
+/// What `WWW-Authenticate` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Challenge {
+    metadata: String,
+    error: Option<(&'static str, &'static str)>,
+}
+
+impl Challenge {
+    /// No credentials: no `error` (AR-4). Points at the metadata of the path as it was written (E3).
+    pub(crate) fn bare(site: &Site, target: &Target<'_>) -> Self {
+        Self {
+            metadata: format!(
+                "{}/.well-known/oauth-protected-resource{}",
+                site.issuer(),
+                target.path
+            ),
+            error: None,
+        }
+    }
+
+    /// A token that is not good here.
+    pub(crate) fn invalid(site: &Site, target: &Target<'_>, description: &'static str) -> Self {
+        Self {
+            error: Some(("invalid_token", description)),
+            ..Self::bare(site, target)
+        }
+    }
+
+    /// A token without the scope. Names every scope that the operation needs (AR-6).
+    pub(crate) fn insufficient(site: &Site, target: &Target<'_>) -> Self {
+        Self {
+            error: Some(("insufficient_scope", "")),
+            ..Self::bare(site, target)
+        }
+    }
+
+    /// For people who look at the body.
+    pub(crate) fn sentence(&self) -> &'static str {
+        match self.error {
+            None => "Authorization required",
+            Some(("insufficient_scope", _)) => "The token lacks the scope mcp",
+            Some((_, description)) => description,
+        }
+    }
+
+    /// The header. All parts are ours or were checked to need no escape.
+    pub(crate) fn value(&self) -> HeaderValue {
+        let (metadata, scope) = (&self.metadata, scope::MCP);
+        let text = match self.error {
+            None => format!("Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\""),
+            Some((error, "")) => format!(
+                "Bearer error=\"{error}\", scope=\"{scope}\", resource_metadata=\"{metadata}\""
+            ),
+            Some((error, description)) => format!(
+                "Bearer error=\"{error}\", error_description=\"{description}\", resource_metadata=\"{metadata}\", scope=\"{scope}\""
+            ),
+        };
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("Bearer"))
+    }
+}
+
+/// Verifies and remembers.
+#[derive(Debug)]
+pub(crate) struct Bearer {
+    site: Site,
+    verifier: Verifier,
+    revocations: Revocations,
+    verified: Cache<Digest, Arc<Caller>>,
+}
+
+impl Bearer {
+    pub(crate) fn new(
+        site: Site,
+        verifier: Verifier,
+        revocations: Revocations,
+        remembered: usize,
+    ) -> Self {
+        Self {
+            site,
+            verifier,
+            revocations,
+            verified: Cache::new(remembered),
+        }
+    }
+
+    /// Steps 1–7 and 9 of §4.5: what does not depend on whether the target exists.
+    pub(crate) fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        target: &Target<'_>,
+        now: Timestamp,
+    ) -> Result<Arc<Caller>, McpError> {
+        let invalid = |description| {
+            McpError::Unauthorized(Challenge::invalid(&self.site, target, description))
+        };
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let value = values.next();
+        if values.next().is_some() {
+            return Err(McpError::SeveralCredentials);
+        }
+        let token = value.and_then(|value| token_of(value.as_bytes()));
+        let Some(token) = token else {
+            return Err(McpError::Unauthorized(Challenge::bare(&self.site, target)));
+        };
+        if token.len() > MAX_HEADER_BYTES - "Bearer ".len() {
+            return Err(invalid(VerifyError::Malformed.description()));
+        }
+        let caller = self.verified_token(token, now).map_err(|error| {
+            tracing::debug!(reason = %error, "token refused");
+            invalid(error.description())
+        })?;
+        if self.revocations.is_revoked(&caller.facts()) {
+            return Err(invalid("the access token was revoked"));
+        }
+        Ok(caller)
+    }
+
+    fn verified_token(&self, token: &str, now: Timestamp) -> Result<Arc<Caller>, VerifyError> {
+        let digest = digest(token.as_bytes());
+        if let Some(caller) = self.verified.get(&digest) {
+            if now.unix_timestamp() <= caller.claims.exp + LEEWAY_SECS {
+                return Ok(caller);
+            }
+            self.verified.remove(&digest);
+            return Err(VerifyError::Expired);
+        }
+        let claims = self.verifier.verify(token, now)?;
+        let caller = Arc::new(Caller::new(&self.site, token, claims));
+        self.verified.insert(digest, Arc::clone(&caller));
+        Ok(caller)
+    }
+
+    /// Step 8, once the target's tenant is known to be the token's, and step 11.
+    pub(crate) fn authorize(
+        &self,
+        caller: &Caller,
+        target: &Target<'_>,
+        resource: &Resource,
+        names_tenant: impl Fn(&str) -> bool,
+    ) -> Result<(), McpError> {
+        if !caller.may_use(resource, names_tenant) {
+            let text = "the access token is for another MCP server; reconnect to this one";
+            return Err(McpError::Unauthorized(Challenge::invalid(
+                &self.site, target, text,
+            )));
+        }
+        if !caller.has_scope {
+            return Err(McpError::Scope(Challenge::insufficient(&self.site, target)));
+        }
+        Ok(())
+    }
+}
+
+/// The token after `Bearer` in any case (AR-10). Another scheme counts as no credentials.
+fn token_of(value: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);
+    let (scheme, token) = text.split_once(' ')?;
+    let token = token.trim_start();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use portolan_keys::Epochs;
+    use portolan_model::{Id, id::TenantId, id::UserId};
+
+    use super::*;
+
+    /// The holder of a token that was verified.
+    pub(crate) fn caller(tenant: TenantId, user: UserId, client: &str) -> Caller {
+        let claims = AccessClaims {
+            iss: site().issuer().to_owned(),
+            aud: "https://mcp.example.com/t/acme/github/mcp".to_owned(),
+            sub: user,
+            client_id: client.to_owned(),
+            tid: tenant,
+            gid: Id::generate(),
+            ep: Epochs {
+                user: 0,
+                tenant: 0,
+                member: 0,
+            },
+            scope: "mcp offline_access".to_owned(),
+            jti: Id::generate(),
+            iat: 0,
+            exp: 3_600,
+            auth_time: None,
+        };
+        Caller::new(&site(), "e30.e30.e30", claims)
+    }
+
+    fn site() -> Site {
+        Site::new("https://mcp.example.com").unwrap()
+    }
+
+    #[test]
+    fn k5_only_a_bearer_header_is_a_credential() {
+        assert_eq!(token_of(b"Bearer abc"), Some("abc"));
+        assert_eq!(token_of(b"bEARER   abc "), Some("abc"), "AR-10");
+        for other in [
+            &b"Basic abc"[..],
+            b"Bearer",
+            b"Bearer ",
+            b"",
+            b"abc",
+            b"\xff",
+        ] {
+            assert_eq!(token_of(other), None);
+        }
+    }
+
+    #[test]
+    fn ar_4_without_credentials_the_challenge_names_no_error() {
+        let target = Target::parse("/t/acme/github/mcp/").unwrap();
+        assert_eq!(
+            Challenge::bare(&site(), &target).value(),
+            "Bearer resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/t/acme/github/mcp/\", scope=\"mcp\"",
+            "E3: the form that was asked"
+        );
+    }
+
+    #[test]
+    fn ar_4_a_bad_token_is_named_and_ar_6_a_missing_scope_is_listed() {
+        let target = Target::parse("/t/acme/mcp").unwrap();
+        let metadata = "https://mcp.example.com/.well-known/oauth-protected-resource/t/acme/mcp";
+        assert_eq!(
+            Challenge::invalid(&site(), &target, "the access token has expired").value(),
+            format!(
+                "Bearer error=\"invalid_token\", error_description=\"the access token has expired\", resource_metadata=\"{metadata}\", scope=\"mcp\""
+            )
+        );
+        assert_eq!(
+            Challenge::insufficient(&site(), &target).value(),
+            format!(
+                "Bearer error=\"insufficient_scope\", scope=\"mcp\", resource_metadata=\"{metadata}\""
+            )
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Protected resource metadata (RFC 9728; E3, AM-1…AM-9): one document per path, made from the path alone, so that it does
+//! not tell which tenants exist.
+
+use axum::{extract::State, response::Response};
+use http::{Method, Uri};
+use portolan_model::{scope, slug::Slug};
+use serde_json::json;
+
+use crate::{endpoint::target::Target, error, state::McpState};
+
+/// Where the documents lie.
+pub(crate) const PREFIX: &str = "/.well-known/oauth-protected-resource";
+
+/// Answers everything below [`PREFIX`]; the root itself is 404, because a root document would name a resource that nobody asked for.
+pub(crate) async fn document(State(state): State<McpState>, method: Method, uri: Uri) -> Response {
+    if !matches!(method, Method::GET | Method::HEAD) {
+        return error::only_get();
+    }
+    match uri
+        .path()
+        .strip_prefix(PREFIX)
+        .and_then(|path| describe(state.site().issuer(), path))
+    {
+        Some(body) => error::document(body),
+        None => error::no_document(),
+    }
+}
+
+fn describe(issuer: &str, path: &str) -> Option<Vec<u8>> {
+    let target = Target::parse(path)?;
+    let well_formed = |slug: &str| slug.parse::<Slug>().is_ok();
+    if !well_formed(target.tenant) || !target.server.is_none_or(well_formed) {
+        return None;
+    }
+    let name = match target.server {
+        Some(server) => format!("MCP server {server} of workspace {}", target.tenant),
+        None => format!("MCP workspace {}", target.tenant),
+    };
+    let document = json!({
+        "resource": format!("{issuer}{path}"),
+        "authorization_servers": [issuer],
+        "scopes_supported": [scope::MCP],
+        "bearer_methods_supported": ["header"],
+        "resource_name": name,
+    });
+    serde_json::to_vec(&document).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e3_the_document_echoes_the_form_of_the_url_that_was_asked() {
+        for path in ["/t/acme/github/mcp", "/t/acme/github/mcp/", "/t/acme/mcp"] {
+            let body = describe("https://mcp.example.com", path).unwrap();
+            let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(
+                document["resource"],
+                format!("https://mcp.example.com{path}")
+            );
+            assert_eq!(
+                document["authorization_servers"],
+                json!(["https://mcp.example.com"]),
+                "E1: byte for byte"
+            );
+            assert_eq!(document["scopes_supported"], json!(["mcp"]), "AM-7");
+        }
+    }
+
+    #[test]
+    fn am_9_what_is_no_server_url_has_no_document() {
+        for path in [
+            "",
+            "/",
+            "/mcp",
+            "/t/acme",
+            "/t/ACME/github/mcp",
+            "/t/acme/github/mcp/more",
+            "/t/admin/github/mcp",
+        ] {
+            assert!(
+                describe("https://mcp.example.com", path).is_none(),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What a request can be refused with: the only place of this service with HTTP statuses and faces of refusals.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use portolan_net::layers::body::BodyError;
+use portolan_protocol::{
+    error::{ErrorKind, Refusal},
+    jsonrpc::RequestId,
+    revision::Revision,
+};
+
+use crate::endpoint::bearer::Challenge;
+
+/// The verbs of the endpoint (T-5).
+pub(crate) const ALLOW: &str = "POST, GET, DELETE, OPTIONS";
+
+/// A refusal. Each variant is one row of the admission order (E-1) or one thing that can go wrong afterwards.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum McpError {
+    /// The `Origin` is not ours and not allowed (T-2).
+    #[error("origin not allowed")]
+    Origin,
+    /// Some other verb (T-5).
+    #[error("method not allowed")]
+    Verb,
+    /// More than one `Authorization` header (AR-11).
+    #[error("several credentials")]
+    SeveralCredentials,
+    /// No token, or one that is not good here (AR-1).
+    #[error("not authenticated")]
+    Unauthorized(Challenge),
+    /// The token lacks a scope (AR-5).
+    #[error("insufficient scope")]
+    Scope(Challenge),
+    /// No such server, or one of somebody else: alike.
+    #[error("no such server")]
+    NoSuchServer,
+    /// `Content-Type` is not JSON (T-6).
+    #[error("unsupported media type")]
+    MediaType,
+    /// Neither JSON nor an event stream is accepted (T-7).
+    #[error("not acceptable")]
+    NotAcceptable,
+    /// The body is too large, too slow or broken.
+    #[error("body not readable")]
+    Body(#[from] BodyError),
+    /// A refusal of the protocol, with code, status and id.
+    #[error("refused by the protocol")]
+    Protocol(#[from] Refusal),
+    /// Over a limit (T-14).
+    #[error("rate limit")]
+    Limited {
+        /// The id of the request, if there was one.
+        id: Option<RequestId>,
+        /// The revision that it speaks.
+        revision: Revision,
+        /// Seconds after which one more is admitted.
+        retry_after: u64,
+    },
+    /// The session has as many streams as it may have.
+    #[error("too many streams")]
+    TooManyStreams,
+    /// The registry cannot be read (E-15).
+    #[error("temporarily unavailable")]
+    Unavailable,
+    /// A cancelled call has no answer (CN-4).
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl McpError {
+    /// A refusal of the protocol.
+    pub(crate) fn of(kind: &ErrorKind, revision: Revision, id: Option<&RequestId>) -> Self {
+        Self::Protocol(kind.refuse(revision, id.cloned()))
+    }
+
+    /// The JSON-RPC answer, where a refusal is one part of a larger answer (a batch).
+    pub(crate) fn into_message(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Protocol(refusal) => Some(refusal.body()),
+            Self::Limited { id, revision, .. } => {
+                Some(ErrorKind::RateLimited.refuse(revision, id).body())
+            }
+            Self::Cancelled => None,
+            _ => Some(
+                ErrorKind::Internal
+                    .refuse(Revision::LATEST_LEGACY, None)
+                    .body(),
+            ),
+        }
+    }
+}
+
+/// Seconds until a client should come again when the registry is away: spread, so that they do not come together.
+fn spread() -> u64 {
+    portolan_keys::random::bytes::<1>().map_or(2, |[byte]| 1 + u64::from(byte) % 5)
+}
+
+impl IntoResponse for McpError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Origin => said(StatusCode::FORBIDDEN, "Origin not allowed"),
+            Self::Verb => {
+                let answer = said(StatusCode::METHOD_NOT_ALLOWED, "Use POST, GET or DELETE");
+                with(answer, header::ALLOW, HeaderValue::from_static(ALLOW))
+            }
+            Self::SeveralCredentials => {
+                said(StatusCode::BAD_REQUEST, "Send one Authorization header")
+            }
+            Self::Unauthorized(challenge) => {
+                let answer = said(StatusCode::UNAUTHORIZED, challenge.sentence());
+                with(answer, header::WWW_AUTHENTICATE, challenge.value())
+            }
+            Self::Scope(challenge) => {
+                let answer = said(StatusCode::FORBIDDEN, challenge.sentence());
+                with(answer, header::WWW_AUTHENTICATE, challenge.value())
+            }
+            Self::NoSuchServer => said(
+                StatusCode::NOT_FOUND,
+                "There is no such MCP server, or it is not yours",
+            ),
+            Self::MediaType => said(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+            ),
+            Self::NotAcceptable => said(
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must admit application/json or text/event-stream",
+            ),
+            Self::Body(error) => match error.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => said(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "The body is larger than 4 MiB",
+                ),
+                status => said(status, "The body did not arrive"),
+            },
+            Self::Protocol(refusal) => {
+                let status = StatusCode::from_u16(refusal.status)
+                    .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                json(status, refusal.body())
+            }
+            Self::Limited {
+                id,
+                revision,
+                retry_after,
+            } => {
+                let refusal = ErrorKind::RateLimited.refuse(revision, id);
+                with(
+                    json(StatusCode::TOO_MANY_REQUESTS, refusal.body()),
+                    header::RETRY_AFTER,
+                    retry_after.into(),
+                )
+            }
+            Self::TooManyStreams => said(
+                StatusCode::CONFLICT,
+                "The session has too many open streams: close one first",
+            ),
+            Self::Unavailable => {
+                let refusal = ErrorKind::Unavailable.refuse(Revision::LATEST_LEGACY, None);
+                with(
+                    json(StatusCode::SERVICE_UNAVAILABLE, refusal.body()),
+                    header::RETRY_AFTER,
+                    spread().into(),
+                )
+            }
+            Self::Cancelled => empty(StatusCode::ACCEPTED),
+        }
+    }
+}
+
+/// A JSON-RPC error without id, code -32600 (AR-9).
+fn said(status: StatusCode, sentence: &'static str) -> Response {
+    let refusal = ErrorKind::InvalidRequest(sentence.into()).refuse(Revision::LATEST_LEGACY, None);
+    json(status, refusal.body())
+}
+
+fn with(mut answer: Response, name: http::HeaderName, value: HeaderValue) -> Response {
+    answer.headers_mut().insert(name, value);
+    answer
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// 202: a notification or response was taken (T-21).
+pub(crate) fn accepted() -> Response {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// 200 without a body: a session was ended (T-45).
+pub(crate) fn ended() -> Response {
+    empty(StatusCode::OK)
+}
+
+/// 204 to an `OPTIONS` that is no preflight.
+pub(crate) fn options() -> Response {
+    with(
+        empty(StatusCode::NO_CONTENT),
+        header::ALLOW,
+        HeaderValue::from_static(ALLOW),
+    )
+}
+
+/// A JSON answer (T-8).
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
+
+/// A JSON-RPC answer with 200.
+pub(crate) fn ok(body: Vec<u8>) -> Response {
+    json(StatusCode::OK, body)
+}
+
+/// The same as an event stream of one message, for clients that accept nothing else (T-7).
+pub(crate) fn one_event(body: &[u8]) -> Response {
+    let mut answer = Response::new(Body::from(portolan_protocol::sse::message(None, body)));
+    let headers = answer.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
+    headers.insert(
+        http::HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
+    answer
+}
+
+/// A protected resource metadata document (E3).
+pub(crate) fn document(body: Vec<u8>) -> Response {
+    let mut answer = json(StatusCode::OK, body);
+    answer.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=300"),
+    );
+    answer
+}
+
+/// 404 for what is not there under the well-known prefix (E4).
+pub(crate) fn no_document() -> Response {
+    json(StatusCode::NOT_FOUND, br#"{"error":"not_found"}"#.to_vec())
+}
+
+/// 405 on a metadata document.
+pub(crate) fn only_get() -> Response {
+    with(
+        json(
+            StatusCode::METHOD_NOT_ALLOWED,
+            br#"{"error":"method_not_allowed"}"#.to_vec(),
+        ),
+        header::ALLOW,
+        HeaderValue::from_static("GET, HEAD, OPTIONS"),
+    )
+}

@@ -1,0 +1,95 @@
+//! What is counted: messages by era, method and outcome; calls by kind of source and outcome; open streams and sessions.
+
+use std::{sync::OnceLock, time::Duration};
+
+use metrics::{Counter, Histogram};
+use portolan_model::registry::{CallOutcome, SourceKind};
+use portolan_protocol::{method::Method, revision::Era};
+
+const OUTCOMES: [&str; 3] = ["ok", "error", "refused"];
+
+/// How a message ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Answered with a result, or taken.
+    Ok,
+    /// Answered with a JSON-RPC error.
+    Error,
+    /// Refused before it was dispatched.
+    Refused,
+}
+
+const CALL_OUTCOMES: [CallOutcome; 5] = [
+    CallOutcome::Ok,
+    CallOutcome::ToolError,
+    CallOutcome::InvalidArguments,
+    CallOutcome::UpstreamError,
+    CallOutcome::Internal,
+];
+
+/// Instruments, each made on first use and kept: a look-up in the recorder costs more than counting.
+#[derive(Default)]
+pub(crate) struct Instruments {
+    requests: OnceLock<Vec<OnceLock<Counter>>>,
+    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 2],
+}
+
+impl std::fmt::Debug for Instruments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instruments").finish_non_exhaustive()
+    }
+}
+
+impl Instruments {
+    /// Counts one message. A method that the protocol does not know is `other`: labels are bounded.
+    pub(crate) fn message(&self, era: Era, method: Option<Method>, outcome: Outcome) {
+        let methods = Method::ALL.len() + 1;
+        let method_index = method
+            .and_then(|method| Method::ALL.iter().position(|known| *known == method))
+            .unwrap_or(methods - 1);
+        let index = (usize::from(era == Era::Modern) * methods + method_index) * OUTCOMES.len()
+            + outcome as usize;
+        let all = self.requests.get_or_init(|| {
+            (0..2 * methods * OUTCOMES.len())
+                .map(|_| OnceLock::new())
+                .collect()
+        });
+        let Some(slot) = all.get(index) else { return };
+        slot.get_or_init(|| {
+            metrics::counter!(
+                "mcp_requests_total",
+                "era" => if era == Era::Modern { "modern" } else { "legacy" },
+                "method" => method.map_or("other", Method::name),
+                "outcome" => OUTCOMES[outcome as usize]
+            )
+        })
+        .increment(1);
+    }
+
+    /// Counts one tool call.
+    pub(crate) fn call(&self, kind: SourceKind, outcome: CallOutcome, took: Duration) {
+        let slot = &self.calls[usize::from(kind == SourceKind::Http)][outcome as usize];
+        slot.get_or_init(
+            || metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str()),
+        )
+        .record(took.as_secs_f64());
+    }
+}
+
+/// What is open now.
+pub(crate) fn gauge(streams: usize, sessions: usize) {
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let (streams, sessions) = (streams as f64, sessions as f64);
+    metrics::gauge!("mcp_open_streams").set(streams);
+    metrics::gauge!("mcp_sessions").set(sessions);
+}
+
+/// An entry of the call log was dropped: the writer is behind, or the database refused it.
+pub(crate) fn call_log_dropped(count: u64) {
+    metrics::counter!("mcp_call_log_dropped_total").increment(count);
+}
+
+/// News of the registry reached so many streams.
+pub(crate) fn news_sent(count: usize) {
+    metrics::counter!("mcp_list_changed_total").increment(count as u64);
+}

@@ -1,0 +1,428 @@
+//! Session ids that can rebuild their session (design page, point 4), and event ids of a session's streams.
+//!
+//! ```text
+//! id      = base64url( payload | MAC )
+//! payload = version 1 | lane | revision | capability bits | made at, seconds (4) | grant (16) | random (16)
+//! MAC     covers the payload and the principal: tenant, person, server, client
+//! ```
+//!
+//! The id never authenticates (T-44): it is only looked at when a token has. Whoever presents it with another person's or another
+//! client's token finds that the MAC does not fit, and gets the same 404 as for nonsense. Because revision and
+//! capabilities are inside, a node that has no record goes on as if it had one.
+
+use bytes::Bytes;
+use portolan_cluster::SessionKey;
+use portolan_keys::{Keys, KeysError, Purpose, random};
+use portolan_model::{
+    Timestamp,
+    id::{GrantId, ServerId},
+};
+use portolan_protocol::{capability::ClientCapabilities, revision::Revision};
+use time::Duration;
+use uuid::Uuid;
+
+use crate::endpoint::bearer::Caller;
+
+/// After so long a session is over, whatever its use.
+pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
+
+const VERSION: u8 = 1;
+/// Sessions of this process; other lanes will name shards.
+const LANE: u8 = 0;
+const PAYLOAD_LEN: usize = 40;
+/// Set beside the six bits of the capabilities when the session speaks the draft profile (D-1).
+const DRAFT: u8 = 1 << 6;
+
+/// What a good id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionId {
+    /// The random part.
+    pub(crate) key: SessionKey,
+    /// The revision negotiated at `initialize`; it governs for ever (T-47).
+    pub(crate) revision: Revision,
+    /// What the client can do, as bits.
+    capability_bits: u8,
+    /// Mirrored headers are required (D-2).
+    pub(crate) draft: bool,
+    /// When it was made.
+    pub(crate) created_at: Timestamp,
+    /// The grant it was made under: when that is revoked, the session is gone (404).
+    pub(crate) grant: GrantId,
+}
+
+impl SessionId {
+    /// A new session of `caller`.
+    pub(crate) fn new(
+        caller: &Caller,
+        revision: Revision,
+        capabilities: &ClientCapabilities,
+        draft: bool,
+        now: Timestamp,
+    ) -> Result<Self, KeysError> {
+        Ok(Self {
+            key: SessionKey(random::bytes()?),
+            revision,
+            capability_bits: capabilities.bits(),
+            draft,
+            created_at: Timestamp::from_unix_timestamp(now.unix_timestamp()).unwrap_or(now),
+            grant: caller.claims.gid,
+        })
+    }
+
+    /// What the client declared at `initialize`. Nothing asks the client yet.
+    #[cfg(test)]
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+        ClientCapabilities::from_bits(self.capability_bits)
+    }
+
+    /// The id as it goes over the wire.
+    pub(crate) fn to_wire(self, keys: &Keys, caller: &Caller, server: ServerId) -> String {
+        let mut payload = [0; PAYLOAD_LEN];
+        payload[0] = VERSION;
+        payload[1] = LANE;
+        payload[2] = self.revision.ordinal();
+        payload[3] = self.capability_bits | if self.draft { DRAFT } else { 0 };
+        // Good until 2106.
+        let made = u32::try_from(self.created_at.unix_timestamp()).unwrap_or(0);
+        payload[4..8].copy_from_slice(&made.to_be_bytes());
+        payload[8..24].copy_from_slice(self.grant.uuid().as_bytes());
+        payload[24..].copy_from_slice(&self.key.0);
+        keys.stamp(Purpose::McpSession, &scope(caller, server), &payload)
+    }
+
+    /// Reads a presented id. `None` for nonsense, for a forged one, for one of another principal or server, and for one that is too
+    /// old: all of them are "session not found" (T-43).
+    pub(crate) fn read(
+        text: &str,
+        keys: &Keys,
+        caller: &Caller,
+        server: ServerId,
+        now: Timestamp,
+    ) -> Option<Self> {
+        // Longer ones cannot be ours and are not worth a MAC.
+        if text.len() > 128 {
+            return None;
+        }
+        let payload = keys.read_stamp(Purpose::McpSession, &scope(caller, server), text)?;
+        let payload: [u8; PAYLOAD_LEN] = payload.try_into().ok()?;
+        let [VERSION, LANE, ordinal, bits, ..] = payload else {
+            return None;
+        };
+        let seconds = u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]);
+        let created_at = Timestamp::from_unix_timestamp(seconds.into()).ok()?;
+        if now - created_at >= ABSOLUTE_LIFE {
+            return None;
+        }
+        let part = |from: usize| {
+            let mut bytes = [0; 16];
+            bytes.copy_from_slice(&payload[from..from + 16]);
+            bytes
+        };
+        Some(Self {
+            key: SessionKey(part(24)),
+            revision: Revision::from_ordinal(ordinal).filter(|revision| revision.is_served())?,
+            capability_bits: bits & !DRAFT,
+            draft: bits & DRAFT != 0,
+            created_at,
+            grant: GrantId::from_uuid(Uuid::from_bytes(part(8))),
+        })
+    }
+}
+
+/// What the MAC covers besides the id itself: the principal digest is over tenant, person and client.
+fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
+    [
+        &b"session"[..],
+        &caller.principal.as_bytes()[..],
+        &server.uuid().as_bytes()[..],
+    ]
+    .concat()
+}
+
+/// The id of an event on a session's stream: opaque, and nobody but us can make one (T-34, T-36).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventId {
+    /// The stream.
+    pub(crate) stream: [u8; 8],
+    /// Number of the event on it; 0 is the priming event.
+    pub(crate) sequence: u32,
+    /// The list of tools that the client knew of when it got the event.
+    pub(crate) list_hash: u64,
+}
+
+impl EventId {
+    /// The id as it goes over the wire: 48 characters that are safe in a header and in an event.
+    pub(crate) fn to_wire(self, keys: &Keys, session: SessionKey) -> String {
+        let mut payload = [0; 20];
+        payload[..8].copy_from_slice(&self.stream);
+        payload[8..12].copy_from_slice(&self.sequence.to_be_bytes());
+        payload[12..].copy_from_slice(&self.list_hash.to_be_bytes());
+        keys.stamp(Purpose::McpSession, &event_scope(session), &payload)
+    }
+
+    /// Reads a `Last-Event-ID`. `None` for what this session was never given.
+    pub(crate) fn read(text: &str, keys: &Keys, session: SessionKey) -> Option<Self> {
+        if text.len() > 128 {
+            return None;
+        }
+        let payload: [u8; 20] = keys
+            .read_stamp(Purpose::McpSession, &event_scope(session), text)?
+            .try_into()
+            .ok()?;
+        let (stream, rest) = payload.split_first_chunk::<8>()?;
+        let (sequence, hash) = rest.split_first_chunk::<4>()?;
+        Some(Self {
+            stream: *stream,
+            sequence: u32::from_be_bytes(*sequence),
+            list_hash: u64::from_be_bytes(*hash.first_chunk::<8>()?),
+        })
+    }
+}
+
+fn event_scope(session: SessionKey) -> Vec<u8> {
+    [&b"event"[..], &session.0[..]].concat()
+}
+
+/// What is kept of a session besides what its id says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionBody {
+    /// `notifications/initialized` came, so that news may be sent (L-6).
+    pub(crate) initialized: bool,
+    /// The least level of log messages, as its place in `Level::ALL`.
+    pub(crate) level: u8,
+    /// The list of tools that the client was last told of.
+    pub(crate) list_hash: u64,
+}
+
+impl SessionBody {
+    /// The record's body.
+    pub(crate) fn to_bytes(self) -> Bytes {
+        let mut bytes = [0; 10];
+        bytes[0] = u8::from(self.initialized);
+        bytes[1] = self.level;
+        bytes[2..].copy_from_slice(&self.list_hash.to_be_bytes());
+        Bytes::copy_from_slice(&bytes)
+    }
+
+    /// Reads a record's body; `None` if it is not of this form.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: [u8; 10] = bytes.try_into().ok()?;
+        let (head, hash) = bytes.split_first_chunk::<2>()?;
+        Some(Self {
+            initialized: head[0] == 1,
+            level: head[1],
+            list_hash: u64::from_be_bytes(*hash.first_chunk::<8>()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_keys::MasterSecret;
+    use portolan_model::{Id, id::TenantId, id::UserId};
+
+    use super::*;
+    use crate::endpoint::bearer::tests::caller;
+
+    const NOW: Timestamp = time::macros::datetime!(2026-11-21 12:00 UTC);
+
+    fn keys() -> Keys {
+        Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap()
+    }
+
+    struct Case {
+        caller: Caller,
+        server: ServerId,
+        id: SessionId,
+        wire: String,
+    }
+
+    fn case() -> Case {
+        let (caller, server) = (
+            caller(TenantId::generate(), UserId::generate(), "client-a"),
+            ServerId::generate(),
+        );
+        let capabilities = ClientCapabilities {
+            roots: true,
+            elicitation_url: true,
+            ..ClientCapabilities::default()
+        };
+        let id = SessionId::new(&caller, Revision::V2025_06_18, &capabilities, true, NOW).unwrap();
+        let wire = id.to_wire(&keys(), &caller, server);
+        Case {
+            caller,
+            server,
+            id,
+            wire,
+        }
+    }
+
+    #[test]
+    fn point_4_an_id_carries_all_that_rebuilds_its_session() {
+        let Case {
+            caller,
+            server,
+            id,
+            wire,
+        } = case();
+        let read =
+            SessionId::read(&wire, &keys(), &caller, server, NOW + Duration::days(29)).unwrap();
+        assert_eq!(read, id);
+        assert_eq!((read.revision, read.draft), (Revision::V2025_06_18, true));
+        assert!(
+            read.capabilities().roots
+                && read.capabilities().elicitation_url
+                && !read.capabilities().sampling
+        );
+    }
+
+    #[test]
+    fn t_41_an_id_is_visible_ascii_and_never_the_same_twice() {
+        let Case {
+            caller,
+            server,
+            wire,
+            ..
+        } = case();
+        assert!(wire.len() <= 128 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+        let again = SessionId::new(
+            &caller,
+            Revision::V2025_06_18,
+            &ClientCapabilities::default(),
+            false,
+            NOW,
+        )
+        .unwrap();
+        assert_ne!(again.to_wire(&keys(), &caller, server), wire);
+    }
+
+    #[test]
+    fn t_44_an_id_is_worth_nothing_to_anybody_else() {
+        let Case {
+            caller: owner,
+            server,
+            wire,
+            ..
+        } = case();
+        let (tenant, user) = (owner.claims.tid, owner.claims.sub);
+        let strangers = [
+            caller(TenantId::generate(), user, "client-a"),
+            caller(tenant, UserId::generate(), "client-a"),
+            caller(tenant, user, "client-b"),
+        ];
+        for stranger in strangers {
+            assert_eq!(
+                SessionId::read(&wire, &keys(), &stranger, server, NOW),
+                None
+            );
+        }
+        assert_eq!(
+            SessionId::read(&wire, &keys(), &owner, ServerId::generate(), NOW),
+            None,
+            "another server"
+        );
+        let same_person_again = caller(tenant, user, "client-a");
+        assert!(
+            SessionId::read(&wire, &keys(), &same_person_again, server, NOW).is_some(),
+            "a fresh token of the same"
+        );
+    }
+
+    #[test]
+    fn t_43_a_forged_id_is_not_found() {
+        let Case {
+            caller,
+            server,
+            wire,
+            ..
+        } = case();
+        for at in 0..wire.len() {
+            let mut forged = wire.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            let forged = String::from_utf8(forged).unwrap();
+            // The last character has bits that base64 does not use; changing them must not pass either.
+            assert_eq!(
+                SessionId::read(&forged, &keys(), &caller, server, NOW),
+                None,
+                "character {at}"
+            );
+        }
+        let other_keys = Keys::new(&MasterSecret::from_bytes([8; 32]), &[]).unwrap();
+        assert_eq!(
+            SessionId::read(&wire, &other_keys, &caller, server, NOW),
+            None
+        );
+        for nonsense in ["", "x", "0190f1d2-…", &"A".repeat(500)] {
+            assert_eq!(
+                SessionId::read(nonsense, &keys(), &caller, server, NOW),
+                None
+            );
+        }
+    }
+
+    #[test]
+    fn a_session_survives_a_rotation_of_the_master_secret() {
+        let Case {
+            caller,
+            server,
+            id,
+            wire,
+        } = case();
+        let rotated = Keys::new(
+            &MasterSecret::from_bytes([9; 32]),
+            &[MasterSecret::from_bytes([7; 32])],
+        )
+        .unwrap();
+        assert_eq!(
+            SessionId::read(&wire, &rotated, &caller, server, NOW),
+            Some(id)
+        );
+    }
+
+    #[test]
+    fn point_4_a_session_is_over_after_thirty_days() {
+        let Case {
+            caller,
+            server,
+            wire,
+            ..
+        } = case();
+        assert_eq!(
+            SessionId::read(&wire, &keys(), &caller, server, NOW + ABSOLUTE_LIFE),
+            None
+        );
+    }
+
+    #[test]
+    fn t_36_an_event_id_is_of_its_session_and_cannot_be_bumped() {
+        let session = SessionKey([3; 16]);
+        let id = EventId {
+            stream: [1; 8],
+            sequence: 5,
+            list_hash: 42,
+        };
+        let wire = id.to_wire(&keys(), session);
+        assert!(
+            wire.len() <= 128 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
+            "T-34"
+        );
+        assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
+        assert_eq!(EventId::read(&wire, &keys(), SessionKey([4; 16])), None);
+        assert_eq!(EventId::read("1-5", &keys(), session), None);
+        let other = EventId { sequence: 6, ..id }.to_wire(&keys(), session);
+        let spliced = format!("{}{}", &other[..20], &wire[20..]);
+        assert_eq!(EventId::read(&spliced, &keys(), session), None);
+    }
+
+    #[test]
+    fn a_body_reads_back() {
+        let body = SessionBody {
+            initialized: true,
+            level: 3,
+            list_hash: u64::MAX - 1,
+        };
+        assert_eq!(SessionBody::read(&body.to_bytes()), Some(body));
+        assert_eq!(SessionBody::read(b"other"), None);
+        let _: Id<portolan_model::id::ServerKind> = ServerId::generate();
+    }
+}

@@ -1,0 +1,64 @@
+//! The MCP endpoint: guards, sessions, tools. Reads like a walk through `docs/walks.md`, walk A.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`router`] | the routes |
+//! | `endpoint` | the guards in the order of E-1: path, Origin, verb, token, body; then the era |
+//! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
+//! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
+//! | `legacy::session` | session ids that rebuild their session |
+//! | `modern` | 2026-07-28: requests that stand alone |
+//! | `stream` | open event streams of both eras, and the news on them |
+//! | `dispatch`, `tools` | a method → its handler |
+//! | `catalog` | what a URL serves, kept in memory |
+//! | `limits`, `call_log`, `news`, `instruments` | what runs beside |
+//! | `error` | the only place with HTTP statuses |
+
+mod call_log;
+mod catalog;
+mod config;
+mod dispatch;
+mod endpoint;
+mod error;
+mod instruments;
+mod legacy;
+mod limits;
+mod modern;
+mod news;
+mod state;
+mod stream;
+mod tools;
+#[cfg(test)]
+mod wire;
+
+use axum::{Router, routing::any};
+use portolan_net::layers::{Cors, Origins};
+
+pub use config::McpConfig;
+pub use state::{McpParts, McpState};
+
+/// The routes of the service. Serve them below the front layer of `net` and nothing else: bodies are read here, in the order that
+/// the protocol asks for.
+pub fn router(state: McpState) -> Router {
+    let endpoint = Router::new()
+        .route("/t/{tenant}/{server}/mcp", any(endpoint::handle))
+        .route("/t/{tenant}/{server}/mcp/", any(endpoint::handle))
+        .route("/t/{tenant}/mcp", any(endpoint::handle))
+        .route("/t/{tenant}/mcp/", any(endpoint::handle))
+        .layer(Cors::mcp(Origins::Listed(state.origins.listed())).layer());
+    let metadata = Router::new()
+        .route(
+            "/.well-known/oauth-protected-resource",
+            any(endpoint::metadata::document),
+        )
+        .route(
+            "/.well-known/oauth-protected-resource/",
+            any(endpoint::metadata::document),
+        )
+        .route(
+            "/.well-known/oauth-protected-resource/{*path}",
+            any(endpoint::metadata::document),
+        )
+        .layer(Cors::mcp(Origins::Any).layer());
+    endpoint.merge(metadata).with_state(state)
+}

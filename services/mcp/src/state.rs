@@ -1,0 +1,182 @@
+//! What the handlers share.
+
+use std::sync::Arc;
+
+use portolan_cluster::{Revocations, SessionLimits, Sessions, Streams};
+use portolan_http_tools::TokenSource;
+use portolan_keys::{Keys, Verifier};
+use portolan_model::{Clock, Digest, resource::Site};
+use portolan_net::egress::Egress;
+use portolan_storage::Store;
+use quick_cache::sync::Cache;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    call_log::{self, CallLog, Writer},
+    catalog::Catalog,
+    config::McpConfig,
+    endpoint::{bearer::Bearer, origin::AllowedOrigins},
+    instruments::Instruments,
+    legacy::{running::RunningCalls, session::ABSOLUTE_LIFE},
+    limits::{Buckets, Rate},
+    news,
+    stream::Tag,
+};
+
+/// Names of clients that are remembered, for the log of calls.
+const CLIENT_NAMES: usize = 10_000;
+
+/// What the service is made of.
+#[derive(Debug)]
+pub struct McpParts {
+    /// The public origin.
+    pub site: Site,
+    /// The database.
+    pub store: Store,
+    /// Session ids, cursors, sealed credentials.
+    pub keys: Keys,
+    /// Access tokens.
+    pub verifier: Verifier,
+    /// What is refused before it expires; fed by whoever reads the feed.
+    pub revocations: Revocations,
+    /// The one outgoing client.
+    pub egress: Egress,
+    /// The time.
+    pub clock: Clock,
+    /// Every task of ours.
+    pub tracker: TaskTracker,
+    /// Cancelled when the process begins to stop: event streams end.
+    pub stopping: CancellationToken,
+    /// Settings.
+    pub config: McpConfig,
+}
+
+/// The shared state. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct McpState(Arc<Shared>);
+
+#[derive(Debug)]
+pub(crate) struct Rates {
+    pub(crate) principal: Rate,
+    pub(crate) tenant: Rate,
+    pub(crate) tool: Rate,
+    pub(crate) streams: Rate,
+}
+
+/// What a state points at. Its fields are this crate's.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) site: Site,
+    pub(crate) store: Store,
+    pub(crate) keys: Keys,
+    pub(crate) revocations: Revocations,
+    pub(crate) egress: Egress,
+    pub(crate) clock: Clock,
+    pub(crate) tracker: TaskTracker,
+    pub(crate) stopping: CancellationToken,
+    pub(crate) config: McpConfig,
+    pub(crate) origins: AllowedOrigins,
+    pub(crate) bearer: Bearer,
+    pub(crate) catalog: Catalog,
+    pub(crate) sessions: Sessions,
+    pub(crate) streams: Streams<Tag>,
+    pub(crate) running: RunningCalls,
+    pub(crate) tokens: TokenSource,
+    pub(crate) buckets: Buckets,
+    pub(crate) rates: Rates,
+    pub(crate) instruments: Instruments,
+    pub(crate) call_log: CallLog,
+    /// What the clients of a principal call themselves; lost without harm.
+    pub(crate) client_names: Cache<Digest, Arc<str>>,
+    writer: std::sync::Mutex<Option<Writer>>,
+}
+
+impl std::ops::Deref for McpState {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl McpState {
+    /// Puts the parts together. Nothing runs yet: see [`McpState::start`].
+    pub fn new(parts: McpParts) -> Self {
+        let McpParts {
+            site,
+            store,
+            keys,
+            verifier,
+            revocations,
+            egress,
+            clock,
+            tracker,
+            stopping,
+            config,
+        } = parts;
+        let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
+        let sessions = SessionLimits {
+            absolute: ABSOLUTE_LIFE,
+            ..SessionLimits::default()
+        };
+        Self(Arc::new(Shared {
+            origins: AllowedOrigins::new(&site, &config.allowed_origins),
+            bearer: Bearer::new(
+                site.clone(),
+                verifier,
+                revocations.clone(),
+                config.verified_tokens,
+            ),
+            catalog: Catalog::new(
+                store.clone(),
+                keys.clone(),
+                clock.clone(),
+                config.list_page_size,
+                config.max_stale(),
+                config.catalogues,
+            ),
+            sessions: Sessions::new(sessions),
+            streams: Streams::default(),
+            running: RunningCalls::default(),
+            tokens: TokenSource::new(clock.clone()),
+            buckets: Buckets::default(),
+            rates: Rates {
+                principal: Rate::new(config.principal_per_second, 1, config.principal_burst),
+                tenant: Rate::new(config.tenant_calls_per_second, 1, config.tenant_calls_burst),
+                tool: Rate::new(config.tool_calls_per_second, 1, config.tool_calls_burst),
+                streams: Rate::new(
+                    config.stream_opens_per_minute,
+                    60,
+                    config.stream_opens_per_minute,
+                ),
+            },
+            instruments: Instruments::default(),
+            call_log,
+            client_names: Cache::new(CLIENT_NAMES),
+            writer: std::sync::Mutex::new(Some(writer)),
+            site,
+            store,
+            keys,
+            revocations,
+            egress,
+            clock,
+            tracker,
+            stopping,
+            config,
+        }))
+    }
+
+    /// Starts what runs beside the requests: news of the registry, the watch over revocations, housekeeping, the writer of the call
+    /// log. Further calls do nothing.
+    pub fn start(&self) {
+        let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
+        let Some(writer) = writer else { return };
+        self.tracker.spawn(writer.run(self.stopping.clone()));
+        self.tracker.spawn(news::registry(self.clone()));
+        self.tracker.spawn(news::revocations(self.clone()));
+        self.tracker.spawn(news::housekeeping(self.clone()));
+    }
+
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
+    }
+}

@@ -1,0 +1,450 @@
+//! Event streams that stay open: the GET stream of a session (legacy) and `subscriptions/listen` (modern), fed by the same
+//! news.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::response::Response;
+use bytes::Bytes;
+use portolan_cluster::{End, Found, OpenStream, SessionKey};
+use portolan_keys::random;
+use portolan_model::{
+    Digest, Timestamp,
+    id::{ServerId, TenantId},
+};
+use portolan_net::sse_body::SseBody;
+use portolan_protocol::{
+    jsonrpc::RequestId,
+    logging::Level,
+    revision::Revision,
+    sse,
+    subscription::{self, Filter, List},
+};
+use tokio::time::Instant;
+
+use crate::{
+    catalog::server::Server,
+    endpoint::{bearer::Caller, target::Target},
+    error::McpError,
+    legacy::session::{EventId, SessionBody, SessionId},
+    state::McpState,
+};
+
+/// SB-11: at most one notice per stream in this time.
+const APART: Duration = Duration::from_secs(1);
+/// AR-17: a session's stream outlives its token by no more than this.
+const AFTER_EXPIRY: time::Duration = time::Duration::SECOND.saturating_mul(60);
+/// SB-10.
+const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
+/// A session without a record that is older than this has long said that it is initialised.
+const SURELY_INITIALIZED: time::Duration = time::Duration::MINUTE;
+
+/// What is known of an open stream.
+#[derive(Debug)]
+pub(crate) struct Tag {
+    /// Whose it is.
+    pub(crate) caller: Arc<Caller>,
+    tenant_slug: Box<str>,
+    server_slug: Box<str>,
+    server: ServerId,
+    /// The list of tools that its reader was last told of.
+    seen: AtomicU64,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Session {
+        session: SessionId,
+        stream: [u8; 8],
+        sequence: AtomicU32,
+    },
+    Listen {
+        id: RequestId,
+        tools: bool,
+    },
+}
+
+impl Tag {
+    /// True for a stream of this session.
+    pub(crate) fn is_of_session(&self, key: SessionKey) -> bool {
+        matches!(&self.kind, Kind::Session { session, .. } if session.key == key)
+    }
+
+    fn is_of(&self, tenant_slug: &str, server_slug: &str) -> bool {
+        *self.tenant_slug == *tenant_slug && *self.server_slug == *server_slug
+    }
+
+    /// The notice that the list of tools is now `hash`, if the reader should get one.
+    fn notice(&self, state: &McpState, hash: u64) -> Option<Bytes> {
+        if self.seen.load(Ordering::Acquire) == hash || !self.wants_news(state, hash) {
+            return None;
+        }
+        self.seen.store(hash, Ordering::Release);
+        Some(self.frame(state, hash))
+    }
+
+    fn wants_news(&self, state: &McpState, hash: u64) -> bool {
+        match &self.kind {
+            Kind::Listen { tools, .. } => *tools,
+            // L-6: nothing before the client said that it is ready. An open stream counts as use of its session.
+            Kind::Session { session, .. } => {
+                let now = state.clock.now();
+                let mut body = session_body(state, session, &self.caller, hash, now);
+                if body.initialized {
+                    body.list_hash = hash;
+                    keep(state, session, &self.caller, body, now);
+                }
+                body.initialized
+            }
+        }
+    }
+
+    fn frame(&self, state: &McpState, hash: u64) -> Bytes {
+        let frame = match &self.kind {
+            Kind::Listen { id, .. } => {
+                sse::message(None, &subscription::list_changed(List::Tools, Some(id)))
+            }
+            Kind::Session {
+                session,
+                stream,
+                sequence,
+            } => {
+                let sequence = sequence.fetch_add(1, Ordering::Relaxed) + 1;
+                let id = EventId {
+                    stream: *stream,
+                    sequence,
+                    list_hash: hash,
+                }
+                .to_wire(&state.keys, session.key);
+                sse::message(Some(&id), &subscription::list_changed(List::Tools, None))
+            }
+        };
+        Bytes::from(frame)
+    }
+}
+
+/// What is kept of a session; made again if nothing is (design page, point 4).
+pub(crate) fn session_body(
+    state: &McpState,
+    session: &SessionId,
+    caller: &Caller,
+    list_hash: u64,
+    now: Timestamp,
+) -> SessionBody {
+    if let Found::Record(record) = state.sessions.touch(session.key, now)
+        && let Some(body) = SessionBody::read(&record.body)
+    {
+        return body;
+    }
+    let level = Level::ALL
+        .iter()
+        .position(|level| *level == Level::SESSION_DEFAULT)
+        .unwrap_or(0);
+    let body = SessionBody {
+        initialized: now - session.created_at > SURELY_INITIALIZED,
+        level: u8::try_from(level).unwrap_or(0),
+        list_hash,
+    };
+    keep(state, session, caller, body, now);
+    body
+}
+
+/// Keeps what changed of a session.
+pub(crate) fn keep(
+    state: &McpState,
+    session: &SessionId,
+    caller: &Caller,
+    body: SessionBody,
+    now: Timestamp,
+) {
+    state.sessions.put(
+        session.key,
+        caller.principal,
+        body.to_bytes(),
+        session.created_at,
+        now,
+    );
+}
+
+/// Opens the GET stream of a session (T-30…T-36). `resumed` is the event that the client saw last: there is no log of events yet,
+/// so the stream begins now, with one notice if the list has changed since that event.
+pub(crate) fn open_for_session(
+    state: &McpState,
+    caller: &Arc<Caller>,
+    target: &Target<'_>,
+    server: &Server,
+    session: SessionId,
+    resumed: Option<EventId>,
+    now: Timestamp,
+) -> Result<Response, McpError> {
+    let facts = session.revision.facts();
+    let body = session_body(state, &session, caller, server.list_hash, now);
+    let known = resumed.map_or(body.list_hash, |event| event.list_hash);
+    let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
+    let kind = Kind::Session {
+        session,
+        stream,
+        sequence: AtomicU32::new(0),
+    };
+    let mut group = [0; 32];
+    group[..16].copy_from_slice(&session.key.0);
+    let open = open(
+        state,
+        caller,
+        target,
+        server,
+        Digest::from_bytes(group),
+        state.config.streams_per_session,
+        known,
+        kind,
+    )
+    .ok_or(McpError::TooManyStreams)?;
+
+    let primed = facts.priming_event || session.draft;
+    let mut first = VecDeque::with_capacity(3);
+    if primed {
+        let id = EventId {
+            stream,
+            sequence: 0,
+            list_hash: known,
+        }
+        .to_wire(&state.keys, session.key);
+        first.push_back(Bytes::from(sse::retry(reconnect_after())));
+        first.push_back(Bytes::from(sse::priming(&id)));
+    } else {
+        // Older clients cannot read empty data (T-24), but proxies pass the head on only with a first byte.
+        first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
+    }
+    first.extend(open.tag.notice(state, server.list_hash));
+    let farewell = if primed {
+        Farewell::Retry
+    } else {
+        Farewell::Nothing
+    };
+    Ok(respond(
+        state,
+        open,
+        first,
+        caller.expires_at() + AFTER_EXPIRY - now,
+        farewell,
+    ))
+}
+
+/// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists. Prompts and resources
+/// never change here, and no resource exists whose updates could be wanted (SB-6).
+pub(crate) fn open_for_listen(
+    state: &McpState,
+    caller: &Arc<Caller>,
+    target: &Target<'_>,
+    server: &Server,
+    id: &RequestId,
+    revision: Revision,
+    asked: Filter,
+    now: Timestamp,
+) -> Result<Response, McpError> {
+    let honoured = Filter {
+        uris: Vec::new(),
+        task_ids: None,
+        ..asked
+    };
+    let kind = Kind::Listen {
+        id: id.clone(),
+        tools: honoured.wants(List::Tools),
+    };
+    let limit = state.config.listens_per_principal;
+    let open = open(
+        state,
+        caller,
+        target,
+        server,
+        caller.principal,
+        limit,
+        server.list_hash,
+        kind,
+    )
+    .ok_or_else(|| McpError::Limited {
+        id: Some(id.clone()),
+        revision,
+        retry_after: 60,
+    })?;
+    let first = VecDeque::from([Bytes::from(sse::message(
+        None,
+        &subscription::acknowledged(id, &honoured),
+    ))]);
+    let life = (caller.expires_at() - now).min(LONGEST_LISTEN);
+    let farewell = Farewell::Completed(Bytes::from(sse::message(
+        None,
+        &subscription::completed(id, revision, &server.identity),
+    )));
+    Ok(respond(state, open, first, life, farewell))
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one tag, put together here and nowhere else"
+)]
+fn open(
+    state: &McpState,
+    caller: &Arc<Caller>,
+    target: &Target<'_>,
+    server: &Server,
+    group: Digest,
+    limit: usize,
+    seen: u64,
+    kind: Kind,
+) -> Option<OpenStream<Tag>> {
+    let tag = Tag {
+        caller: Arc::clone(caller),
+        tenant_slug: target.tenant.into(),
+        server_slug: target.server.unwrap_or_default().into(),
+        server: server.id,
+        seen: AtomicU64::new(seen),
+        kind,
+    };
+    state
+        .streams
+        .open(server.tenant, group, limit, Arc::new(tag))
+        .ok()
+}
+
+/// Milliseconds after which a client should come back: spread, so that they do not come together (T-25).
+fn reconnect_after() -> u64 {
+    random::bytes::<2>().map_or(1_000, |bytes| {
+        500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
+    })
+}
+
+/// How a stream says goodbye.
+#[derive(Debug, Clone)]
+enum Farewell {
+    /// By closing.
+    Nothing,
+    /// With the time after which to come back.
+    Retry,
+    /// With the result of the request that opened it (SB-8).
+    Completed(Bytes),
+}
+
+struct Reader {
+    open: OpenStream<Tag>,
+    state: McpState,
+    first: VecDeque<Bytes>,
+    last_notice: Option<Instant>,
+    until: Instant,
+    farewell: Farewell,
+    over: bool,
+}
+
+fn respond(
+    state: &McpState,
+    open: OpenStream<Tag>,
+    first: VecDeque<Bytes>,
+    life: time::Duration,
+    farewell: Farewell,
+) -> Response {
+    let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
+    let reader = Reader {
+        open,
+        state: state.clone(),
+        first,
+        last_notice: None,
+        until: Instant::now() + life,
+        farewell,
+        over: false,
+    };
+    SseBody::new(futures_util::stream::unfold(reader, Reader::next)).into_response()
+}
+
+impl Reader {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        if let Some(frame) = self.first.pop_front() {
+            return Some((frame, self));
+        }
+        if self.over {
+            return None;
+        }
+        let stopping = self.state.stopping.clone();
+        let end = tokio::select! {
+            biased;
+            () = stopping.cancelled() => End::Drain,
+            next = self.open.next() => match next {
+                Ok(notice) => return self.pace(notice).await,
+                Err(end) => end,
+            },
+            () = tokio::time::sleep_until(self.until) => End::Drain,
+        };
+        self.goodbye(end)
+    }
+
+    /// Notices say the same, so of those that come too close together the last one is enough (SB-11).
+    async fn pace(mut self, notice: Bytes) -> Option<(Bytes, Self)> {
+        if let Some(last) = self.last_notice {
+            let stopping = self.state.stopping.clone();
+            tokio::select! {
+                () = tokio::time::sleep_until(last + APART) => {}
+                () = stopping.cancelled() => {}
+            }
+        }
+        let mut latest = notice;
+        while let Some(later) = self.open.take_waiting() {
+            latest = later;
+        }
+        self.last_notice = Some(Instant::now());
+        Some((latest, self))
+    }
+
+    fn goodbye(mut self, end: End) -> Option<(Bytes, Self)> {
+        self.over = true;
+        let frame = match (self.farewell.clone(), end) {
+            (Farewell::Nothing, _) | (Farewell::Retry, End::Revoked) => return None,
+            (Farewell::Retry, End::Drain) => Bytes::from(sse::retry(reconnect_after())),
+            (Farewell::Completed(frame), _) => frame,
+        };
+        Some((frame, self))
+    }
+}
+
+/// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server
+/// that is no longer published ends its streams.
+pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
+    let places: HashSet<(Box<str>, Box<str>)> = state
+        .streams
+        .tags(tenant)
+        .iter()
+        .map(|tag| (tag.tenant_slug.clone(), tag.server_slug.clone()))
+        .collect();
+    for (tenant_slug, server_slug) in places {
+        let target = Target {
+            tenant: &tenant_slug,
+            server: Some(&server_slug),
+            path: "",
+        };
+        // While the database is away there is no news to tell; when it is back, everything is looked at again.
+        let Ok(entry) = state.catalog.resolve(tenant, &target).await else {
+            continue;
+        };
+        let server = entry.server.as_deref();
+        state.streams.end(End::Revoked, |tag| {
+            tag.caller.claims.tid == tenant
+                && tag.is_of(&tenant_slug, &server_slug)
+                && server.is_none_or(|server| server.id != tag.server)
+        });
+        if let Some(server) = server {
+            let sent = state.streams.send(tenant, |tag| {
+                if tag.is_of(&tenant_slug, &server_slug) {
+                    tag.notice(state, server.list_hash)
+                } else {
+                    None
+                }
+            });
+            crate::instruments::news_sent(sent);
+        }
+    }
+}

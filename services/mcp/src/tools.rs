@@ -1,0 +1,316 @@
+//! `tools/list` and `tools/call` (spec §9).
+
+use std::{sync::Arc, time::Instant};
+
+use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
+use portolan_keys::Purpose;
+use portolan_model::registry::CallOutcome;
+use portolan_protocol::{
+    error::ErrorKind,
+    header::{self, Dialect},
+    jsonrpc::{self, Misfit, Request, RequestId},
+    meta,
+    revision::{ArgumentFaults, Revision, StructuredOutput},
+    tool::{CallParams, CallResult},
+};
+use portolan_storage::calls::Call;
+use serde_json::Value;
+
+use crate::{
+    catalog::{
+        pages::{ListParams, Page},
+        server::{Access, Server, Tool},
+    },
+    dispatch::Context,
+    endpoint::bearer::Caller,
+    error::McpError,
+    state::McpState,
+};
+
+/// Answers `tools/list` from pages written before; only the cursor is the caller's own (PG-2).
+pub(crate) fn list(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+    let params: ListParams = request
+        .params
+        .read()
+        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))?;
+    let (server, revision) = (cx.server, cx.revision);
+    let pages = server.pages(revision);
+    let scope = cursor_scope(cx.caller, server);
+    let answer = |page: &Page| {
+        let cursor = page.goes_on_after.as_ref().map(|name| {
+            cx.state
+                .keys
+                .stamp(Purpose::Cursor, &scope, name.as_bytes())
+        });
+        let cursor = cursor.unwrap_or_default();
+        jsonrpc::response_with(&request.id, page.len() + cursor.len(), |out| {
+            page.write(&cursor, out)
+        })
+    };
+    match params.cursor {
+        None => pages
+            .first()
+            .map(answer)
+            .ok_or_else(|| cx.fail(&ErrorKind::Internal, &request.id)),
+        Some(cursor) => {
+            let name = cx
+                .state
+                .keys
+                .read_stamp(Purpose::Cursor, &scope, &cursor)
+                .and_then(|name| String::from_utf8(name).ok());
+            let Some(name) = name else {
+                return Err(cx.fail(&ErrorKind::InvalidCursor, &request.id));
+            };
+            Ok(answer(
+                pages
+                    .after(&name, &server.tools, revision, &server.identity)
+                    .page(),
+            ))
+        }
+    }
+}
+
+fn cursor_scope(caller: &Caller, server: &Server) -> Vec<u8> {
+    let mut scope = b"tools/list".to_vec();
+    for part in [
+        server.tenant.uuid(),
+        server.id.uuid(),
+        caller.claims.sub.uuid(),
+    ] {
+        scope.extend_from_slice(part.as_bytes());
+    }
+    scope
+}
+
+/// A call whose tool is found and whose parameters fit; its arguments are not yet checked. Owns all it needs.
+#[derive(Debug)]
+pub(crate) struct PreparedCall {
+    state: McpState,
+    server: Arc<Server>,
+    tool: usize,
+    arguments: Value,
+    pub(crate) id: RequestId,
+    revision: Revision,
+    caller: Arc<Caller>,
+    client_name: Option<Arc<str>>,
+}
+
+/// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
+pub(crate) fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+    let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
+    let name = request.params.text("name");
+    let found = name.as_deref().map(|name| cx.server.find(name));
+    if let (Some(name), Some(None)) = (&name, found) {
+        return Err(fail(&ErrorKind::UnknownTool(name.clone())));
+    }
+    if let Some(Some(index)) = found {
+        let tool = &cx.server.tools[index];
+        let mirrored = cx.revision.facts().mirrored_headers || cx.draft;
+        if mirrored && !tool.headers.is_empty() {
+            let dialect = if cx.draft {
+                Dialect::Draft
+            } else {
+                Dialect::Modern
+            };
+            let arguments = request.params.get("arguments");
+            header::check_params(&tool.headers, arguments.as_ref(), cx.headers, dialect)
+                .map_err(|kind| fail(&kind))?;
+        }
+    }
+    let params = CallParams::read(&request.params).map_err(|misfit| fail(&misfit.into()))?;
+    let Some(Some(index)) = found else {
+        return Err(fail(&ErrorKind::UnknownTool(params.name)));
+    };
+    cx.limit_call(cx.server.tools[index].id, &request.id)?;
+    let arguments = match &params.arguments {
+        Some(raw) => raw
+            .read("params.arguments")
+            .map_err(|misfit: Misfit| fail(&misfit.into()))?,
+        None => Value::Object(serde_json::Map::new()),
+    };
+    Ok(PreparedCall {
+        state: cx.state.clone(),
+        server: Arc::clone(cx.server),
+        tool: index,
+        arguments,
+        id: request.id.clone(),
+        revision: cx.revision,
+        caller: Arc::clone(cx.caller),
+        client_name: cx.client_name.clone(),
+    })
+}
+
+impl PreparedCall {
+    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
+    pub(crate) async fn run(self) -> Result<Vec<u8>, McpError> {
+        let _running = self.state.call_log.begin();
+        let (at, started) = (self.state.clock.now(), Instant::now());
+        let tool = &self.server.tools[self.tool];
+        let credential = match &tool.access {
+            Access::Open => None,
+            Access::With(slot) => Some(&**slot),
+            Access::Broken => {
+                self.log(tool, at, started, CallOutcome::Internal, None);
+                let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
+                let result = CallResult::failure(text);
+                return Ok(jsonrpc::response_with(&self.id, 256, |out| {
+                    result.write(self.revision, &self.server.identity, out)
+                }));
+            }
+        };
+        let calling = Calling {
+            egress: &self.state.egress,
+            target: &tool.target,
+            credential,
+            tokens: &self.state.tokens,
+        };
+        let answer = execute(&calling, &tool.compiled, &self.arguments).await;
+        self.log(tool, at, started, answer.outcome, answer.status);
+        self.write(answer)
+    }
+
+    fn write(&self, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
+        let facts = self.revision.facts();
+        if answer.outcome == CallOutcome::InvalidArguments
+            && facts.argument_faults == ArgumentFaults::ProtocolError
+        {
+            // TL-17: one misfit per fault, said in one message.
+            let text: Vec<String> = answer
+                .faults
+                .iter()
+                .map(|fault| format!("{}: {}", fault.path, fault.message))
+                .collect();
+            let misfit = Misfit::new("params.arguments", text.join("; "));
+            return Err(McpError::of(&misfit.into(), self.revision, Some(&self.id)));
+        }
+        let answer = if facts.structured_output == StructuredOutput::Absent {
+            answer.without_structured()
+        } else {
+            answer
+        };
+        let identity = facts
+            .result_envelope
+            .then(|| self.server.identity.json(self.revision).as_bytes());
+        Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
+            write_result(&answer, identity, out)
+        }))
+    }
+
+    fn log(
+        &self,
+        tool: &Tool,
+        at: portolan_model::Timestamp,
+        started: Instant,
+        outcome: CallOutcome,
+        status: Option<u16>,
+    ) {
+        let took = started.elapsed();
+        self.state.instruments.call(tool.kind, outcome, took);
+        let call = Call {
+            at,
+            server: Some((self.server.id, self.server.slug.clone())),
+            tool_name: tool.name.clone(),
+            client_name: self.client_name.as_deref().map(str::to_owned),
+            user: Some(self.caller.claims.sub),
+            outcome,
+            status,
+            duration_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+        };
+        self.state.call_log.write(self.server.tenant, call);
+    }
+}
+
+/// A guess at the size of the result, so that its buffer grows at most once.
+fn size_of(answer: &ToolAnswer) -> usize {
+    use portolan_http_tools::Content;
+    let content: usize = answer
+        .content
+        .iter()
+        .map(|block| match block {
+            // Quotes of JSON in a string are escaped.
+            Content::Text(text) => text.len() + text.len() / 8,
+            Content::Image { data, .. }
+            | Content::Audio { data, .. }
+            | Content::Blob { data, .. } => data.len() + 128,
+        })
+        .sum();
+    content + answer.structured.as_ref().map_or(0, |raw| raw.get().len()) + 320
+}
+
+/// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
+/// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
+fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
+    let Some(identity) = identity else {
+        let start = out.len();
+        if serde_json::to_writer(&mut *out, answer).is_err() {
+            out.truncate(start);
+            out.extend_from_slice(br#"{"content":[],"isError":true}"#);
+        }
+        return;
+    };
+    out.extend_from_slice(br#"{"resultType":"complete""#);
+    // The answer is an object that is never empty: its opening brace becomes the comma between the two parts.
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, answer).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(br#"{"content":[],"isError":true}"#);
+    }
+    out[start] = b',';
+    out.pop();
+    out.extend_from_slice(br#","_meta":{""#);
+    out.extend_from_slice(meta::SERVER_INFO.as_bytes());
+    out.extend_from_slice(br#"":"#);
+    out.extend_from_slice(identity);
+    out.extend_from_slice(b"}}");
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_http_tools::Content;
+    use serde_json::{json, value::RawValue};
+
+    use super::*;
+
+    fn answer() -> ToolAnswer {
+        ToolAnswer {
+            content: vec![Content::Text("{\"a\":1}".into())],
+            structured: Some(RawValue::from_string("{\"a\":1}".into()).unwrap()),
+            is_error: false,
+            outcome: CallOutcome::Ok,
+            faults: Vec::new(),
+            status: Some(200),
+            sent: None,
+        }
+    }
+
+    #[test]
+    fn j_17_and_j_18_the_modern_result_has_its_envelope_around_the_same_parts() {
+        let mut out = Vec::new();
+        write_result(
+            &answer(),
+            Some(br#"{"name":"pets","version":"1"}"#),
+            &mut out,
+        );
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(
+            value,
+            json!({
+                "resultType": "complete",
+                "content": [{"type": "text", "text": "{\"a\":1}"}],
+                "structuredContent": {"a": 1},
+                "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "pets", "version": "1"}}
+            })
+        );
+    }
+
+    #[test]
+    fn fa_2_a_legacy_result_has_no_envelope() {
+        let mut out = Vec::new();
+        write_result(&answer().without_structured(), None, &mut out);
+        let value: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(
+            value,
+            json!({"content": [{"type": "text", "text": "{\"a\":1}"}]})
+        );
+    }
+}

@@ -1,0 +1,418 @@
+//! The router over a seeded catalogue and a real upstream on loopback. There is no database behind it: what is in the catalogue is
+//! served, what is not is unavailable, which is what a node does while Postgres is away.
+
+mod admission;
+mod legacy_wire;
+mod modern_wire;
+mod streams_wire;
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Json, Router, body::Body, extract::Path, response::Response, routing::get};
+use http::{HeaderMap, HeaderName, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use portolan_cluster::Revocations;
+use portolan_keys::{
+    AccessClaims, Epochs, Keys, MasterSecret, SigningKeys, Verifier,
+    ring::{NewKeyPair, SigningKey, plan},
+};
+use portolan_model::{
+    Clock, Id, Timestamp,
+    id::{GrantId, ServerId, SourceId, TenantId, UserId},
+    registry::{SourceKind, SourceSettings},
+    resource::Site,
+};
+use portolan_net::{
+    address::AllowedDestination,
+    egress::{Egress, EgressPolicy},
+};
+use portolan_storage::{
+    StorageConfig, Store,
+    catalog::{PublishedServer, PublishedSource, PublishedTool},
+};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::ServiceExt;
+
+use crate::{McpConfig, McpParts, McpState, catalog::server::Server, endpoint::target::Target};
+
+const ISSUER: &str = "https://mcp.example.com";
+const PATH: &str = "/t/acme/pets/mcp";
+const NOW: Timestamp = time::macros::datetime!(2026-11-21 12:00 UTC);
+
+/// A node, and what its tests move.
+struct Node {
+    state: McpState,
+    router: Router,
+    clock: Clock,
+    revocations: Revocations,
+    stopping: CancellationToken,
+    keys: Keys,
+    signing: SigningKeys,
+    tenant: TenantId,
+    user: UserId,
+    grant: GrantId,
+    server: ServerId,
+    upstream: std::net::SocketAddr,
+}
+
+/// The upstream: an API that echoes, fails, and can be slow.
+async fn upstream() -> std::net::SocketAddr {
+    let api = Router::new()
+        .route(
+            "/pets/{id}",
+            get(|Path(id): Path<String>| async move { Json(json!({"id": id, "name": "Rex"})) }),
+        )
+        .route(
+            "/broken",
+            get(|| async { (StatusCode::BAD_GATEWAY, "out of order") }),
+        )
+        .route("/slow", get(std::future::pending::<()>));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, api).await });
+    address
+}
+
+fn tool(source: SourceId, name: &str, path: &str, input_schema: Value) -> PublishedTool {
+    let parameters = if path.contains('{') {
+        json!([{"argument": "id", "name": "id", "in": "path", "encoding": {"by": "style", "style": "simple", "explode": false}}])
+    } else {
+        json!([])
+    };
+    PublishedTool {
+        id: Id::generate(),
+        source,
+        name: name.to_owned(),
+        title: format!("Tool {name}"),
+        description: "A tool".to_owned(),
+        input_schema,
+        output_schema: None,
+        annotations: json!({"readOnlyHint": true}),
+        plan: json!({"method": "GET", "path": path, "parameters": parameters}),
+    }
+}
+
+impl Node {
+    async fn start() -> Self {
+        Self::with(McpConfig {
+            list_page_size: 2,
+            ..McpConfig::default()
+        })
+        .await
+    }
+
+    async fn with(config: McpConfig) -> Self {
+        let clock = Clock::test(NOW);
+        let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
+        let signing = SigningKeys::default();
+        let rows = plan(&[], NOW).into_iter().map(|times| {
+            let pair = NewKeyPair::generate().unwrap();
+            let sealed = pair.sealed_private(&keys).unwrap();
+            SigningKey::open(&keys, pair.public, &sealed, times, NOW).unwrap()
+        });
+        signing.replace(rows.collect());
+        let upstream = upstream().await;
+        let mut node = Self::around(config, clock, keys, signing, upstream);
+        node.publish(&["broken", "get_pet", "slow", "with_header", "zebra"]);
+        node.router = crate::router(node.state.clone());
+        node
+    }
+
+    fn around(
+        config: McpConfig,
+        clock: Clock,
+        keys: Keys,
+        signing: SigningKeys,
+        upstream: std::net::SocketAddr,
+    ) -> Self {
+        let verifier = Verifier::new(ISSUER);
+        verifier.set_keys(&signing.jwks(NOW)).unwrap();
+        let store = Store::connect_later(&StorageConfig {
+            // Nobody listens on the discard port: the database is away.
+            url: "postgres://nobody@127.0.0.1:9/none".to_owned(),
+            max_connections: 1,
+            acquire_timeout: Duration::from_secs(2),
+        });
+        let allow = vec![AllowedDestination::address(upstream.ip(), upstream.port())];
+        let (revocations, stopping) = (Revocations::default(), CancellationToken::new());
+        let state = McpState::new(McpParts {
+            site: Site::new(ISSUER).unwrap(),
+            store: store.unwrap(),
+            keys: keys.clone(),
+            verifier,
+            revocations: revocations.clone(),
+            egress: Egress::new(EgressPolicy {
+                allow,
+                ..EgressPolicy::default()
+            })
+            .unwrap(),
+            clock: clock.clone(),
+            tracker: TaskTracker::new(),
+            stopping: stopping.clone(),
+            config,
+        });
+        Self {
+            router: Router::new(),
+            state,
+            clock,
+            revocations,
+            stopping,
+            keys,
+            signing,
+            tenant: Id::generate(),
+            user: Id::generate(),
+            grant: Id::generate(),
+            server: Id::generate(),
+            upstream,
+        }
+    }
+
+    /// Another node of the same installation, which never saw this one's sessions.
+    fn twin(&self) -> Self {
+        let config = McpConfig {
+            list_page_size: 2,
+            ..McpConfig::default()
+        };
+        let mut twin = Self::around(
+            config,
+            self.clock.clone(),
+            self.keys.clone(),
+            self.signing.clone(),
+            self.upstream,
+        );
+        (twin.tenant, twin.user, twin.grant, twin.server) =
+            (self.tenant, self.user, self.grant, self.server);
+        twin.publish(&["get_pet"]);
+        twin.router = crate::router(twin.state.clone());
+        twin
+    }
+
+    /// Puts a server with these tools where the catalogue would load it.
+    fn publish(&self, names: &[&str]) {
+        let source = SourceId::generate();
+        let tools = names.iter().map(|&name| match name {
+            "get_pet" => {
+                let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "additionalProperties": false});
+                tool(source, name, "/pets/{id}", schema)
+            }
+            "with_header" => {
+                let schema = json!({"type": "object", "properties": {"id": {"type": "string", "x-mcp-header": "Pet"}}, "required": ["id"]});
+                tool(source, name, "/pets/{id}", schema)
+            }
+            "broken" | "slow" => tool(source, name, &format!("/{name}"), json!({"type": "object"})),
+            _ => tool(source, name, "/pets/1", json!({"type": "object"})),
+        });
+        let row = PublishedServer {
+            id: self.server,
+            slug: "pets".to_owned(),
+            name: "Pets".to_owned(),
+            description: None,
+            instructions: Some("Ask before you adopt.".to_owned()),
+            tools: tools.collect(),
+            sources: [(source, self.source())].into(),
+        };
+        let server = Server::build(
+            self.tenant,
+            row,
+            &self.keys,
+            NOW,
+            self.state.config.list_page_size,
+        );
+        self.seed(PATH, Some(Arc::new(server)));
+    }
+
+    fn source(&self) -> PublishedSource {
+        PublishedSource {
+            kind: SourceKind::Http,
+            base_url: format!("http://{}", self.upstream),
+            settings: SourceSettings {
+                timeout_ms: 20_000,
+                ..SourceSettings::default()
+            },
+            credential: None,
+        }
+    }
+
+    fn seed(&self, path: &str, server: Option<Arc<Server>>) {
+        self.state.catalog.seed(
+            self.tenant,
+            &Target::parse(path).unwrap(),
+            &["acme", "acme-old"],
+            server,
+        );
+    }
+
+    fn claims(&self) -> AccessClaims {
+        AccessClaims {
+            iss: ISSUER.to_owned(),
+            aud: format!("{ISSUER}{PATH}"),
+            sub: self.user,
+            client_id: "client-a".to_owned(),
+            tid: self.tenant,
+            gid: self.grant,
+            ep: Epochs {
+                user: 1,
+                tenant: 1,
+                member: 1,
+            },
+            scope: "mcp".to_owned(),
+            jti: Id::generate(),
+            iat: NOW.unix_timestamp(),
+            exp: NOW.unix_timestamp() + 3_600,
+            auth_time: None,
+        }
+    }
+
+    fn sign(&self, claims: &AccessClaims) -> String {
+        format!(
+            "Bearer {}",
+            self.signing.sign(claims, NOW).unwrap().expose()
+        )
+    }
+
+    fn token(&self) -> String {
+        self.sign(&self.claims())
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        Answer::read(response).await
+    }
+
+    /// A POST with a good token.
+    async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
+        self.send(self.request("POST", headers, body.to_string()))
+            .await
+    }
+
+    fn request(&self, verb: &str, headers: &[(&str, &str)], body: String) -> Request<Body> {
+        let mut request = Request::builder().method(verb).uri(PATH);
+        let given = |name: &str| {
+            headers
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name))
+        };
+        if !given("authorization") {
+            request = request.header("authorization", self.token());
+        }
+        if verb == "POST" && !given("content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::from(body)).unwrap()
+    }
+
+    /// Opens a session and gives its id.
+    async fn initialize(&self, revision: &str) -> String {
+        let answer = self.post(&[], &initialize(revision)).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.header("mcp-session-id").to_owned()
+    }
+
+    /// A request within a session.
+    async fn call(&self, session: &str, method: &str, params: Value) -> Answer {
+        self.post(&[("mcp-session-id", session)], &rpc(method, params))
+            .await
+    }
+
+    /// The head of an event stream, and its body still to come.
+    async fn open(&self, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Body) {
+        let response = self
+            .router
+            .clone()
+            .oneshot(self.request("GET", headers, String::new()))
+            .await
+            .unwrap();
+        let (parts, body) = response.into_parts();
+        (parts.status, parts.headers, body)
+    }
+}
+
+fn rpc(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+fn initialize(revision: &str) -> Value {
+    rpc(
+        "initialize",
+        json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}),
+    )
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    async fn read(response: Response) -> Self {
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Self {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|_| panic!("not JSON: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name}: {self:?}"))
+            .to_str()
+            .unwrap()
+    }
+
+    fn code(&self) -> i64 {
+        self.json()["error"]["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("no error: {}", self.json()))
+    }
+
+    fn has(&self, name: HeaderName) -> bool {
+        self.headers.contains_key(name)
+    }
+}
+
+/// The next frame of a body that stays open.
+async fn frame(body: &mut Body) -> Option<String> {
+    let frame = tokio::time::timeout(Duration::from_secs(5), body.frame())
+        .await
+        .expect("a frame within 5 s")?;
+    Some(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
+}
+
+/// True if nothing is there to be read now.
+async fn is_quiet(body: &mut Body) -> bool {
+    let frame = body.frame();
+    tokio::pin!(frame);
+    futures_util::poll!(frame).is_pending()
+}
+
+/// The JSON of the `data:` line of an event.
+fn data(event: &str) -> Value {
+    let line = event
+        .lines()
+        .find_map(|line| line.strip_prefix("data: "))
+        .unwrap_or_else(|| panic!("no data: {event:?}"));
+    serde_json::from_str(line).unwrap()
+}
+
+/// The `id:` line of an event.
+fn event_id(event: &str) -> Option<&str> {
+    event.lines().find_map(|line| line.strip_prefix("id: "))
+}
+
+const AUTHENTICATE: HeaderName = header::WWW_AUTHENTICATE;

@@ -1,0 +1,77 @@
+//! The command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::settings::Role;
+
+/// A hosted MCP service: turn APIs into tools and publish them to AI clients.
+#[derive(Debug, Parser)]
+#[command(name = "portolan", version, about, propagate_version = true)]
+pub struct Cli {
+    /// Configuration file (TOML). The environment (PORTOLAN_*) wins over it.
+    #[arg(long, global = true, env = "PORTOLAN_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs everything on this machine with nothing installed: a private Postgres, the service, and a demo API.
+    Dev(DevArguments),
+    /// Runs the service against your own Postgres.
+    Serve {
+        /// Which parts this process runs.
+        #[arg(long, value_enum, env = "PORTOLAN_ROLE", default_value = "all")]
+        role: Role,
+    },
+    /// Brings the database schema up to date (needs database_owner_url).
+    Migrate,
+    /// Reads the configuration and says whether it is complete. Connects to nothing.
+    Check,
+    /// Checks the configuration, and what it names: database, schema, clock, listeners.
+    Doctor {
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints what other tools build on.
+    Emit {
+        /// What to print.
+        #[arg(value_enum)]
+        what: Emitted,
+    },
+}
+
+/// What `emit` can print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Emitted {
+    /// The OpenAPI document of the console's API.
+    Openapi,
+    /// The reference of all settings, in Markdown.
+    Configuration,
+}
+
+/// Options of `portolan dev`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DevArguments {
+    /// Folder that keeps the data between starts.
+    #[arg(long, value_name = "FOLDER", default_value = ".portolan/dev")]
+    pub data: PathBuf,
+    /// Address of the service.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Address of the demo API.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    pub demo_listen: SocketAddr,
+    /// Address of health and metrics.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8082")]
+    pub admin_listen: SocketAddr,
+    /// Folder with initdb, postgres and pg_ctl. Found by itself when not given.
+    #[arg(long, value_name = "FOLDER", env = "PORTOLAN_POSTGRES_BIN")]
+    pub postgres_bin: Option<PathBuf>,
+}

@@ -1,0 +1,111 @@
+//! `portolan dev`: the whole service on a laptop with nothing installed.
+//!
+//! A private Postgres runs as a child process on a folder of its own; the demo API listens beside it; mail is shown on a page.
+//! Same SQL, same row-level security, same code as in production.
+
+mod postgres;
+
+use std::{
+    fs::{self, File, Permissions, TryLockError},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result, bail};
+use portolan_keys::MasterSecret;
+
+use crate::{
+    cli::DevArguments,
+    lifecycle,
+    serve::{self, DemoApi, Extras},
+    settings::{Raw, Role},
+};
+use postgres::{EmbeddedPostgres, explain_io, find_binaries};
+
+const DATABASE: &str = "portolan";
+/// Logs in as a member of `portolan_app` and nothing else, as in production.
+const LOGIN_ROLE: &str = "portolan_dev";
+
+/// Runs until Ctrl-C. Everything it keeps is under `--data`.
+pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
+    if !arguments.listen.ip().is_loopback() {
+        bail!("--listen {}: `portolan dev` shows sign-in codes on a page, so it listens on loopback addresses only", arguments.listen);
+    }
+    fs::create_dir_all(&arguments.data).map_err(|error| explain_io(error, &arguments.data))?;
+    fs::set_permissions(&arguments.data, Permissions::from_mode(0o755)).map_err(|error| explain_io(error, &arguments.data))?;
+    let _lock = lock(&arguments.data)?;
+    let secret = master_secret(&arguments.data.join("master-secret"))?;
+    let bin = find_binaries(arguments.postgres_bin.as_deref())?;
+
+    let runtime = lifecycle::runtime()?;
+    // Taken before the database starts: a port that is taken is known at once, and port 0 gets its number.
+    let (listeners, demo) = {
+        let _inside = runtime.enter();
+        (serve::Listeners::bind(arguments.listen, arguments.admin_listen)?, DemoApi::bind(arguments.demo_listen)?)
+    };
+    let listen = listeners.public.local_addr()?;
+
+    let database = EmbeddedPostgres::start(&bin, &arguments.data.join("postgres"))?;
+    raw.set("public_url", format!("http://{listen}"));
+    raw.set("listen", listen.to_string());
+    raw.set("admin_listen", listeners.admin.local_addr()?.to_string());
+    raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));
+    raw.set("master_secret", secret);
+    raw.set_default("log_filter", "info");
+    let allowed = raw.text("egress_allow").map(|list| format!("{list},")).unwrap_or_default();
+    raw.set("egress_allow", format!("{allowed}{}", demo.address()));
+
+    let outcome = raw.check().and_then(|settings| {
+        runtime.block_on(async {
+            prepare(&database).await?;
+            serve::run(&settings, Role::All, Extras { listeners: Some(listeners), demo: Some(demo), shows_mail: true }).await
+        })
+    });
+    // Connections first, then the database.
+    drop(runtime);
+    // Whatever happened above, the child must not outlive this process.
+    drop(database);
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Database, schema, and the role that the service logs in as.
+async fn prepare(database: &EmbeddedPostgres) -> Result<()> {
+    portolan_storage::bootstrap(&database.url("postgres", "postgres"), DATABASE).await.context("cannot make the database")?;
+    let owner = database.url("postgres", DATABASE);
+    portolan_storage::migrate(&owner).await?;
+    portolan_storage::ensure_login(&owner, LOGIN_ROLE).await.context("cannot make the service's role")
+}
+
+fn lock(data: &Path) -> Result<File> {
+    let path = data.join("lock");
+    let file = File::create(&path).map_err(|error| explain_io(error, &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another `portolan dev` is running on {}. Stop it first, or give this one another folder (--data) and other ports \
+             (--listen, --demo-listen, --admin-listen)",
+            data.display()
+        ),
+        Err(TryLockError::Error(error)) => Err(explain_io(error, &path)),
+    }
+}
+
+/// Made once, readable by the owner only.
+fn master_secret(path: &Path) -> Result<String> {
+    match fs::read_to_string(path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(explain_io(error, path)),
+    }
+    let secret = MasterSecret::generate()?.to_hex();
+    // Written beside and renamed: a full disk must not leave an empty secret behind.
+    let partial = path.with_extension("new");
+    let mut file = File::create(&partial).map_err(|error| explain_io(error, &partial))?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(secret.expose().as_bytes()).and_then(|()| file.sync_all()).map_err(|error| explain_io(error, &partial))?;
+    fs::rename(&partial, path).map_err(|error| explain_io(error, path))?;
+    Ok(secret.expose().clone())
+}

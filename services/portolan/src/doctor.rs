@@ -1,0 +1,93 @@
+//! `portolan doctor`: what is wrong, before users find it. Unlike `check` it connects.
+
+use std::{net::TcpListener, process::ExitCode, time::Duration};
+
+use anyhow::Result;
+use portolan_model::Clock;
+use portolan_storage::{SchemaState, StorageConfig, Store};
+use serde::Serialize;
+
+use crate::{say, settings::Settings};
+
+/// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
+const LONGEST_SKEW_SECONDS: f64 = 5.0;
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    ok: bool,
+    message: String,
+}
+
+/// Looks at everything that the configuration names. Exit code 3 if something is wrong.
+pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
+    let mut findings = Vec::new();
+    database(settings, &mut findings).await;
+    for (what, address) in [("listen", settings.listen), ("admin_listen", settings.admin_listen)] {
+        findings.push(match TcpListener::bind(address) {
+            Ok(_) => Finding { what, ok: true, message: format!("{address} is free") },
+            Err(error) => Finding { what, ok: false, message: format!("{address}: {error} (is the service running already?)") },
+        });
+    }
+    let sick = findings.iter().any(|finding| !finding.ok);
+    if json {
+        say(&serde_json::to_string_pretty(&findings)?);
+    } else {
+        for finding in &findings {
+            say(&format!("{} {}: {}", if finding.ok { "ok  " } else { "FAIL" }, finding.what, finding.message));
+        }
+    }
+    Ok(if sick { ExitCode::from(3) } else { ExitCode::SUCCESS })
+}
+
+async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
+    let config = StorageConfig {
+        url: settings.database_url.reveal().to_owned(),
+        max_connections: 2,
+        acquire_timeout: Duration::from_secs(5),
+    };
+    let store = match Store::connect(&config).await {
+        Ok(store) => store,
+        Err(error) => {
+            findings.push(Finding { what: "database", ok: false, message: chain(&error) });
+            return;
+        }
+    };
+    findings.push(Finding { what: "database", ok: true, message: "reachable".into() });
+    findings.push(match portolan_storage::schema_state(&store).await {
+        Ok(SchemaState::Current) => Finding { what: "schema", ok: true, message: "up to date".into() },
+        Ok(SchemaState::Behind(missing)) => {
+            Finding { what: "schema", ok: false, message: format!("{missing} migrations are missing: run `portolan migrate`") }
+        }
+        Ok(SchemaState::Ahead(unknown)) => Finding {
+            what: "schema",
+            ok: true,
+            message: format!("migrated by a newer release ({unknown} migrations unknown here), which this one can live with"),
+        },
+        Err(error) => Finding { what: "schema", ok: false, message: chain(&error) },
+    });
+    findings.push(match store.role_faults().await {
+        Ok(faults) if faults.is_empty() => Finding { what: "role", ok: true, message: "row-level security holds for the login role".into() },
+        Ok(faults) => Finding { what: "role", ok: false, message: faults.join("; ") },
+        Err(error) => Finding { what: "role", ok: false, message: chain(&error) },
+    });
+    findings.push(match store.clock_skew_seconds(Clock::system().now()).await {
+        Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => {
+            Finding { what: "clock", ok: true, message: format!("{skew:.2} s from the database's") }
+        }
+        Ok(skew) => Finding { what: "clock", ok: false, message: format!("{skew:.1} s from the database's: synchronise both machines") },
+        Err(error) => Finding { what: "clock", ok: false, message: chain(&error) },
+    });
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,103 @@
+//! What an MCP node must know of the authorization service: verification keys and revocations.
+//!
+//! Both are read from Postgres, in one process and in separate ones alike. In one process the authorization service tells its own
+//! node at once as well; the feed is what the other nodes hear.
+
+use std::time::Duration;
+
+use portolan_cluster::{Revocations, revocations::Revocation};
+use portolan_keys::{Jwks, PublicJwk, Verifier};
+use portolan_model::{Clock, Timestamp};
+use portolan_storage::{
+    Reason, Store,
+    revocations::{self, Kind},
+    signing_keys,
+};
+
+use crate::lifecycle::Lifecycle;
+
+/// Between two looks at the revocations (`auth.md` §4.3: refused everywhere within a second).
+const REVOCATIONS: Duration = Duration::from_millis(500);
+/// Between two looks at the keys. New ones are published a day before they sign.
+const KEYS: Duration = Duration::from_secs(60);
+/// Rows commit out of order: each look goes back this far. Statements of writers end after 5 s.
+const OVERLAP: time::Duration = time::Duration::seconds(10);
+
+/// Reads for one node.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) verifier: Verifier,
+    pub(crate) revocations: Revocations,
+}
+
+impl Feed {
+    /// Reads everything once, so that a node is not ready before it knows what is revoked; then goes on until the process drains.
+    pub(crate) async fn start(self, life: &Lifecycle) -> anyhow::Result<()> {
+        self.read_keys().await?;
+        let mut seen = self.read_revocations(None).await?;
+        let stop = life.stopping.clone();
+        life.tasks.spawn(async move {
+            let mut revocations = tokio::time::interval(REVOCATIONS);
+            let mut keys = tokio::time::interval(KEYS);
+            revocations.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            keys.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                let outcome = tokio::select! {
+                    () = stop.cancelled() => return,
+                    _ = revocations.tick() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
+                    _ = keys.tick() => self.read_keys().await,
+                };
+                if let Err(error) = outcome {
+                    // Old keys and known revocations stay in force; the readiness probe tells that the database is away.
+                    tracing::warn!("feed: {error:#}");
+                }
+            }
+        });
+        Ok(())
+    }
+
+    async fn read_keys(&self) -> anyhow::Result<()> {
+        let mut tx = self.store.system(Reason::KeyRotation).await?;
+        let now = self.clock.now();
+        let keys = signing_keys::list(&mut tx, now)
+            .await?
+            .into_iter()
+            .filter(|key| key.publish_at <= now)
+            .map(|key| serde_json::from_value(key.public_jwk))
+            .collect::<Result<Vec<PublicJwk>, _>>()?;
+        self.verifier.set_keys(&Jwks { keys })?;
+        Ok(())
+    }
+
+    /// Returns the time up to which everything committed has been seen.
+    async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
+        let now = self.clock.now();
+        let mut tx = self.store.system(Reason::Revocations).await?;
+        for row in revocations::live(&mut tx, since, now).await? {
+            match event(&row) {
+                Some(event) => self.revocations.insert(event, row.expires_at),
+                None => tracing::error!(row.seq, "a revocation cannot be read"),
+            }
+        }
+        Ok(now)
+    }
+}
+
+/// A row as an event; `None` for a row that no release wrote.
+fn event(row: &revocations::Revocation) -> Option<Revocation> {
+    let reference = row.reference.as_str();
+    Some(match row.kind {
+        Kind::Jti => Revocation::Token(reference.parse().ok()?),
+        Kind::Grant => Revocation::Grant(reference.parse().ok()?),
+        Kind::Client => Revocation::Client(reference.to_owned()),
+        Kind::Kid => Revocation::Key(reference.to_owned()),
+        Kind::User => Revocation::User { user: reference.parse().ok()?, epoch: row.epoch? },
+        Kind::Tenant => Revocation::Tenant { tenant: reference.parse().ok()?, epoch: row.epoch? },
+        Kind::Member => {
+            let (tenant, user) = reference.split_once('/')?;
+            Revocation::Member { tenant: tenant.parse().ok()?, user: user.parse().ok()?, epoch: row.epoch? }
+        }
+    })
+}

@@ -1,0 +1,53 @@
+//! Purges what is over, every ten minutes, on one node at a time.
+
+use std::time::Duration;
+
+use portolan_model::Clock;
+use portolan_storage::{
+    Reason, StorageError, Store,
+    expiry::{self, Expired},
+};
+use tokio_util::sync::CancellationToken;
+
+const PERIOD: Duration = Duration::from_secs(600);
+/// Rounds of one kind in one run: a backlog is worked off over several runs, not in one that never ends.
+const ROUNDS: usize = 50;
+
+/// Runs until `stop`.
+pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(PERIOD);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        for what in Expired::ALL {
+            if stop.is_cancelled() {
+                return;
+            }
+            match purge(&store, &clock, *what).await {
+                Ok(0) => {}
+                Ok(rows) => tracing::info!(?what, rows, "purged"),
+                Err(error) => tracing::warn!(?what, error = &error as &dyn std::error::Error, "could not purge"),
+            }
+        }
+    }
+}
+
+async fn purge(store: &Store, clock: &Clock, what: Expired) -> Result<u64, StorageError> {
+    let mut rows = 0;
+    for _ in 0..ROUNDS {
+        let mut tx = store.system(Reason::Janitor).await?;
+        if !expiry::try_lock(&mut tx).await? {
+            break;
+        }
+        let removed = expiry::purge(&mut tx, what, clock.now()).await?;
+        tx.commit().await?;
+        rows += removed;
+        if removed == 0 {
+            break;
+        }
+    }
+    Ok(rows)
+}

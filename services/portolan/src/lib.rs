@@ -1,0 +1,85 @@
+//! The binary: reads configuration once, turns roles on, and turns them off in order.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | [`cli`] | verbs and their options |
+//! | [`settings`] | configuration by file and environment |
+//! | [`serve`] | builds the roles and runs them until a signal |
+//! | [`lifecycle`] | signals, readiness, drain |
+//! | [`console`] | the console's built files |
+//! | [`dev`] | everything on a laptop: private Postgres, demo API |
+//! | [`doctor`] | what is wrong, before users find it |
+
+pub mod cli;
+pub mod console;
+pub mod dev;
+pub mod doctor;
+mod feed;
+mod janitor;
+pub mod lifecycle;
+mod rooms;
+pub mod serve;
+pub mod settings;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use cli::{Cli, Command, Emitted};
+use settings::Raw;
+
+/// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage, 3 `doctor` found something.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => {
+            // The one place that speaks before, or without, a log.
+            eprintln!("portolan: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode> {
+    let environment = || std::env::vars();
+    let load = || Raw::load(cli.config.as_deref(), environment());
+    match cli.command {
+        Command::Dev(arguments) => dev::run(&arguments, load()?),
+        Command::Serve { role } => {
+            let settings = load()?.check()?;
+            lifecycle::runtime()?.block_on(serve::run(&settings, role, serve::Extras::default()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Migrate => {
+            let url = load()?.database_owner_url()?;
+            lifecycle::runtime()?.block_on(portolan_storage::migrate(url.reveal()))?;
+            say("The schema is up to date.");
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Check => {
+            let settings = load()?.check()?;
+            say(&format!("The configuration is complete. The service will be {}.", settings.origin()));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Doctor { json } => {
+            let settings = load()?.check()?;
+            lifecycle::runtime()?.block_on(doctor::run(&settings, json))
+        }
+        Command::Emit { what } => {
+            match what {
+                Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),
+                Emitted::Configuration => say(settings::reference().trim_end()),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// What a command was asked to print.
+#[expect(clippy::print_stdout, reason = "the answer of a command goes to standard output; logs do not")]
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}

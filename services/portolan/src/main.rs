@@ -1,0 +1,10 @@
+//! `portolan`: see `portolan help`.
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    portolan::main()
+}

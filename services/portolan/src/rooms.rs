@@ -1,0 +1,197 @@
+//! Opens the rooms that both services share, and builds each service's router out of them.
+
+use std::{net::IpAddr, num::NonZero, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use axum::Router;
+use portolan_auth::{AuthConfig, AuthParts, AuthState, DemoApi, OAuthConfig, OAuthParts, login::throttle::Throttle, mail::Mailer};
+use portolan_cluster::Revocations;
+use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
+use portolan_mcp::{McpConfig, McpParts, McpState};
+use portolan_model::{Clock, resource::Site};
+use portolan_net::{
+    client_ip::{ProxyHeader, TrustedProxies},
+    egress::{AllowedDestination, Egress, EgressPolicy},
+    health::Check,
+};
+use portolan_storage::{SchemaState, StorageConfig, Store};
+
+use crate::{feed::Feed, janitor, lifecycle::Lifecycle, settings::Settings};
+
+/// Between two rounds of key rotation and purging.
+const MAINTENANCE: Duration = Duration::from_secs(3600);
+
+/// What both services stand on.
+#[derive(Debug)]
+pub(crate) struct Rooms {
+    pub(crate) store: Store,
+    clock: Clock,
+    keys: Keys,
+    egress: Egress,
+    site: Site,
+    verifier: Verifier,
+    revocations: Revocations,
+}
+
+impl Rooms {
+    /// Connects, and refuses a database that cannot be used safely.
+    pub(crate) async fn open(settings: &Settings) -> Result<Self> {
+        let keys = Keys::new(&MasterSecret::parse(settings.master_secret.reveal())?, &[])?;
+        Ok(Self {
+            store: open_store(settings).await?,
+            clock: Clock::system(),
+            keys,
+            egress: Egress::new(egress_policy(settings)?)?,
+            verifier: Verifier::new(settings.origin()),
+            site: Site::new(&settings.origin())?,
+            revocations: Revocations::default(),
+        })
+    }
+
+    /// The authorization service and the console's API, ready to answer: signing keys are loaded.
+    pub(crate) async fn auth(&self, settings: &Settings, shows_mail: bool, demo_api: Option<DemoApi>, life: &Lifecycle) -> Result<Router> {
+        let cost = if settings.cheap_passwords { PasswordCost::Test } else { PasswordCost::Standard };
+        let oauth = OAuthConfig::default();
+        oauth.check()?;
+        let state = AuthState::new(AuthParts {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            keys: self.keys.clone(),
+            signing_keys: SigningKeys::default(),
+            passwords: PasswordHasher::new(cost, cores())?,
+            egress: self.egress.clone(),
+            site: portolan_auth::Site::new(&settings.public_url),
+            throttle: Throttle::new(shows_mail),
+            mailer: if shows_mail { Mailer::Page } else { Mailer::Log },
+            config: AuthConfig { public_url: settings.public_url.clone(), loopback_is_unthrottled: shows_mail, shows_mail, demo_api },
+            oauth: OAuthParts::new(oauth, self.site.clone(), self.verifier.clone(), self.revocations.clone()),
+        });
+        portolan_auth::jwks::rotate(&state).await.context("cannot prepare the signing keys")?;
+        let (rotating, stop) = (state.clone(), life.stopping.clone());
+        life.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(MAINTENANCE) => portolan_auth::oauth::maintain(&rotating).await,
+                }
+            }
+        });
+        life.tasks.spawn(janitor::run(self.store.clone(), self.clock.clone(), life.stopping.clone()));
+        Ok(portolan_auth::router(&state))
+    }
+
+    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded.
+    pub(crate) async fn mcp(&self, settings: &Settings, life: &Lifecycle) -> Result<Router> {
+        let feed = Feed {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            verifier: self.verifier.clone(),
+            revocations: self.revocations.clone(),
+        };
+        feed.start(life).await.context("cannot read verification keys and revocations")?;
+        let per_second = settings.calls_per_minute.div_ceil(60);
+        let state = McpState::new(McpParts {
+            site: self.site.clone(),
+            store: self.store.clone(),
+            keys: self.keys.clone(),
+            verifier: self.verifier.clone(),
+            revocations: self.revocations.clone(),
+            egress: self.egress.clone(),
+            clock: self.clock.clone(),
+            tracker: life.tasks.clone(),
+            stopping: life.stopping.clone(),
+            config: McpConfig {
+                allowed_origins: settings.allowed_origins.clone(),
+                list_page_size: settings.page_size,
+                principal_per_second: per_second,
+                principal_burst: settings.calls_per_minute,
+                tenant_calls_per_second: per_second.saturating_mul(10),
+                tenant_calls_burst: settings.calls_per_minute.saturating_mul(10),
+                ..McpConfig::default()
+            },
+        });
+        state.start();
+        Ok(portolan_mcp::router(state))
+    }
+
+    /// For the readiness probe.
+    pub(crate) fn database_check(&self) -> Check {
+        let store = self.store.clone();
+        Arc::new(move || {
+            let store = store.clone();
+            Box::pin(async move { if store.is_healthy().await { Ok(()) } else { Err("the database does not answer".to_owned()) } })
+        })
+    }
+}
+
+async fn open_store(settings: &Settings) -> Result<Store> {
+    let store = Store::connect(&StorageConfig {
+        url: settings.database_url.reveal().to_owned(),
+        max_connections: settings.database_max_connections,
+        acquire_timeout: Duration::from_secs(5),
+    })
+    .await
+    .context("cannot connect to the database (database_url)")?;
+    match portolan_storage::schema_state(&store).await? {
+        SchemaState::Current => {}
+        SchemaState::Behind(missing) => bail!("{missing} migrations are missing: run `portolan migrate` first"),
+        SchemaState::Ahead(unknown) => tracing::warn!(unknown, "the schema was migrated by a newer release"),
+    }
+    let faults = store.role_faults().await?;
+    if !faults.is_empty() {
+        bail!("this database role would not keep tenants apart: {}", faults.join("; "));
+    }
+    Ok(store)
+}
+
+fn egress_policy(settings: &Settings) -> Result<EgressPolicy> {
+    let mut policy = EgressPolicy { allow_plain_http: settings.egress_allow_plain_http, ..EgressPolicy::default() };
+    for destination in &settings.egress_allow {
+        let (host, port) = destination.rsplit_once(':').with_context(|| format!("egress_allow: {destination:?} is not host:port"))?;
+        let port = port.parse().with_context(|| format!("egress_allow: {destination:?} has no port number"))?;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        policy.allow.push(match bare.parse::<IpAddr>() {
+            Ok(address) => AllowedDestination::address(address, port),
+            Err(_) => AllowedDestination::host(host, port),
+        });
+    }
+    Ok(policy)
+}
+
+/// Proxies in front, whose word on the client's address is believed.
+pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
+    let nets = settings
+        .trusted_proxies
+        .iter()
+        .map(|net| net.parse().or_else(|_| net.parse::<IpAddr>().map(Into::into)).with_context(|| format!("trusted_proxies: {net:?} is not a network such as 10.0.0.0/8")))
+        .collect::<Result<Vec<_>>>()?;
+    let header = match settings.proxy_header.as_str() {
+        "x-forwarded-for" => ProxyHeader::XForwardedFor,
+        "forwarded" => ProxyHeader::Forwarded,
+        _ => bail!("proxy_header: use \"x-forwarded-for\" or \"forwarded\""),
+    };
+    Ok(TrustedProxies::new(nets, header))
+}
+
+/// What stands in `Host` when somebody asks for our origin.
+pub(crate) fn authority(settings: &Settings) -> String {
+    let host = settings.public_url.host_str().unwrap_or_default();
+    match settings.public_url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// The demo API, as the console proposes it.
+pub(crate) fn demo_api(address: std::net::SocketAddr) -> DemoApi {
+    DemoApi {
+        openapi_url: format!("http://{address}/openapi.json"),
+        base_url: format!("http://{address}"),
+        title: "Harbour".to_owned(),
+        credential_hint: format!("API key in the header X-Api-Key: {}", portolan_demo_api::API_KEY),
+    }
+}
+
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
