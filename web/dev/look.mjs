@@ -1,0 +1,162 @@
+// Looks at every page of the built console with Chromium, under the real CSP: screenshots, axe, and whatever the console logs.
+// Fails on a CSP violation, a script error, a sideways scroll on a phone, or an accessibility finding.
+// node dev/look.mjs [name …]; pictures go to $OUT (default ../artifacts/console), CHROMIUM says where the browser is.
+import { mkdirSync } from 'node:fs';
+import axe from 'axe-core';
+import { chromium } from 'playwright-core';
+import { app } from './api.mjs';
+
+const out = process.env.OUT ?? new URL('../../artifacts/console', import.meta.url).pathname;
+mkdirSync(out, { recursive: true });
+const wanted = process.argv.slice(2);
+await new Promise((ready) => app.listen(0, '127.0.0.1', ready));
+const origin = `http://127.0.0.1:${app.address().port}`;
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+});
+
+const at = (path) => (page) => page.goto(`${origin}${path}`, { waitUntil: 'networkidle' });
+const pages = {
+  welcome: at('/?create=true'),
+  overview: at('/w/nordhavn'),
+  sources: at('/w/nordhavn/sources'),
+  'import-1-document': at('/w/nordhavn/sources/import'),
+  'import-2-tools': async (page) => {
+    await at('/w/nordhavn/sources/import')(page);
+    await page.getByRole('button', { name: 'Read the document' }).click();
+    await page.getByRole('heading', { name: 'What each operation becomes' }).waitFor();
+  },
+  'import-3-credential': async (page) => {
+    await pages['import-2-tools'](page);
+    await page.getByRole('button', { name: /Continue with/ }).click();
+    await page.getByText('How the API knows the caller').waitFor();
+  },
+  'import-refused': async (page) => {
+    await at('/w/nordhavn/sources/import')(page);
+    await page.getByRole('radio', { name: /^Paste/ }).check();
+    await page.getByRole('textbox', { name: 'OpenAPI document' }).fill('hello: world');
+    await page.getByRole('button', { name: 'Read the document' }).click();
+    await page.getByRole('alert').waitFor();
+  },
+  source: at('/w/nordhavn/sources/src_0192a'),
+  'source-credential': at('/w/nordhavn/sources/src_0192a?tab=credential'),
+  'source-settings': at('/w/nordhavn/sources/src_0192a?tab=settings'),
+  reimport: async (page) => {
+    await at('/w/nordhavn/sources/src_0192a/reimport')(page);
+    await page.getByRole('button', { name: 'Compare' }).click();
+    await page.getByRole('heading', { name: 'What changes' }).waitFor();
+  },
+  'new-http-source': at('/w/nordhavn/sources/new'),
+  'tool-editor': at('/w/nordhavn/tools/tol_0192x/edit'),
+  tools: at('/w/nordhavn/tools'),
+  'tool-try': async (page) => {
+    await at('/w/nordhavn/tools/tol_01920')(page);
+    await page.getByRole('button', { name: 'Call the tool' }).click();
+    await page.getByText('HTTP 200').waitFor();
+  },
+  'tool-faults': async (page) => {
+    await at('/w/nordhavn/tools/tol_01925')(page);
+    await page.getByRole('button', { name: 'Call the tool' }).click();
+    await page.getByText('do not fit the schema').waitFor();
+  },
+  'tool-schema': at('/w/nordhavn/tools/tol_01925?tab=schema'),
+  'tool-text': at('/w/nordhavn/tools/tol_0192x?tab=text'),
+  servers: at('/w/nordhavn/servers'),
+  'new-server': at('/w/nordhavn/servers/new?source=src_0192a'),
+  'server-tools': at('/w/nordhavn/servers/srv_0192a'),
+  'server-connect': at('/w/nordhavn/servers/srv_0192a?tab=connect'),
+  'server-calls': at('/w/nordhavn/servers/srv_0192a?tab=calls'),
+  'server-settings': at('/w/nordhavn/servers/srv_0192a?tab=settings'),
+  calls: at('/w/nordhavn/calls'),
+  members: at('/w/nordhavn/members'),
+  audit: at('/w/nordhavn/audit'),
+  settings: at('/w/nordhavn/settings'),
+  menu: async (page) => {
+    await at('/w/nordhavn')(page);
+    if (page.viewportSize().width < 900) await page.getByRole('button', { name: 'Open the menu' }).click();
+    await page
+      .getByRole('button', { name: /^Account of/ })
+      .last()
+      .click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).waitFor();
+    await page.waitForTimeout(250);
+  },
+  undo: async (page) => {
+    await at('/w/nordhavn/servers/srv_0192b?tab=settings')(page);
+    await page.getByRole('button', { name: 'Delete server' }).click();
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await page.waitForTimeout(300);
+  },
+  'undo-done': async (page) => {
+    await page.waitForTimeout(1);
+    await at('/w/nordhavn/servers')(page);
+    await page.evaluate(() =>
+      fetch('/api/v1/workspaces/nordhavn/servers/srv_0192b/restore', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+      }),
+    );
+  },
+  'not-found': at('/w/nordhavn/nowhere'),
+  'no-workspace': at('/w/elsewhere'),
+};
+
+const faults = [];
+const looks = [
+  { name: 'wide-light', width: 1440, height: 900, colorScheme: 'light' },
+  { name: 'wide-dark', width: 1440, height: 900, colorScheme: 'dark' },
+  { name: 'phone-light', width: 390, height: 844, colorScheme: 'light' },
+  { name: 'phone-dark', width: 390, height: 844, colorScheme: 'dark' },
+];
+const only = process.env.LOOKS?.split(',');
+for (const look of looks.filter((one) => !only || only.includes(one.name))) {
+  const context = await browser.newContext({
+    viewport: { width: look.width, height: look.height },
+    colorScheme: look.colorScheme,
+    reducedMotion: 'reduce',
+  });
+  for (const [name, open] of Object.entries(pages)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const page = await context.newPage();
+    const where = `${name} (${look.name})`;
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text()))
+        faults.push(`${where}: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => faults.push(`${where}: ${error}`));
+    try {
+      page.setDefaultTimeout(8000);
+      await open(page);
+      const wide = await page.evaluate(
+        () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      );
+      if (wide > 0) faults.push(`${where}: scrolls sideways by ${wide} px`);
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() =>
+        globalThis.axe.run(document, { resultTypes: ['violations'] }),
+      );
+      for (const { id, nodes } of violations) {
+        for (const node of nodes.slice(0, 3)) {
+          faults.push(
+            `${where}: ${id}: ${node.target.join(' ')}: ${node.any[0]?.message ?? node.all[0]?.message ?? node.none[0]?.message ?? ''}`,
+          );
+        }
+      }
+      await page.screenshot({
+        path: `${out}/${name}-${look.name}.png`,
+        fullPage: !['menu', 'undo'].includes(name),
+      });
+    } catch (error) {
+      faults.push(`${where}: ${String(error).split('\n')[0]}`);
+      await page.screenshot({ path: `${out}/${name}-${look.name}-failed.png` });
+    }
+    await page.close();
+  }
+  await context.close();
+}
+await browser.close();
+app.close();
+for (const fault of faults) console.error(fault);
+console.log(`${faults.length} findings`);
+process.exit(faults.length > 0 ? 1 : 0);

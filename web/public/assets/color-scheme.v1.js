@@ -1,0 +1,12 @@
+// Sets the colour scheme before the first paint. A file of its own, because the console's CSP admits no inline script.
+(() => {
+  let chosen = null;
+  try {
+    chosen = window.localStorage.getItem('portolan-color-scheme');
+  } catch {
+    // Storage may be switched off; then the system's scheme decides.
+  }
+  const dark =
+    chosen === 'dark' || (chosen !== 'light' && window.matchMedia('(prefers-color-scheme: dark)').matches);
+  document.documentElement.setAttribute('data-mantine-color-scheme', dark ? 'dark' : 'light');
+})();

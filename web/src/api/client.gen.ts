@@ -1,0 +1,2841 @@
+// Generated from openapi.json by `npm run generate`. Do not edit.
+
+export interface paths {
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who is signed in, and where they belong. */
+        get: operations["show_me"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Creates a workspace, owned by who asks. */
+        post: operations["create_workspace"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One workspace. */
+        get: operations["show_workspace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Renames a workspace. Its slug stays. */
+        patch: operations["change_workspace"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The audit log of a workspace, newest first. For admins and owners. */
+        get: operations["list_audit_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Calls of a workspace, newest first, without arguments and answers. */
+        get: operations["list_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/imports/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reads a document and shows what each operation would become. Keeps nothing. */
+        post: operations["preview_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The members of a workspace, strongest role first. */
+        get: operations["list_members"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the first page of a workspace shows. */
+        get: operations["show_overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All servers of a workspace, by name. */
+        get: operations["list_servers"];
+        put?: never;
+        /** Makes a server. It is a draft until it is published. */
+        post: operations["create_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One server with its tools, and what AI clients would stumble over. */
+        get: operations["show_server"];
+        put?: never;
+        post?: never;
+        /** Deletes a server. It can be restored for ten minutes; its address is not given to another. */
+        delete: operations["delete_server"];
+        options?: never;
+        head?: never;
+        /** Changes a server's texts. */
+        patch: operations["change_server"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Calls through one server, newest first. */
+        get: operations["list_server_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/connection": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Instructions for each client. */
+        get: operations["show_connection"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pauses a server: it answers like an unknown one until it is published again. */
+        post: operations["pause_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/publish": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Publishes a server: from now on AI clients get answers. */
+        post: operations["publish_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a deletion back. */
+        post: operations["restore_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a server's choice of tools. */
+        put: operations["choose_tools"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All sources of a workspace, by name. */
+        get: operations["list_sources"];
+        put?: never;
+        /** Adds a source, and for an OpenAPI document its tools. */
+        post: operations["create_source"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One source. */
+        get: operations["show_source"];
+        put?: never;
+        post?: never;
+        /** Deletes a source; its tools answer no more. It can be restored for ten minutes. */
+        delete: operations["delete_source"];
+        options?: never;
+        head?: never;
+        /** Changes a source's name, base URL or bounds. */
+        patch: operations["change_source"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/credential": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Sets a source's credential. The secret never comes back. */
+        put: operations["set_credential"];
+        post?: never;
+        /** Forgets a source's credential. */
+        delete: operations["delete_credential"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/reimport": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Applies the document that was previewed. New tools come enabled; what the workspace wrote or switched stays. */
+        post: operations["apply_reimport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/reimport/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Shows what importing a document again would change. Keeps nothing. */
+        post: operations["preview_reimport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a deletion back. */
+        post: operations["restore_source"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tools of one source, by name. */
+        get: operations["list_source_tools"];
+        put?: never;
+        /** Makes a tool by hand. The source must be of kind `http`. */
+        post: operations["create_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tools of all sources, by name. */
+        get: operations["list_tools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/tools/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One tool. */
+        get: operations["show_tool"];
+        put?: never;
+        post?: never;
+        /** Deletes a hand-made tool. Tools of a document are disabled instead. */
+        delete: operations["delete_tool"];
+        options?: never;
+        head?: never;
+        /** Renames, re-describes, enables or disables a tool. Servers that offer it under its old name follow. */
+        patch: operations["change_tool"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/tools/{id}/definition": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Gives a hand-made tool another definition. */
+        put: operations["redefine_tool"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/tools/{id}/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls a tool once, enabled or not. The call stands in the log of calls, without arguments and answer. */
+        post: operations["try_tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/tools/enabled": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Enables or disables many tools. */
+        post: operations["switch_tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description A fault of the arguments. */
+        ArgumentFault: {
+            message: string;
+            /** @description JSON pointer into the arguments; empty for the whole. */
+            path: string;
+        };
+        /** @description Who acted. */
+        AuditActor: {
+            /** @description `user`, `anonymous` or `system`. */
+            kind: string;
+            /** @description Who, for `user`. */
+            user_id?: string;
+        };
+        /** @description An entry of the audit log. */
+        AuditEvent: {
+            /**
+             * @description What, as `noun.verb`: `source.created`.
+             * @example source.created
+             */
+            action: string;
+            actor: components["schemas"]["AuditActor"];
+            /** Format: date-time */
+            at: string;
+            /** @description More, depending on the action. */
+            detail: Record<string, never>;
+            id: string;
+            /** @description `ok` or `refused`. */
+            outcome: string;
+            target_id: string;
+            target_kind: string;
+        };
+        /** @description A call, without arguments and result. */
+        CallLog: {
+            /** Format: date-time */
+            at: string;
+            /** @description Name of the AI client. */
+            client_name?: string;
+            /** Format: int32 */
+            duration_ms: number;
+            outcome: components["schemas"]["CallOutcome"];
+            /** @description Absent for the try page. */
+            server_slug?: string;
+            /**
+             * Format: int32
+             * @description HTTP status of the API.
+             */
+            status?: number;
+            tool_name: string;
+            /** @description Absent for somebody who is no member any more. */
+            user_name?: string;
+        };
+        /**
+         * @description How a call ended.
+         * @enum {string}
+         */
+        CallOutcome: "ok" | "tool_error" | "invalid_arguments" | "upstream_error" | "internal";
+        /** @description Calls of the last 24 hours. */
+        CallStatistics: {
+            /** @description Oldest first, the present hour last, empty hours too. */
+            by_hour: components["schemas"]["HourOfCalls"][];
+            /** Format: int64 */
+            errors: number;
+            /** Format: int64 */
+            total: number;
+        };
+        /** @description A tool that changes. */
+        ChangedTool: {
+            /** @description Sentences. */
+            changes: string[];
+            key: string;
+            tool_name: string;
+        };
+        /** @description A tool of a server. */
+        ChosenTool: {
+            /** @description The name that clients call; the tool's own name if absent. */
+            published_name?: string;
+            tool_id: string;
+        };
+        /**
+         * @description How an OAuth client names itself.
+         * @enum {string}
+         */
+        ClientAuth: "basic" | "post";
+        /** @description How to connect one client. */
+        ClientConnection: {
+            client: components["schemas"]["ClientName"];
+            /** @description Opens the client with everything filled in. */
+            deep_link?: string;
+            label: string;
+            /** @description Of the snippet: `text`, `shell` or `json`. */
+            language: string;
+            /** @description What to paste. */
+            snippet: string;
+            /** @description What to do, in order. */
+            steps: string[];
+        };
+        /**
+         * @description Clients with instructions.
+         * @enum {string}
+         */
+        ClientName: "claude" | "claude_code" | "chatgpt" | "cursor" | "vscode";
+        /** @description A limit that a server exceeds. */
+        ClientWarning: {
+            /** @description Which client; "All clients" when it concerns each. */
+            client: string;
+            /** @description What happens there, and what to do. */
+            message: string;
+        };
+        /** @description How to connect. */
+        Connection: {
+            clients: components["schemas"]["ClientConnection"][];
+            /** @description The server's URL. */
+            url: string;
+        };
+        /** @description A content block of MCP. */
+        ContentBlock: {
+            /** @description The text. */
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            /** @description Base64. */
+            data: string;
+            /** @description Media type. */
+            mimeType: string;
+            /** @enum {string} */
+            type: "image";
+        } | {
+            /** @description Base64. */
+            data: string;
+            /** @description Media type. */
+            mimeType: string;
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            /** @description The resource. */
+            resource: components["schemas"]["EmbeddedResource"];
+            /** @enum {string} */
+            type: "resource";
+        };
+        /** @description A credential to be set. */
+        Credential: {
+            /** @description Where it travels. */
+            in: components["schemas"]["KeyPlace"];
+            /** @enum {string} */
+            kind: "api_key";
+            /** @description Name of the header, query parameter or cookie. */
+            name: string;
+            /** @description The key. */
+            value: string;
+        } | {
+            /** @enum {string} */
+            kind: "bearer";
+            /** @description The token. */
+            token: string;
+        } | {
+            /** @enum {string} */
+            kind: "basic";
+            /** @description Password. */
+            password: string;
+            /** @description User name. */
+            username: string;
+        } | {
+            /** @description Up to 20. */
+            headers: components["schemas"]["CredentialHeader"][];
+            /** @enum {string} */
+            kind: "headers";
+        } | {
+            /** @description How the client names itself; `basic` if absent. */
+            auth?: components["schemas"]["ClientAuth"];
+            /** @description Client id. */
+            client_id: string;
+            /** @description Client secret. */
+            client_secret: string;
+            /** @enum {string} */
+            kind: "oauth_client_credentials";
+            /** @description Scopes, separated by spaces. */
+            scope?: string;
+            /** @description Token endpoint. */
+            token_url: string;
+        };
+        /** @description A header of a credential. */
+        CredentialHeader: {
+            /** @description Name. */
+            name: string;
+            /** @description Secret value. */
+            value: string;
+        };
+        /**
+         * @description Kinds of credentials.
+         * @enum {string}
+         */
+        CredentialKind: "api_key" | "bearer" | "basic" | "headers" | "oauth_client_credentials";
+        /** @description What may be shown of a credential. */
+        CredentialSummary: {
+            /**
+             * @description Enough to recognise it, too little to use it.
+             * @example X-Api-Key: ••••cafe
+             */
+            hint: string;
+            kind: components["schemas"]["CredentialKind"];
+            /** Format: date-time */
+            updated_at: string;
+        };
+        /** @description What a deletion answers. */
+        Deleted: {
+            /**
+             * Format: date-time
+             * @description Until then it can be restored.
+             */
+            undo_until: string;
+        };
+        /** @description Where the demo API is, for the console to propose. */
+        DemoApi: {
+            /** @description Where its calls go. */
+            base_url: string;
+            /** @description How to sign in to it, in words. */
+            credential_hint: string;
+            /** @description Its OpenAPI document. */
+            openapi_url: string;
+            /** @description What it calls itself. */
+            title: string;
+        };
+        /** @description An OpenAPI document, pasted or by its address. */
+        DocumentInput: {
+            /** @enum {string} */
+            kind: "text";
+            /** @description The document. */
+            text: string;
+        } | {
+            /** @enum {string} */
+            kind: "url";
+            /** @description http(s) address of the document. */
+            url: string;
+        };
+        /** @description Bytes inside an answer. */
+        EmbeddedResource: {
+            /** @description Base64. */
+            blob: string;
+            mimeType: string;
+            uri: string;
+        };
+        /** @description What is sent. */
+        ErrorAnswer: {
+            error: components["schemas"]["ErrorBody"];
+        };
+        /** @description The refusal itself. */
+        ErrorBody: {
+            /** @description For programs: `slug_taken`, `not_found`. */
+            code: string;
+            /** @description More, depending on `code`. */
+            details?: Record<string, never>;
+            /** @description The member of the request that is at fault, as a dotted path. */
+            field?: string;
+            /** @description For people: what is wrong and what to do. */
+            message: string;
+        };
+        /**
+         * @description Which redirects of the API are followed.
+         * @enum {string}
+         */
+        FollowRedirects: "none" | "same_origin";
+        /** @description The body of a tool made by hand. */
+        HandMadeBody: {
+            /** @example application/json */
+            content_type: string;
+            required?: boolean;
+            /** @description JSON Schema. */
+            schema: Record<string, never>;
+        };
+        /** @description A parameter of a tool made by hand. */
+        HandMadeParameter: {
+            description?: string;
+            in: components["schemas"]["ParameterPlace"];
+            /** @description As sent. */
+            name: string;
+            /** @description Path parameters always are. */
+            required?: boolean;
+            /** @description JSON Schema. */
+            schema: Record<string, never>;
+        };
+        /** @description A tool made by hand. */
+        HandMadeTool: {
+            body?: components["schemas"]["HandMadeBody"];
+            /** @description What it does: the model decides by this text. */
+            description: string;
+            /** @description Enabled if absent. Not part of the stored definition. */
+            enabled?: boolean;
+            /**
+             * @description HTTP method.
+             * @example GET
+             */
+            method: string;
+            /** @description 1 to 64 letters, digits, `_` or `-`. */
+            name: string;
+            parameters?: components["schemas"]["HandMadeParameter"][];
+            /**
+             * @description Below the source's base URL; parameters in braces.
+             * @example /pets/{id}
+             */
+            path: string;
+            /** @description For people. */
+            title?: string;
+        };
+        /** @description Calls of one hour. */
+        HourOfCalls: {
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls that did not end `ok`.
+             */
+            errors: number;
+            /**
+             * Format: date-time
+             * @description Its beginning.
+             */
+            hour: string;
+        };
+        /** @description A document before it is kept. */
+        ImportPreview: {
+            /** @description The server that would be taken. */
+            base_url?: string;
+            description?: string;
+            /** @description SHA-256 of the document, hexadecimal. */
+            digest: string;
+            operations: components["schemas"]["OperationPreview"][];
+            problems: components["schemas"]["Problem"][];
+            security: components["schemas"]["SecurityHint"][];
+            servers: components["schemas"]["ServerChoiceView"][];
+            /** @description OpenAPI version as written. */
+            spec_version: string;
+            title: string;
+            version: string;
+        };
+        /**
+         * @description Where an API key travels.
+         * @enum {string}
+         */
+        KeyPlace: "header" | "query" | "cookie";
+        /** @description One page of a list. */
+        Listing_AuditEvent: {
+            /** @description In the order of the list. */
+            items: {
+                /**
+                 * @description What, as `noun.verb`: `source.created`.
+                 * @example source.created
+                 */
+                action: string;
+                actor: components["schemas"]["AuditActor"];
+                /** Format: date-time */
+                at: string;
+                /** @description More, depending on the action. */
+                detail: Record<string, never>;
+                id: string;
+                /** @description `ok` or `refused`. */
+                outcome: string;
+                target_id: string;
+                target_kind: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_CallLog: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                at: string;
+                /** @description Name of the AI client. */
+                client_name?: string;
+                /** Format: int32 */
+                duration_ms: number;
+                outcome: components["schemas"]["CallOutcome"];
+                /** @description Absent for the try page. */
+                server_slug?: string;
+                /**
+                 * Format: int32
+                 * @description HTTP status of the API.
+                 */
+                status?: number;
+                tool_name: string;
+                /** @description Absent for somebody who is no member any more. */
+                user_name?: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_Member: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description As they call themselves. */
+                display_name: string;
+                /** @description Primary address. */
+                email: string;
+                /** @description Role. */
+                role: components["schemas"]["Role"];
+                /**
+                 * Format: date-time
+                 * @description Since when.
+                 */
+                since: string;
+                /**
+                 * @description Who.
+                 * @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+                 */
+                user_id: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_Server: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                description?: string;
+                /** @example srv_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /** @description For models. */
+                instructions?: string;
+                name: string;
+                /** Format: date-time */
+                published_at?: string;
+                /** @description Its part of the URL. */
+                slug: string;
+                status: components["schemas"]["ServerStatus"];
+                /**
+                 * Format: int64
+                 * @description Tools that clients see.
+                 */
+                tool_count: number;
+                /** Format: date-time */
+                updated_at: string;
+                /** @description What people give to their AI client. */
+                url: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_Source: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description Prefix of every call. */
+                base_url: string;
+                /** Format: date-time */
+                created_at: string;
+                credential?: components["schemas"]["CredentialSummary"] | null;
+                /** @description SHA-256, hexadecimal. */
+                document_digest?: string;
+                document_url?: string;
+                /** Format: int64 */
+                enabled_tool_count: number;
+                /** @example src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                kind: components["schemas"]["SourceKind"];
+                name: string;
+                security: components["schemas"]["SecurityHint"][];
+                settings: components["schemas"]["SourceSettings"];
+                spec_title?: string;
+                spec_version?: string;
+                /** Format: int64 */
+                tool_count: number;
+                /** Format: date-time */
+                updated_at: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_ToolSummary: {
+            /** @description In the order of the list. */
+            items: {
+                annotations: components["schemas"]["ToolAnnotations"];
+                /** @description The workspace wrote its own name, title or description. */
+                customised: boolean;
+                description: string;
+                enabled: boolean;
+                /** @example tol_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                method: string;
+                /** @description As AI clients call it, unless a server says otherwise. */
+                name: string;
+                path: string;
+                source_id: string;
+                source_name: string;
+                state: components["schemas"]["ToolState"];
+                title: string;
+                /** @description Slugs of the servers that offer it. */
+                used_by_servers: string[];
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description Who is signed in. */
+        Me: {
+            /** @description API that runs beside a development server, for a first import. */
+            demo_api?: components["schemas"]["DemoApi"];
+            /** @description Page with the mail of a development server. */
+            dev_mailbox_url?: string;
+            user: components["schemas"]["Person"];
+            /** @description Workspaces of the person, by name. */
+            workspaces: components["schemas"]["MyWorkspace"][];
+        };
+        /** @description A member. */
+        Member: {
+            /** @description As they call themselves. */
+            display_name: string;
+            /** @description Primary address. */
+            email: string;
+            /** @description Role. */
+            role: components["schemas"]["Role"];
+            /**
+             * Format: date-time
+             * @description Since when.
+             */
+            since: string;
+            /**
+             * @description Who.
+             * @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+             */
+            user_id: string;
+        };
+        /** @description A workspace in the list of one's own. */
+        MyWorkspace: {
+            /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /** @example acme */
+            slug: string;
+        };
+        /** @description A server to be made. */
+        NewServer: {
+            /** @description For people. */
+            description?: string;
+            /** @description For models: what the server is good for. */
+            instructions?: string;
+            /** @description What people call it. */
+            name: string;
+            /**
+             * @description Its part of the URL, for ever.
+             * @example petstore
+             */
+            slug: string;
+            /** @description Its tools, under their own names. */
+            tool_ids?: string[];
+        };
+        /** @description A source to be made. */
+        NewSource: {
+            /** @description Instead of the document's first server. */
+            base_url?: string | null;
+            /** @description The document. */
+            input: components["schemas"]["DocumentInput"];
+            /** @enum {string} */
+            kind: "openapi";
+            /** @description What people call it. */
+            name: string;
+            /** @description Keys of the operations whose tools are enabled; all if absent. The others are kept disabled. */
+            operations?: string[] | null;
+        } | {
+            /** @description Prefix of every call. */
+            base_url: string;
+            /** @enum {string} */
+            kind: "http";
+            /** @description What people call it. */
+            name: string;
+        };
+        /** @description What a new workspace is made of. */
+        NewWorkspace: {
+            /** @description What people call it: 1 to 80 characters. */
+            name: string;
+            /**
+             * @description Its name in URLs, for ever: 3 to 40 of a–z, 0–9 and hyphens.
+             * @example acme
+             */
+            slug: string;
+        };
+        /** @description What became of an operation. */
+        OperationPreview: {
+            deprecated: boolean;
+            description: string;
+            destructive: boolean;
+            /**
+             * @description METHOD and path.
+             * @example GET /pets/{id}
+             */
+            key: string;
+            method: string;
+            path: string;
+            read_only: boolean;
+            /** @description Why it was left out. */
+            reason?: string;
+            status: components["schemas"]["OperationStatus"];
+            tags: string[];
+            title: string;
+            tool_name?: string;
+            warnings: string[];
+        };
+        /**
+         * @description Whether an operation becomes a tool.
+         * @enum {string}
+         */
+        OperationStatus: "tool" | "left_out";
+        /** @description Name, title and description as imported. */
+        OriginalWording: {
+            description: string;
+            name: string;
+            title: string;
+        };
+        /** @description What the first page of a workspace shows. */
+        Overview: {
+            calls_24h: components["schemas"]["CallStatistics"];
+            /** @description Newest first. */
+            recent_calls: components["schemas"]["CallLog"][];
+            /**
+             * Format: int64
+             * @description Servers that answer.
+             */
+            servers_published: number;
+            setup: components["schemas"]["Setup"];
+            /** Format: int64 */
+            sources: number;
+            /**
+             * Format: int64
+             * @description Tools that can be published.
+             */
+            tools_enabled: number;
+        };
+        /**
+         * @description Where a parameter travels.
+         * @enum {string}
+         */
+        ParameterPlace: "path" | "query" | "header" | "cookie";
+        /** @description A person. */
+        Person: {
+            display_name: string;
+            email: string;
+            /** @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+        };
+        /** @description What to look at. */
+        PreviewRequest: {
+            /** @description The document. */
+            input: components["schemas"]["DocumentInput"];
+        };
+        /** @description What is wrong with a document, and where. */
+        Problem: {
+            column?: number;
+            line?: number;
+            message: string;
+            /** @description JSON pointer into the document. */
+            pointer?: string;
+            severity: components["schemas"]["Severity"];
+        };
+        /** @description What importing again would change. */
+        ReimportPreview: {
+            added: components["schemas"]["OperationPreview"][];
+            changed: components["schemas"]["ChangedTool"][];
+            /** @description SHA-256 of the document, hexadecimal: send it back to apply this very document. */
+            digest: string;
+            problems: components["schemas"]["Problem"][];
+            removed: components["schemas"]["RemovedTool"][];
+            /** @description Tools that stay as they are. */
+            unchanged: number;
+        };
+        /** @description A document to be applied. */
+        ReimportRequest: {
+            /** @description `digest` of the preview. */
+            digest: string;
+            input: components["schemas"]["DocumentInput"];
+        };
+        /** @description A tool whose operation is gone. */
+        RemovedTool: {
+            key: string;
+            /** @description Why, if the operation is still there but cannot be a tool any more. */
+            reason?: string;
+            tool_name: string;
+            /** @description Slugs of the servers that lose it. */
+            used_by_servers: string[];
+        };
+        /**
+         * @description A member's role, strongest first.
+         * @enum {string}
+         */
+        Role: "owner" | "admin" | "developer" | "member" | "viewer";
+        /** @description A credential that the API seems to want. */
+        SecurityHint: {
+            description?: string;
+            kind: components["schemas"]["SecurityKind"];
+            /** @description `header`, `query` or `cookie`. */
+            location?: string;
+            name?: string;
+            token_url?: string;
+        };
+        /**
+         * @description Kinds of credentials that a document can ask for.
+         * @enum {string}
+         */
+        SecurityKind: "api_key" | "bearer" | "basic" | "oauth_client_credentials";
+        /** @description What was sent. */
+        SentRequest: {
+            method: string;
+            url: string;
+        };
+        /** @description A server. */
+        Server: {
+            /** Format: date-time */
+            created_at: string;
+            description?: string;
+            /** @example srv_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /** @description For models. */
+            instructions?: string;
+            name: string;
+            /** Format: date-time */
+            published_at?: string;
+            /** @description Its part of the URL. */
+            slug: string;
+            status: components["schemas"]["ServerStatus"];
+            /**
+             * Format: int64
+             * @description Tools that clients see.
+             */
+            tool_count: number;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description What people give to their AI client. */
+            url: string;
+        };
+        /** @description What can be changed: absent stays, null empties. The address stays for ever: AI clients know it. */
+        ServerChange: {
+            description?: string | null;
+            instructions?: string | null;
+            name?: string;
+        };
+        /** @description A server that the document names. */
+        ServerChoiceView: {
+            description?: string;
+            url: string;
+        };
+        /** @description A server with its tools. */
+        ServerDetail: components["schemas"]["Server"] & {
+            /** @description By published name. */
+            tools: components["schemas"]["ServerTool"][];
+            /** @description What some AI clients would stumble over. */
+            warnings: components["schemas"]["ClientWarning"][];
+        };
+        /**
+         * @description Whether a server answers.
+         * @enum {string}
+         */
+        ServerStatus: "draft" | "published" | "paused";
+        /** @description A tool as a server offers it. */
+        ServerTool: {
+            enabled: boolean;
+            method: string;
+            path: string;
+            /** @description The name that clients call. */
+            published_name: string;
+            source_name: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
+            tool_id: string;
+        };
+        /** @description What a new workspace still has to do. */
+        Setup: {
+            /** @description An AI client has called a tool. */
+            has_call: boolean;
+            has_credential: boolean;
+            /** @description A server is published. */
+            has_server: boolean;
+            has_source: boolean;
+        };
+        /**
+         * @description How bad a problem is.
+         * @enum {string}
+         */
+        Severity: "error" | "warning";
+        /** @description A source. */
+        Source: {
+            /** @description Prefix of every call. */
+            base_url: string;
+            /** Format: date-time */
+            created_at: string;
+            credential?: components["schemas"]["CredentialSummary"] | null;
+            /** @description SHA-256, hexadecimal. */
+            document_digest?: string;
+            document_url?: string;
+            /** Format: int64 */
+            enabled_tool_count: number;
+            /** @example src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            kind: components["schemas"]["SourceKind"];
+            name: string;
+            security: components["schemas"]["SecurityHint"][];
+            settings: components["schemas"]["SourceSettings"];
+            spec_title?: string;
+            spec_version?: string;
+            /** Format: int64 */
+            tool_count: number;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        /** @description What can be changed; what is absent stays. */
+        SourceChange: {
+            /** @description A change to another host also removes the credential: it was given for the old one. */
+            base_url?: string;
+            name?: string;
+            settings?: components["schemas"]["SourceSettings"];
+        };
+        /**
+         * @description Kinds of sources.
+         * @enum {string}
+         */
+        SourceKind: "openapi" | "http";
+        /** @description Bounds of calls. */
+        SourceSettings: {
+            follow_redirects: components["schemas"]["FollowRedirects"];
+            /**
+             * Format: int32
+             * @description Bytes of answer that are read, 1 KiB–8 MiB.
+             */
+            max_response_bytes: number;
+            /**
+             * Format: int32
+             * @description Milliseconds for the whole exchange, 100–120 000.
+             */
+            timeout_ms: number;
+        };
+        /** @description How many tools were switched. */
+        Switched: {
+            /** @description Tools that were not so before. */
+            changed: number;
+            /** @description Their ids, so that it can be undone. */
+            ids: string[];
+        };
+        /** @description Which tools to switch. */
+        SwitchTools: {
+            enabled: boolean;
+            /** @description Up to 3 000. */
+            ids: string[];
+        };
+        /** @description A tool with everything about it. */
+        Tool: components["schemas"]["ToolSummary"] & {
+            /** @description The form, for a tool made by hand. */
+            definition?: components["schemas"]["HandMadeTool"];
+            /** @description JSON Schema 2020-12 of the arguments. */
+            input_schema: Record<string, never>;
+            /** @description As imported. */
+            original: components["schemas"]["OriginalWording"];
+            /** @description JSON Schema of the structured answer. */
+            output_schema?: Record<string, never>;
+            /** @description What the import repaired or left out. */
+            warnings: string[];
+        };
+        /** @description Hints about what a tool does, as AI clients get them. */
+        ToolAnnotations: {
+            /** @default false */
+            destructiveHint: boolean;
+            /** @default false */
+            idempotentHint: boolean;
+            /** @default false */
+            openWorldHint: boolean;
+            /** @default false */
+            readOnlyHint: boolean;
+        };
+        /** @description What can be changed: absent stays, null goes back to the imported wording. */
+        ToolChange: {
+            /** @description Up to 4 000 characters. */
+            description?: string | null;
+            enabled?: boolean;
+            /** @description 1 to 64 letters, digits, `_` or `-`. */
+            name?: string | null;
+            /** @description Up to 120 characters. */
+            title?: string | null;
+        };
+        /** @description The tools of a server. */
+        ToolChoice: {
+            tools: components["schemas"]["ChosenTool"][];
+        };
+        /**
+         * @description Whether a tool's operation is still in its document.
+         * @enum {string}
+         */
+        ToolState: "active" | "removed";
+        /** @description A tool in a list. */
+        ToolSummary: {
+            annotations: components["schemas"]["ToolAnnotations"];
+            /** @description The workspace wrote its own name, title or description. */
+            customised: boolean;
+            description: string;
+            enabled: boolean;
+            /** @example tol_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            method: string;
+            /** @description As AI clients call it, unless a server says otherwise. */
+            name: string;
+            path: string;
+            source_id: string;
+            source_name: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
+            /** @description Slugs of the servers that offer it. */
+            used_by_servers: string[];
+        };
+        /** @description What a trial gave: the same that an AI client would get, and what was sent for it. */
+        Trial: {
+            content: components["schemas"]["ContentBlock"][];
+            /**
+             * Format: int32
+             * @description Milliseconds.
+             */
+            duration_ms: number;
+            /** @description Faults of the arguments; nothing was sent. */
+            errors?: components["schemas"]["ArgumentFault"][];
+            /** @description The AI client would be told of an error. */
+            is_error: boolean;
+            /** @description The API answered with success. */
+            ok: boolean;
+            /** @description Without the credential; absent if nothing was sent. */
+            request?: components["schemas"]["SentRequest"];
+            /**
+             * Format: int32
+             * @description HTTP status of the API.
+             */
+            status?: number;
+            structured_content?: Record<string, never>;
+        };
+        /** @description Arguments to try. */
+        TrialRequest: {
+            /** @description An object, as a model would give it. */
+            arguments?: Record<string, never>;
+        };
+        /** @description A workspace as one of its members sees it. */
+        Workspace: {
+            /**
+             * Format: date-time
+             * @description Since when.
+             */
+            created_at: string;
+            /**
+             * @description Its id.
+             * @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+             */
+            id: string;
+            /** @description What people call it. */
+            name: string;
+            /** @description The role of who asks. */
+            role: components["schemas"]["Role"];
+            /**
+             * @description Its name in URLs.
+             * @example acme
+             */
+            slug: string;
+        };
+        /** @description What can be changed. */
+        WorkspaceChange: {
+            /** @description What people call it: 1 to 80 characters. */
+            name: string;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    show_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The person of the session. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWorkspace"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Workspace"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workspace. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Workspace"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkspaceChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Workspace"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_audit_events: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_AuditEvent"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_calls: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_CallLog"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    preview_import: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description What it would become. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportPreview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The members. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Member"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The overview. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_servers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The servers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewServer"];
+            };
+        };
+        responses: {
+            /** @description Made. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ServerChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_server_calls: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_CallLog"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_connection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The instructions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Connection"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    pause_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Paused. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    publish_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Published. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    restore_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Restored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    choose_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolChoice"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_sources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sources. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewSource"];
+            };
+        };
+        responses: {
+            /** @description Added. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The source. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SourceChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    set_credential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Credential"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CredentialSummary"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_credential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Forgotten, or there was none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    apply_reimport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReimportRequest"];
+            };
+        };
+        responses: {
+            /** @description Applied. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    preview_reimport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewRequest"];
+            };
+        };
+        responses: {
+            /** @description What would change. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReimportPreview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    restore_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Restored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_source_tools: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description Words in name, title, description, method or path. */
+                query?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of tools. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ToolSummary"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HandMadeTool"];
+            };
+        };
+        responses: {
+            /** @description Made. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_tools: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description Only enabled ones, or only disabled ones. */
+                enabled?: boolean;
+                /** @description Words in name, title, description, method or path. */
+                query?: string;
+                /** @description Only of this source. */
+                source?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of tools. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ToolSummary"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tool */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tool. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tool */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tool */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToolChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    redefine_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tool */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HandMadeTool"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    try_tool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Tool */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrialRequest"];
+            };
+        };
+        responses: {
+            /** @description What it gave. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trial"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    switch_tools: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchTools"];
+            };
+        };
+        responses: {
+            /** @description Switched. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Switched"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+}

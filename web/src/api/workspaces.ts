@@ -1,0 +1,60 @@
+import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { answer, api, type Schemas } from './http';
+import { meQuery } from './me';
+
+export type Workspace = Schemas['Workspace'];
+export type Overview = Schemas['Overview'];
+export type Member = Schemas['Member'];
+export type CallLog = Schemas['CallLog'];
+export type HourlyCalls = Schemas['HourOfCalls'];
+
+export const workspaceQuery = (ws: string) =>
+  queryOptions({
+    queryKey: [ws, 'workspace'],
+    queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}', { params: { path: { ws } } })),
+  });
+
+export const overviewQuery = (ws: string) =>
+  queryOptions({
+    queryKey: [ws, 'overview'],
+    queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/overview', { params: { path: { ws } } })),
+    refetchInterval: 30_000,
+  });
+
+export const membersQuery = (ws: string) =>
+  queryOptions({
+    queryKey: [ws, 'members'],
+    queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/members', { params: { path: { ws } } })),
+  });
+
+export const callsQuery = (ws: string) =>
+  infiniteQueryOptions({
+    queryKey: [ws, 'calls'],
+    queryFn: ({ pageParam }) =>
+      answer(
+        api.GET('/api/v1/workspaces/{ws}/calls', { params: { path: { ws }, query: { cursor: pageParam } } }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor ?? undefined,
+  });
+
+export function useCreateWorkspace() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Schemas['NewWorkspace']) => answer(api.POST('/api/v1/workspaces', { body })),
+    onSuccess: () => client.invalidateQueries({ queryKey: meQuery.queryKey }),
+  });
+}
+
+export function useRenameWorkspace(ws: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Schemas['WorkspaceChange']) =>
+      answer(api.PATCH('/api/v1/workspaces/{ws}', { params: { path: { ws } }, body })),
+    onSuccess: () =>
+      Promise.all([
+        client.invalidateQueries({ queryKey: meQuery.queryKey }),
+        client.invalidateQueries({ queryKey: [ws, 'workspace'] }),
+      ]),
+  });
+}

@@ -1,0 +1,314 @@
+import { ActionIcon, Alert, Button, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
+import { IconPlus, IconTrash } from '@tabler/icons-react';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { ApiError } from '../api/http';
+import type { Credential, SecurityHint } from '../api/sources';
+
+type Kind = Credential['kind'];
+
+interface Draft {
+  kind: Kind;
+  in: 'header' | 'query' | 'cookie';
+  name: string;
+  value: string;
+  token: string;
+  username: string;
+  password: string;
+  headers: { id: number; name: string; value: string }[];
+  token_url: string;
+  client_id: string;
+  client_secret: string;
+  scope: string;
+  auth: 'basic' | 'post';
+}
+
+/** What the document says about security, as far as it goes, already filled in. */
+function draftFrom(hint: SecurityHint | undefined): Draft {
+  const location = hint?.location;
+  return {
+    kind: hint?.kind ?? 'bearer',
+    in: location === 'query' || location === 'cookie' ? location : 'header',
+    name: hint?.kind === 'api_key' ? (hint.name ?? '') : '',
+    value: '',
+    token: '',
+    username: '',
+    password: '',
+    headers: [{ id: 0, name: '', value: '' }],
+    token_url: hint?.token_url ?? '',
+    client_id: '',
+    client_secret: '',
+    scope: '',
+    auth: 'basic',
+  };
+}
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+function read(draft: Draft): { credential: Credential } | { faults: Partial<Record<string, string>> } {
+  const faults: Record<string, string> = {};
+  const need = (field: keyof Draft, message: string) => {
+    if (String(draft[field]).trim() === '') faults[field] = message;
+  };
+  switch (draft.kind) {
+    case 'api_key':
+      need('name', 'Give the name of the header, parameter or cookie.');
+      if (draft.in === 'header' && draft.name && !headerName.test(draft.name)) {
+        faults.name = 'A header name has letters, digits and hyphens only.';
+      }
+      need('value', 'Give the key.');
+      if (Object.keys(faults).length > 0) return { faults };
+      return {
+        credential: { kind: 'api_key', in: draft.in, name: draft.name.trim(), value: draft.value.trim() },
+      };
+    case 'bearer':
+      need('token', 'Give the token.');
+      if (Object.keys(faults).length > 0) return { faults };
+      return { credential: { kind: 'bearer', token: draft.token.trim() } };
+    case 'basic':
+      need('username', 'Give the user name.');
+      if (Object.keys(faults).length > 0) return { faults };
+      return { credential: { kind: 'basic', username: draft.username, password: draft.password } };
+    case 'headers':
+      for (const header of draft.headers) {
+        if (!headerName.test(header.name)) faults[`header-${header.id}`] = 'Give a header name.';
+        else if (header.value.trim() === '') faults[`header-${header.id}`] = 'Give the value.';
+      }
+      if (Object.keys(faults).length > 0) return { faults };
+      return {
+        credential: {
+          kind: 'headers',
+          headers: draft.headers.map(({ name, value }) => ({ name, value: value.trim() })),
+        },
+      };
+    case 'oauth_client_credentials':
+      if (!URL.canParse(draft.token_url)) faults.token_url = 'Give the complete URL of the token endpoint.';
+      need('client_id', 'Give the client id.');
+      need('client_secret', 'Give the client secret.');
+      if (Object.keys(faults).length > 0) return { faults };
+      return {
+        credential: {
+          kind: 'oauth_client_credentials',
+          token_url: draft.token_url,
+          client_id: draft.client_id.trim(),
+          client_secret: draft.client_secret.trim(),
+          ...(draft.scope.trim() ? { scope: draft.scope.trim() } : {}),
+          auth: draft.auth,
+        },
+      };
+  }
+}
+
+const kinds: { value: Kind; label: string }[] = [
+  { value: 'api_key', label: 'API key' },
+  { value: 'bearer', label: 'Bearer token' },
+  { value: 'basic', label: 'User name and password' },
+  { value: 'headers', label: 'Custom headers' },
+  { value: 'oauth_client_credentials', label: 'OAuth client credentials' },
+];
+
+export function CredentialForm({
+  hints,
+  note,
+  submitLabel,
+  pending,
+  error,
+  onSubmit,
+  extra,
+}: {
+  hints: SecurityHint[];
+  note?: string;
+  submitLabel: string;
+  pending: boolean;
+  error: unknown;
+  onSubmit: (credential: Credential) => void;
+  extra?: ReactNode;
+}) {
+  const [draft, setDraft] = useState(() => draftFrom(hints[0]));
+  const [faults, setFaults] = useState<Partial<Record<string, string>>>({});
+  const set = <Field extends keyof Draft>(field: Field, value: Draft[Field]) => {
+    setDraft((old) => ({ ...old, [field]: value }));
+    setFaults((old) => ({ ...old, [field]: undefined }));
+  };
+  const text = (field: 'name' | 'username' | 'token_url' | 'client_id' | 'scope') => ({
+    value: draft[field],
+    onChange: (event: { currentTarget: { value: string } }) => set(field, event.currentTarget.value),
+    error: faults[field],
+    autoComplete: 'off',
+    spellCheck: false,
+  });
+  // "new-password" keeps the browser from offering, and from storing, the person's own password.
+  const secret = (field: 'value' | 'token' | 'password' | 'client_secret') => ({
+    value: draft[field],
+    onChange: (event: { currentTarget: { value: string } }) => set(field, event.currentTarget.value),
+    error: faults[field],
+    autoComplete: 'new-password',
+    spellCheck: false,
+  });
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const outcome = read(draft);
+    if ('faults' in outcome) setFaults(outcome.faults);
+    else onSubmit(outcome.credential);
+  }
+
+  const hint = hints.find((one) => one.kind === draft.kind);
+  return (
+    <form onSubmit={submit} noValidate>
+      <Stack gap="md" maw={560}>
+        {error instanceof ApiError && (
+          <Alert color="red" data-tone="red" role="alert" title="The credential was not saved">
+            {error.message}
+          </Alert>
+        )}
+        {note && (
+          <Alert color="sea" data-tone="sea" variant="light">
+            {note}
+          </Alert>
+        )}
+        <Select
+          label="How the API knows the caller"
+          description={hint?.description || undefined}
+          data={kinds}
+          value={draft.kind}
+          onChange={(kind) => {
+            if (!kind) return;
+            const own = hints.find((one) => one.kind === kind);
+            setDraft((old) => ({
+              ...old,
+              ...(own
+                ? { name: draftFrom(own).name, in: draftFrom(own).in, token_url: draftFrom(own).token_url }
+                : {}),
+              kind: kind as Kind,
+            }));
+            setFaults({});
+          }}
+          allowDeselect={false}
+        />
+        {draft.kind === 'api_key' && (
+          <>
+            <Group grow align="flex-start">
+              <Select
+                label="Sent in"
+                data={[
+                  { value: 'header', label: 'Header' },
+                  { value: 'query', label: 'Query parameter' },
+                  { value: 'cookie', label: 'Cookie' },
+                ]}
+                value={draft.in}
+                onChange={(value) => value && set('in', value as Draft['in'])}
+                allowDeselect={false}
+              />
+              <TextInput label="Name" placeholder="X-Api-Key" {...text('name')} />
+            </Group>
+            <PasswordInput label="Key" {...secret('value')} />
+          </>
+        )}
+        {draft.kind === 'bearer' && <PasswordInput label="Token" {...secret('token')} />}
+        {draft.kind === 'basic' && (
+          <>
+            <TextInput label="User name" {...text('username')} />
+            <PasswordInput label="Password" {...secret('password')} />
+          </>
+        )}
+        {draft.kind === 'headers' && (
+          <Stack gap="xs">
+            {draft.headers.map((header, index) => (
+              <Group key={header.id} align="flex-end" gap="xs" wrap="nowrap">
+                <TextInput
+                  label={index === 0 ? 'Header' : undefined}
+                  aria-label={`Header ${index + 1}`}
+                  placeholder="X-Tenant"
+                  value={header.name}
+                  onChange={(event) =>
+                    set(
+                      'headers',
+                      draft.headers.map((one) =>
+                        one.id === header.id ? { ...one, name: event.currentTarget.value } : one,
+                      ),
+                    )
+                  }
+                  error={faults[`header-${header.id}`]}
+                  style={{ flex: 1 }}
+                  autoComplete="off"
+                />
+                <PasswordInput
+                  label={index === 0 ? 'Value' : undefined}
+                  aria-label={`Value of header ${index + 1}`}
+                  value={header.value}
+                  onChange={(event) =>
+                    set(
+                      'headers',
+                      draft.headers.map((one) =>
+                        one.id === header.id ? { ...one, value: event.currentTarget.value } : one,
+                      ),
+                    )
+                  }
+                  style={{ flex: 1 }}
+                  autoComplete="new-password"
+                />
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  size={36}
+                  aria-label={`Remove header ${index + 1}`}
+                  disabled={draft.headers.length === 1}
+                  onClick={() =>
+                    set(
+                      'headers',
+                      draft.headers.filter((one) => one.id !== header.id),
+                    )
+                  }
+                >
+                  <IconTrash size={17} />
+                </ActionIcon>
+              </Group>
+            ))}
+            <div>
+              <Button
+                variant="subtle"
+                leftSection={<IconPlus size={16} aria-hidden />}
+                onClick={() =>
+                  set('headers', [
+                    ...draft.headers,
+                    { id: Math.max(...draft.headers.map((one) => one.id)) + 1, name: '', value: '' },
+                  ])
+                }
+              >
+                Add a header
+              </Button>
+            </div>
+          </Stack>
+        )}
+        {draft.kind === 'oauth_client_credentials' && (
+          <>
+            <TextInput
+              label="Token URL"
+              placeholder="https://auth.example.com/oauth/token"
+              {...text('token_url')}
+            />
+            <TextInput label="Client id" {...text('client_id')} />
+            <PasswordInput label="Client secret" {...secret('client_secret')} />
+            <TextInput label="Scope" description="Optional; separated by spaces" {...text('scope')} />
+            <Select
+              label="How the client proves itself"
+              data={[
+                { value: 'basic', label: 'Authorization header (basic)' },
+                { value: 'post', label: 'In the request body (post)' },
+              ]}
+              value={draft.auth}
+              onChange={(value) => value && set('auth', value as Draft['auth'])}
+              allowDeselect={false}
+            />
+          </>
+        )}
+        <Group gap="sm">
+          <Button type="submit" loading={pending}>
+            {submitLabel}
+          </Button>
+          {extra}
+        </Group>
+      </Stack>
+    </form>
+  );
+}

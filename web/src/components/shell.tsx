@@ -1,0 +1,250 @@
+import { Burger, CloseButton, Drawer, Menu, UnstyledButton, useMantineColorScheme } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import {
+  IconActivity,
+  IconAnchor,
+  IconCheck,
+  IconCompass,
+  IconDeviceDesktop,
+  IconFileImport,
+  IconHistory,
+  IconLogout,
+  IconMail,
+  IconMoon,
+  IconPlus,
+  IconSelector,
+  IconSettings,
+  IconSun,
+  IconTool,
+  IconUsers,
+} from '@tabler/icons-react';
+import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
+import { type ReactNode, useEffect } from 'react';
+import type { Me } from '../api/me';
+import { useMay, useSession } from '../session';
+import { Logo } from './logo';
+import classes from './shell.module.css';
+
+const roles = { owner: 'Owner', admin: 'Admin', developer: 'Developer', member: 'Member', viewer: 'Viewer' };
+
+/** The frame of every workspace page: skip link, navigation, and the page itself. */
+export function Shell({ children }: { children: ReactNode }) {
+  const [opened, { toggle, close }] = useDisclosure(false);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the drawer closes when the path changes
+  useEffect(close, [path]);
+  return (
+    <>
+      <a href="#content" className={classes.skip}>
+        Skip to content
+      </a>
+      <div className={classes.shell}>
+        <header className={classes.topbar}>
+          <Brand />
+          <Burger
+            opened={opened}
+            onClick={toggle}
+            size="sm"
+            color="#fff"
+            aria-label={opened ? 'Close the menu' : 'Open the menu'}
+            aria-expanded={opened}
+          />
+        </header>
+        <Drawer.Root opened={opened} onClose={close} size={288} padding={0} className={classes.drawer}>
+          <Drawer.Overlay />
+          <Drawer.Content aria-label="Menu">
+            <Sidebar
+              closer={
+                <CloseButton onClick={close} variant="transparent" c="white" aria-label="Close the menu" />
+              }
+            />
+          </Drawer.Content>
+        </Drawer.Root>
+        <Sidebar />
+        <main id="content" tabIndex={-1} className={classes.main}>
+          {children}
+        </main>
+      </div>
+    </>
+  );
+}
+
+function Brand() {
+  const { workspace } = useSession();
+  return (
+    <Link to="/w/$ws" params={{ ws: workspace.slug }} className={classes.brand}>
+      <Logo size={34} />
+      <span className={classes.brandName}>Portolan</span>
+    </Link>
+  );
+}
+
+function Sidebar({ closer }: { closer?: ReactNode }) {
+  const { me, workspace } = useSession();
+  const administers = useMay('administer');
+  const params = { ws: workspace.slug };
+  return (
+    <aside className={classes.sidebar}>
+      <div
+        style={{ display: 'flex', alignItems: 'center', justifyContent: 'space-between', paddingRight: 14 }}
+      >
+        <Brand />
+        {closer}
+      </div>
+      <WorkspaceMenu />
+      <nav className={classes.nav} aria-label="Workspace">
+        <Link to="/w/$ws" params={params} activeOptions={{ exact: true }} className={classes.link}>
+          <IconCompass size={19} stroke={1.7} aria-hidden /> Overview
+        </Link>
+        <Link to="/w/$ws/sources" params={params} className={classes.link}>
+          <IconFileImport size={19} stroke={1.7} aria-hidden /> Sources
+        </Link>
+        <Link to="/w/$ws/tools" params={params} className={classes.link}>
+          <IconTool size={19} stroke={1.7} aria-hidden /> Tools
+        </Link>
+        <Link to="/w/$ws/servers" params={params} className={classes.link}>
+          <IconAnchor size={19} stroke={1.7} aria-hidden /> Servers
+        </Link>
+        <Link to="/w/$ws/calls" params={params} className={classes.link}>
+          <IconActivity size={19} stroke={1.7} aria-hidden /> Calls
+        </Link>
+        <p className={classes.navGroup}>Workspace</p>
+        <Link to="/w/$ws/members" params={params} className={classes.link}>
+          <IconUsers size={19} stroke={1.7} aria-hidden /> Members
+        </Link>
+        {administers && (
+          <Link to="/w/$ws/audit" params={params} className={classes.link}>
+            <IconHistory size={19} stroke={1.7} aria-hidden /> Audit log
+          </Link>
+        )}
+        <Link to="/w/$ws/settings" params={params} className={classes.link}>
+          <IconSettings size={19} stroke={1.7} aria-hidden /> Settings
+        </Link>
+        {me.dev_mailbox_url && (
+          <a href={me.dev_mailbox_url} className={classes.link}>
+            <IconMail size={19} stroke={1.7} aria-hidden /> Mailbox
+          </a>
+        )}
+      </nav>
+      <div className={classes.spacer} />
+      <div className={classes.account}>
+        <AccountMenu me={me} />
+      </div>
+    </aside>
+  );
+}
+
+function WorkspaceMenu() {
+  const { me, workspace } = useSession();
+  const navigate = useNavigate();
+  return (
+    <div className={classes.switcher}>
+      <Menu withInitialFocusPlaceholder={false} width={244} position="bottom-start" shadow="md">
+        <Menu.Target>
+          <UnstyledButton className={classes.switcherButton}>
+            <span className={classes.initial} aria-hidden>
+              {workspace.name.slice(0, 1).toUpperCase()}
+            </span>
+            <span className={classes.switcherText}>
+              <span className="visually-hidden">Switch workspace: </span>
+              <span className={classes.switcherName}>{workspace.name}</span>
+              <span className={classes.switcherRole}>{roles[workspace.role]}</span>
+            </span>
+            <IconSelector size={17} aria-hidden />
+          </UnstyledButton>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>Workspaces</Menu.Label>
+          {me.workspaces.map((one) => (
+            <Menu.Item
+              key={one.id}
+              rightSection={one.slug === workspace.slug ? <IconCheck size={16} aria-label="current" /> : null}
+              onClick={() => void navigate({ to: '/w/$ws', params: { ws: one.slug } })}
+            >
+              {one.name}
+            </Menu.Item>
+          ))}
+          <Menu.Divider />
+          <Menu.Item
+            leftSection={<IconPlus size={16} aria-hidden />}
+            onClick={() => void navigate({ to: '/', search: { create: true } })}
+          >
+            New workspace
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+    </div>
+  );
+}
+
+const schemes = [
+  { value: 'light', label: 'Light', icon: IconSun },
+  { value: 'dark', label: 'Dark', icon: IconMoon },
+  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+] as const;
+
+export function AccountMenu({ me }: { me: Me }) {
+  // Without keepTransitions the library would inject a <style> element, which the CSP refuses.
+  const { colorScheme, setColorScheme } = useMantineColorScheme({ keepTransitions: true });
+  const name = me.user.display_name || me.user.email;
+  return (
+    <Menu withInitialFocusPlaceholder={false} width={230} position="top-start" shadow="md">
+      <Menu.Target>
+        <UnstyledButton className={classes.accountButton}>
+          <span className={classes.avatar} aria-hidden>
+            {name.slice(0, 1).toUpperCase()}
+          </span>
+          <span className={classes.switcherText}>
+            <span className="visually-hidden">Account of </span>
+            <span className={classes.switcherName}>{name}</span>
+          </span>
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>{me.user.email}</Menu.Label>
+        <Menu.Divider />
+        <Menu.Label>Appearance</Menu.Label>
+        {schemes.map(({ value, label, icon: Icon }) => (
+          <Menu.Item
+            key={value}
+            closeMenuOnClick={false}
+            leftSection={<Icon size={16} aria-hidden />}
+            rightSection={colorScheme === value ? <IconCheck size={16} aria-label="current" /> : null}
+            onClick={() => setColorScheme(value)}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        {/* A real form: signing out is a POST to a page of the server, with its own protection. */}
+        <form method="post" action="/logout" role="none">
+          <Menu.Item type="submit" leftSection={<IconLogout size={16} aria-hidden />}>
+            Sign out
+          </Menu.Item>
+        </form>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+/** The frame of the few pages outside of a workspace. */
+export function PlainShell({ me, children }: { me?: Me; children: ReactNode }) {
+  return (
+    <div className={classes.plain}>
+      <header className={classes.plainBar}>
+        <Link to="/" className={classes.plainBrand}>
+          <Logo size={34} />
+          <span className={classes.brandName}>Portolan</span>
+        </Link>
+        {me && (
+          <form method="post" action="/logout">
+            <UnstyledButton type="submit" fz="sm" fw={550} c="dimmed">
+              Sign out
+            </UnstyledButton>
+          </form>
+        )}
+      </header>
+      <main id="content">{children}</main>
+    </div>
+  );
+}

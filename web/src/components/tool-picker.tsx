@@ -1,0 +1,164 @@
+import { Button, Checkbox, Select, TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { ToolSummary } from '../api/tools';
+import { Method } from './badges';
+import classes from './operations.module.css';
+import { SelectionBar, TableBar, useShown } from './table';
+
+/** Choosing the tools of a server, with the name under which each is published. */
+export function ToolPicker({
+  tools,
+  names,
+  onChange,
+  editable,
+  clashes,
+}: {
+  tools: ToolSummary[];
+  /** Tool id → published name, of the chosen tools. */
+  names: ReadonlyMap<string, string>;
+  onChange: (names: Map<string, string>) => void;
+  editable: boolean;
+  clashes: ReadonlySet<string>;
+}) {
+  const [words, setWords] = useState('');
+  const [source, setSource] = useState<string | null>(null);
+  const [onlyChosen, setOnlyChosen] = useState(false);
+  const sources = [...new Map(tools.map((tool) => [tool.source_id, tool.source_name])).entries()];
+  const asked = words.trim().toLowerCase().split(/\s+/);
+  const found = tools.filter((tool) => {
+    if (source && tool.source_id !== source) return false;
+    if (onlyChosen && !names.has(tool.id)) return false;
+    const text =
+      `${tool.name} ${tool.title} ${tool.path} ${tool.description} ${tool.source_name}`.toLowerCase();
+    return asked.every((word) => text.includes(word));
+  });
+  const { shown, more } = useShown(found);
+
+  const set = (list: ToolSummary[], chosen: boolean) => {
+    const next = new Map(names);
+    for (const tool of list) {
+      if (!chosen) next.delete(tool.id);
+      else if (!next.has(tool.id)) next.set(tool.id, tool.name);
+    }
+    onChange(next);
+  };
+
+  return (
+    <>
+      <TableBar>
+        <TextInput
+          aria-label="Search tools"
+          placeholder="Search tools"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          value={words}
+          onChange={(event) => setWords(event.currentTarget.value)}
+        />
+        {sources.length > 1 && (
+          <Select
+            aria-label="Source"
+            placeholder="All sources"
+            data={sources.map(([value, label]) => ({ value, label }))}
+            value={source}
+            onChange={setSource}
+            clearable
+            w={200}
+          />
+        )}
+      </TableBar>
+      <SelectionBar>
+        <span aria-live="polite">
+          <strong>{names.size}</strong> chosen
+        </span>
+        <Checkbox
+          label="Only chosen"
+          size="sm"
+          checked={onlyChosen}
+          onChange={(event) => setOnlyChosen(event.currentTarget.checked)}
+        />
+        {editable && (
+          <Button.Group>
+            <Button size="compact-sm" variant="default" onClick={() => set(found, true)}>
+              All shown
+            </Button>
+            <Button
+              size="compact-sm"
+              variant="default"
+              onClick={() =>
+                set(
+                  found.filter((tool) => tool.annotations.readOnlyHint),
+                  true,
+                )
+              }
+            >
+              Read-only
+            </Button>
+            <Button size="compact-sm" variant="default" onClick={() => set(found, false)}>
+              None
+            </Button>
+          </Button.Group>
+        )}
+      </SelectionBar>
+      <ul className={classes.list}>
+        {shown.map((tool) => {
+          const name = names.get(tool.id);
+          return (
+            <li key={tool.id} className={`${classes.row} ${classes.picked}`}>
+              <Checkbox
+                id={`tool-${tool.id}`}
+                aria-label={tool.name}
+                checked={name !== undefined}
+                disabled={!editable}
+                onChange={(event) => set([tool], event.currentTarget.checked)}
+              />
+              <div>
+                <div className={classes.line}>
+                  <label htmlFor={`tool-${tool.id}`} className={classes.name}>
+                    {tool.name}
+                  </label>
+                  <span className={classes.title}>{tool.title}</span>
+                </div>
+                <div className={classes.line}>
+                  <Method method={tool.method} />
+                  <span className={classes.path}>{tool.path}</span>
+                  {sources.length > 1 && <span className={classes.title}>{tool.source_name}</span>}
+                </div>
+              </div>
+              {name !== undefined && editable && (
+                <TextInput
+                  size="xs"
+                  aria-label={`Published name of ${tool.name}`}
+                  leftSection={<span className={classes.title}>as</span>}
+                  value={name}
+                  onChange={(event) => onChange(new Map(names).set(tool.id, event.currentTarget.value))}
+                  error={
+                    clashes.has(name)
+                      ? 'Another chosen tool has this name. Change one of the two.'
+                      : /^[A-Za-z0-9_-]{1,64}$/.test(name)
+                        ? null
+                        : 'Use 1 to 64 letters, digits, hyphens and underscores.'
+                  }
+                  spellCheck={false}
+                  styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
+                />
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {found.length === 0 && <p className={classes.row}>No tool matches.</p>}
+      {more}
+    </>
+  );
+}
+
+/** The published names that stand more than once. */
+export function clashingNames(names: ReadonlyMap<string, string>): Set<string> {
+  const seen = new Set<string>();
+  const twice = new Set<string>();
+  for (const name of names.values()) {
+    if (seen.has(name)) twice.add(name);
+    seen.add(name);
+  }
+  return twice;
+}

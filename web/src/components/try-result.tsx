@@ -1,0 +1,158 @@
+import { Alert, Button, Tabs } from '@mantine/core';
+import type { ContentBlock, TryResult } from '../api/tools';
+import { formatDuration } from '../time';
+import { Method, Status } from './badges';
+import { CodeBlock } from './copy';
+import { JsonTree } from './json-tree';
+import classes from './try-result.module.css';
+
+/** What a try gave: the request line, the outcome, and every content block in its own way. */
+export function TryResultView({ result }: { result: TryResult }) {
+  const faults = result.errors ?? [];
+  const failed = result.is_error || !result.ok;
+  return (
+    <div>
+      <div className={classes.head}>
+        <Status tone={failed ? 'bad' : 'good'}>
+          {failed ? 'Error' : 'OK'}
+          {result.status ? ` · HTTP ${result.status}` : ''}
+        </Status>
+        <span>{formatDuration(result.duration_ms)}</span>
+      </div>
+      {result.request.url && (
+        <div className={classes.request}>
+          <Method method={result.request.method} />
+          <code>{result.request.url}</code>
+        </div>
+      )}
+      <div className={classes.blocks}>
+        {faults.length > 0 && (
+          <Alert color="red" data-tone="red" title="The arguments do not fit the schema">
+            <ul className={classes.faults}>
+              {faults.map((fault) => (
+                <li key={`${fault.path}${fault.message}`}>
+                  <code>{fault.path || '/'}</code> {fault.message}
+                </li>
+              ))}
+            </ul>
+          </Alert>
+        )}
+        {result.structured_content !== undefined && result.structured_content !== null ? (
+          <Tabs defaultValue="tree">
+            <Tabs.List mb="sm">
+              <Tabs.Tab value="tree">Structured</Tabs.Tab>
+              <Tabs.Tab value="content">Content as the client gets it</Tabs.Tab>
+            </Tabs.List>
+            <Tabs.Panel value="tree">
+              <JsonTree value={result.structured_content} label="Structured result" />
+            </Tabs.Panel>
+            <Tabs.Panel value="content">
+              <Blocks blocks={result.content} />
+            </Tabs.Panel>
+          </Tabs>
+        ) : (
+          <Blocks blocks={result.content} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Blocks({ blocks }: { blocks: ContentBlock[] }) {
+  return (
+    <div className={classes.blocks}>
+      {blocks.map((block, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: content blocks have only their order
+        <Block key={index} block={block} number={index + 1} />
+      ))}
+    </div>
+  );
+}
+
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function Block({ block, number }: { block: ContentBlock; number: number }) {
+  if (block.type === 'text') {
+    return block.text ? (
+      <CodeBlock code={pretty(block.text)} label={`text ${number}`} wrap />
+    ) : (
+      <p className={classes.blockTitle}>An empty text.</p>
+    );
+  }
+  if (block.type === 'image' && block.data) {
+    const kind = block.mimeType ?? 'image/png';
+    return (
+      <figure style={{ margin: 0 }}>
+        <figcaption className={classes.blockTitle}>Image, {kind}</figcaption>
+        <img className={classes.image} src={`data:${kind};base64,${block.data}`} alt="The tool's result" />
+      </figure>
+    );
+  }
+  if (block.type === 'audio' && block.data)
+    return <Audio data={block.data} kind={block.mimeType ?? 'audio/mpeg'} />;
+  if (block.type === 'resource' && block.resource) {
+    const { uri, mimeType, text, blob } = block.resource;
+    return (
+      <div>
+        <p className={classes.blockTitle}>
+          Resource <code>{uri}</code>
+          {mimeType ? `, ${mimeType}` : ''}
+        </p>
+        {text ? <CodeBlock code={pretty(text)} label={`resource ${number}`} wrap /> : null}
+        {blob ? <Download data={blob} kind={mimeType ?? 'application/octet-stream'} /> : null}
+      </div>
+    );
+  }
+  return <CodeBlock code={JSON.stringify(block, null, 2)} label={`content ${number}`} wrap />;
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(base64);
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at += 1) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
+/** The CSP has no media-src, so audio is decoded and played by the audio interface instead of an <audio> element. */
+function Audio({ data, kind }: { data: string; kind: string }) {
+  async function play() {
+    const context = new AudioContext();
+    const buffer = await context.decodeAudioData(bytesOf(data).buffer);
+    const source = context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(context.destination);
+    source.onended = () => void context.close();
+    source.start();
+  }
+  return (
+    <div>
+      <p className={classes.blockTitle}>Audio, {kind}</p>
+      <Button variant="default" size="compact-sm" onClick={() => void play()} mr="xs">
+        Play
+      </Button>
+      <Download data={data} kind={kind} />
+    </div>
+  );
+}
+
+function Download({ data, kind }: { data: string; kind: string }) {
+  function save() {
+    const url = URL.createObjectURL(new Blob([bytesOf(data)], { type: kind }));
+    const anchor = document.createElement('a');
+    anchor.href = url;
+    anchor.download = 'result';
+    anchor.click();
+    URL.revokeObjectURL(url);
+  }
+  return (
+    <Button variant="default" size="compact-sm" onClick={save}>
+      Download {Math.ceil((data.length * 3) / 4 / 1024).toLocaleString()} KiB
+    </Button>
+  );
+}

@@ -1,0 +1,142 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+} from '@tanstack/react-router';
+import { Failed, Loading } from './components/page';
+import { HomePage } from './routes/home';
+import { NotFoundPage } from './routes/not-found';
+import { WorkspaceLayout } from './routes/workspace';
+
+const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+
+const root = createRootRoute({ component: Outlet, notFoundComponent: NotFoundPage });
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  component: HomePage,
+  validateSearch: (search: Record<string, unknown>): { create?: boolean } =>
+    search.create ? { create: true } : {},
+});
+
+const workspace = createRoute({
+  getParentRoute: () => root,
+  path: '/w/$ws',
+  component: WorkspaceLayout,
+  notFoundComponent: NotFoundPage,
+});
+
+const under = <const Path extends string>(path: Path) => ({ getParentRoute: () => workspace, path });
+
+const overview = createRoute({
+  ...under('/'),
+  component: lazyRouteComponent(() => import('./routes/overview'), 'OverviewPage'),
+});
+const sources = createRoute({
+  ...under('/sources'),
+  component: lazyRouteComponent(() => import('./routes/sources'), 'SourcesPage'),
+});
+const importWizard = createRoute({
+  ...under('/sources/import'),
+  component: lazyRouteComponent(() => import('./routes/import'), 'ImportPage'),
+});
+const newHttpSource = createRoute({
+  ...under('/sources/new'),
+  component: lazyRouteComponent(() => import('./routes/new-http-source'), 'NewHttpSourcePage'),
+});
+const source = createRoute({
+  ...under('/sources/$id'),
+  component: lazyRouteComponent(() => import('./routes/source'), 'SourcePage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+});
+const reimport = createRoute({
+  ...under('/sources/$id/reimport'),
+  component: lazyRouteComponent(() => import('./routes/reimport'), 'ReimportPage'),
+});
+const newTool = createRoute({
+  ...under('/sources/$id/tools/new'),
+  component: lazyRouteComponent(() => import('./routes/new-tool'), 'NewToolPage'),
+});
+const tools = createRoute({
+  ...under('/tools'),
+  component: lazyRouteComponent(() => import('./routes/tools'), 'ToolsPage'),
+});
+const tool = createRoute({
+  ...under('/tools/$id'),
+  component: lazyRouteComponent(() => import('./routes/tool'), 'ToolPage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+});
+const editTool = createRoute({
+  ...under('/tools/$id/edit'),
+  component: lazyRouteComponent(() => import('./routes/edit-tool'), 'EditToolPage'),
+});
+const servers = createRoute({
+  ...under('/servers'),
+  component: lazyRouteComponent(() => import('./routes/servers'), 'ServersPage'),
+});
+const newServer = createRoute({
+  ...under('/servers/new'),
+  component: lazyRouteComponent(() => import('./routes/new-server'), 'NewServerPage'),
+  validateSearch: (search: Record<string, unknown>): { source?: string } => ({ source: text(search.source) }),
+});
+const server = createRoute({
+  ...under('/servers/$id'),
+  component: lazyRouteComponent(() => import('./routes/server'), 'ServerPage'),
+  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+});
+const calls = createRoute({
+  ...under('/calls'),
+  component: lazyRouteComponent(() => import('./routes/calls'), 'CallsPage'),
+});
+const members = createRoute({
+  ...under('/members'),
+  component: lazyRouteComponent(() => import('./routes/members'), 'MembersPage'),
+});
+const audit = createRoute({
+  ...under('/audit'),
+  component: lazyRouteComponent(() => import('./routes/audit'), 'AuditPage'),
+});
+const settings = createRoute({
+  ...under('/settings'),
+  component: lazyRouteComponent(() => import('./routes/settings'), 'SettingsPage'),
+});
+
+const routeTree = root.addChildren([
+  home,
+  workspace.addChildren([
+    overview,
+    sources,
+    importWizard,
+    newHttpSource,
+    source,
+    reimport,
+    newTool,
+    tools,
+    tool,
+    editTool,
+    servers,
+    newServer,
+    server,
+    calls,
+    members,
+    audit,
+    settings,
+  ]),
+]);
+
+export const router = createRouter({
+  routeTree,
+  scrollRestoration: true,
+  defaultPreload: 'intent',
+  defaultPendingComponent: () => <Loading />,
+  defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,89 @@
+import { IconHistory } from '@tabler/icons-react';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { auditQuery } from '../api/audit';
+import { Status } from '../components/badges';
+import { Empty, Loaded, Page, Panel } from '../components/page';
+import { cell, LoadMore, Table } from '../components/table';
+import { isObject } from '../json-schema';
+import { useSession } from '../session';
+import { formatDateTime } from '../time';
+
+/** "name: Orders, tools: 4", for a detail that is an object; anything else as it is. */
+function detailText(detail: unknown): string {
+  if (detail === null || detail === undefined) return '';
+  if (isObject(detail)) {
+    return Object.entries(detail)
+      .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      .join(', ');
+  }
+  return typeof detail === 'string' ? detail : JSON.stringify(detail);
+}
+
+export function AuditPage() {
+  const { workspace } = useSession();
+  const audit = useInfiniteQuery(auditQuery(workspace.slug));
+  return (
+    <Page title="Audit log" lede="Who changed what, and when. Entries cannot be changed or deleted.">
+      <Panel flush>
+        <Loaded query={audit} lines={8}>
+          {(data) => {
+            const items = data.pages.flatMap((page) => page.items);
+            return items.length === 0 ? (
+              <Empty icon={<IconHistory size={24} />} title="Nothing has happened yet" />
+            ) : (
+              <>
+                <Table
+                  label="Audit log"
+                  head={
+                    <>
+                      <th>Action</th>
+                      <th>Who</th>
+                      <th>Target</th>
+                      <th>Outcome</th>
+                      <th data-align="right">When</th>
+                    </>
+                  }
+                >
+                  {items.map((entry) => (
+                    <tr key={entry.id}>
+                      <td data-wide>
+                        <code className={cell.main}>{entry.action}</code>
+                        {detailText(entry.detail) && (
+                          <div className={`${cell.sub} ${cell.clamp}`}>{detailText(entry.detail)}</div>
+                        )}
+                      </td>
+                      <td data-wide>{entry.actor}</td>
+                      <td data-wide>
+                        {entry.target_kind}
+                        <div className={cell.sub}>
+                          <code>{entry.target_id}</code>
+                        </div>
+                      </td>
+                      <td>
+                        <Status
+                          tone={
+                            entry.outcome === 'ok' ||
+                            entry.outcome === 'success' ||
+                            entry.outcome === 'allowed'
+                              ? 'good'
+                              : 'bad'
+                          }
+                        >
+                          {entry.outcome}
+                        </Status>
+                      </td>
+                      <td data-align="right" data-shrink>
+                        {formatDateTime(entry.at)}
+                      </td>
+                    </tr>
+                  ))}
+                </Table>
+                <LoadMore query={audit} />
+              </>
+            );
+          }}
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}

@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams } from '@tanstack/react-router';
+import { toolQuery, useSetDefinition } from '../api/tools';
+import { Loaded, Page } from '../components/page';
+import { toastDone } from '../components/toast';
+import { ToolEditor } from '../components/tool-editor';
+import { useSession } from '../session';
+
+export function EditToolPage() {
+  const { workspace } = useSession();
+  const { id } = useParams({ from: '/w/$ws/tools/$id/edit' });
+  const navigate = useNavigate();
+  const tool = useQuery(toolQuery(workspace.slug, id));
+  const set = useSetDefinition(workspace.slug, id);
+  const params = { ws: workspace.slug, id };
+  return (
+    <Page title="Edit the tool" back={{ label: tool.data?.name ?? 'Tool', to: '/w/$ws/tools/$id', params }}>
+      <Loaded query={tool}>
+        {(data) =>
+          data.definition ? (
+            <ToolEditor
+              initial={data.definition}
+              submitLabel="Save tool"
+              pending={set.isPending}
+              error={set.error}
+              onSubmit={(definition) =>
+                set.mutate(definition, {
+                  onSuccess: () => {
+                    toastDone('The tool was saved.');
+                    void navigate({ to: '/w/$ws/tools/$id', params });
+                  },
+                })
+              }
+            />
+          ) : (
+            <p>This tool comes from an OpenAPI document. Change the document and import it again.</p>
+          )
+        }
+      </Loaded>
+    </Page>
+  );
+}

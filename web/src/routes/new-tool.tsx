@@ -1,0 +1,36 @@
+import { useNavigate, useParams } from '@tanstack/react-router';
+import { useCreateTool } from '../api/tools';
+import { Page } from '../components/page';
+import { toastDone } from '../components/toast';
+import { ToolEditor } from '../components/tool-editor';
+import { useSession } from '../session';
+
+export function NewToolPage() {
+  const { workspace } = useSession();
+  const { id } = useParams({ from: '/w/$ws/sources/$id/tools/new' });
+  const navigate = useNavigate();
+  const create = useCreateTool(workspace.slug, id);
+  return (
+    <Page
+      title="New tool"
+      back={{ label: 'Source', to: '/w/$ws/sources/$id', params: { ws: workspace.slug, id } }}
+    >
+      <ToolEditor
+        submitLabel="Create tool"
+        pending={create.isPending}
+        error={create.error}
+        onSubmit={(definition) =>
+          create.mutate(
+            { ...definition, enabled: true },
+            {
+              onSuccess: (tool) => {
+                toastDone(`${tool.name} was created.`);
+                void navigate({ to: '/w/$ws/tools/$id', params: { ws: workspace.slug, id: tool.id } });
+              },
+            },
+          )
+        }
+      />
+    </Page>
+  );
+}

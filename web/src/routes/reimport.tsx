@@ -1,0 +1,246 @@
+import { Alert, Button, Group, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { ApiError } from '../api/http';
+import {
+  type ReimportPreview,
+  type Source,
+  sourceQuery,
+  usePreviewReimport,
+  useReimport,
+} from '../api/sources';
+import { Method, Tag } from '../components/badges';
+import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
+import { Facts, Loaded, Page, Panel } from '../components/page';
+import { Problems, problemsOf } from '../components/problems';
+import { cell, Table } from '../components/table';
+import { toastDone } from '../components/toast';
+import { useSession } from '../session';
+
+/** A newer document for a source: the difference first, then the change. */
+export function ReimportPage() {
+  const { workspace } = useSession();
+  const { id } = useParams({ from: '/w/$ws/sources/$id/reimport' });
+  const source = useQuery(sourceQuery(workspace.slug, id));
+  return (
+    <Page
+      title="Import again"
+      back={{
+        label: source.data?.name ?? 'Source',
+        to: '/w/$ws/sources/$id',
+        params: { ws: workspace.slug, id },
+      }}
+      lede="You see what changes before it applies. Names and descriptions that you edited stay."
+    >
+      <Loaded query={source}>{(data) => <Reimport source={data} />}</Loaded>
+    </Page>
+  );
+}
+
+function Reimport({ source }: { source: Source }) {
+  const { workspace } = useSession();
+  const navigate = useNavigate();
+  const [draft, setDraft] = useState<DocumentDraft>(() => ({
+    ...emptyDraft(source.document_url ? 'url' : 'file'),
+    url: source.document_url ?? '',
+  }));
+  const [fault, setFault] = useState<string | null>(null);
+  const preview = usePreviewReimport(workspace.slug, source.id);
+  const apply = useReimport(workspace.slug, source.id);
+
+  function compare(event?: FormEvent) {
+    event?.preventDefault();
+    const outcome = readDraft(draft, undefined);
+    if ('fault' in outcome) return setFault(outcome.fault);
+    setFault(null);
+    apply.reset();
+    preview.mutate(outcome.input);
+  }
+
+  const changedMeanwhile = apply.error instanceof ApiError && apply.error.code === 'document_changed';
+  return (
+    <Stack gap="lg">
+      <Panel title="Where is the document?">
+        <form onSubmit={compare} noValidate>
+          <DocumentInputFields
+            draft={draft}
+            onChange={(next) => {
+              setDraft(next);
+              preview.reset();
+            }}
+            fault={fault}
+          />
+          <Group mt="lg">
+            <Button type="submit" loading={preview.isPending} variant={preview.data ? 'default' : 'filled'}>
+              {preview.data ? 'Compare again' : 'Compare'}
+            </Button>
+          </Group>
+        </form>
+      </Panel>
+      {preview.error && (
+        <Alert color="red" data-tone="red" role="alert" title={preview.error.message}>
+          {problemsOf(preview.error).length > 0 && <Problems problems={problemsOf(preview.error)} />}
+        </Alert>
+      )}
+      {apply.error && (
+        <Alert
+          color="red"
+          data-tone="red"
+          role="alert"
+          title={changedMeanwhile ? 'The document changed since you compared' : 'The import was not applied'}
+        >
+          <p style={{ marginTop: 0 }}>{apply.error.message}</p>
+          {changedMeanwhile && (
+            <Button variant="default" onClick={() => compare()}>
+              Compare again
+            </Button>
+          )}
+        </Alert>
+      )}
+      {preview.data && (
+        <Difference
+          preview={preview.data}
+          pending={apply.isPending}
+          onApply={() => {
+            const outcome = readDraft(draft, undefined);
+            if ('fault' in outcome) return;
+            apply.mutate(
+              { input: outcome.input, digest: preview.data.digest },
+              {
+                onSuccess: () => {
+                  toastDone('The new document is in use.');
+                  void navigate({ to: '/w/$ws/sources/$id', params: { ws: workspace.slug, id: source.id } });
+                },
+              },
+            );
+          }}
+        />
+      )}
+    </Stack>
+  );
+}
+
+function Difference({
+  preview,
+  pending,
+  onApply,
+}: {
+  preview: ReimportPreview;
+  pending: boolean;
+  onApply: () => void;
+}) {
+  const nothing = preview.added.length + preview.removed.length + preview.changed.length === 0;
+  return (
+    <>
+      <Panel title="What changes">
+        <Facts
+          items={[
+            ['Added', preview.added.length],
+            ['Removed', preview.removed.length],
+            ['Changed', preview.changed.length],
+            ['Unchanged', preview.unchanged],
+          ]}
+        />
+      </Panel>
+      {preview.removed.length > 0 && (
+        <Panel title="Removed" note="These tools can no longer be called." flush>
+          <Table
+            label="Removed operations"
+            head={
+              <>
+                <th>Tool</th>
+                <th>Used by servers</th>
+              </>
+            }
+          >
+            {preview.removed.map((one) => (
+              <tr key={one.key}>
+                <td data-wide>
+                  <code className={cell.main}>{one.tool_name}</code>
+                  <div className={cell.sub}>{one.key}</div>
+                </td>
+                <td data-label="Servers">
+                  {one.used_by_servers.length === 0
+                    ? 'None'
+                    : one.used_by_servers.map((slug) => (
+                        <Tag key={slug} tone="bad">
+                          {slug}
+                        </Tag>
+                      ))}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </Panel>
+      )}
+      {preview.changed.length > 0 && (
+        <Panel title="Changed" flush>
+          <Table
+            label="Changed operations"
+            head={
+              <>
+                <th>Tool</th>
+                <th>What changed</th>
+              </>
+            }
+          >
+            {preview.changed.map((one) => (
+              <tr key={one.key}>
+                <td data-wide>
+                  <code className={cell.main}>{one.tool_name}</code>
+                  <div className={cell.sub}>{one.key}</div>
+                </td>
+                <td data-wide>
+                  {one.changes.map((change) => (
+                    <div key={change}>{change}</div>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </Panel>
+      )}
+      {preview.added.length > 0 && (
+        <Panel title="Added" flush>
+          <Table
+            label="Added operations"
+            head={
+              <>
+                <th>Tool</th>
+                <th>Operation</th>
+              </>
+            }
+          >
+            {preview.added.map((one) => (
+              <tr key={one.key}>
+                <td data-wide>
+                  <code className={cell.main}>{one.tool_name ?? 'left out'}</code>
+                  <div className={cell.sub}>{one.reason ?? one.title}</div>
+                </td>
+                <td data-wide>
+                  <Method method={one.method} /> <code>{one.path}</code>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </Panel>
+      )}
+      {preview.problems.length > 0 && (
+        <Panel title="Notes on the document">
+          <Problems problems={preview.problems} />
+        </Panel>
+      )}
+      {nothing ? (
+        <Alert color="sea" data-tone="sea">
+          Every tool stays as it is. Apply the document anyway to keep its newest text.
+        </Alert>
+      ) : null}
+      <Group>
+        <Button loading={pending} onClick={onApply}>
+          Apply the document
+        </Button>
+      </Group>
+    </>
+  );
+}

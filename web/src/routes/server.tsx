@@ -1,0 +1,356 @@
+import { Alert, Button, Group, Stack, Tabs, Textarea, TextInput } from '@mantine/core';
+import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { ApiError } from '../api/http';
+import {
+  connectionQuery,
+  type ServerDetail,
+  serverCallsQuery,
+  serverQuery,
+  useDeleteServer,
+  useRestoreServer,
+  useSetPublished,
+  useSetServerTools,
+  useUpdateServer,
+} from '../api/servers';
+import { type ToolSummary, toolsQuery } from '../api/tools';
+import { Ago } from '../components/ago';
+import { ServerStatus } from '../components/badges';
+import { CallsTable } from '../components/calls';
+import { ConnectionTabs, ServerUrl } from '../components/connection';
+import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
+import { LoadMore } from '../components/table';
+import { toastDone, toastFailed, toastUndo } from '../components/toast';
+import { clashingNames, ToolPicker } from '../components/tool-picker';
+import { useMay, useSession } from '../session';
+
+export function ServerPage() {
+  const { workspace } = useSession();
+  const { id } = useParams({ from: '/w/$ws/servers/$id' });
+  const server = useQuery(serverQuery(workspace.slug, id));
+  if (!server.data) {
+    return (
+      <Page title="Server" back={{ label: 'Servers', to: '/w/$ws/servers', params: { ws: workspace.slug } }}>
+        <Loaded query={server}>{() => null}</Loaded>
+      </Page>
+    );
+  }
+  return <ServerView key={server.data.id} server={server.data} />;
+}
+
+function ServerView({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const ws = workspace.slug;
+  const { tab } = useSearch({ from: '/w/$ws/servers/$id' });
+  const navigate = useNavigate();
+  const edits = useMay('edit_registry');
+  const publish = useSetPublished(ws);
+  const published = server.status === 'published';
+
+  function toggle() {
+    publish.mutate(
+      { id: server.id, published: !published },
+      {
+        onSuccess: () =>
+          published
+            ? toastUndo(
+                'The server is paused; clients get an error.',
+                () => publish.mutateAsync({ id: server.id, published: true }),
+                'Published again.',
+              )
+            : toastDone('The server is published.'),
+        onError: toastFailed,
+      },
+    );
+  }
+
+  return (
+    <Page
+      title={server.name}
+      back={{ label: 'Servers', to: '/w/$ws/servers', params: { ws } }}
+      beside={<ServerStatus status={server.status} />}
+      lede={server.description}
+      actions={
+        edits && (
+          <Button
+            variant={published ? 'default' : 'filled'}
+            loading={publish.isPending}
+            leftSection={
+              published ? <IconPlayerPause size={16} aria-hidden /> : <IconPlayerPlay size={16} aria-hidden />
+            }
+            onClick={toggle}
+          >
+            {published ? 'Pause' : 'Publish'}
+          </Button>
+        )
+      }
+    >
+      <ServerUrl url={server.url} />
+      {server.warnings.length > 0 && (
+        <Alert color="yellow" data-tone="yellow" title="What some clients will make of it">
+          <ul style={{ margin: 0, paddingLeft: 18 }}>
+            {server.warnings.map((warning) => (
+              <li key={`${warning.client}${warning.message}`}>
+                <strong>{warning.client}</strong>: {warning.message}
+              </li>
+            ))}
+          </ul>
+        </Alert>
+      )}
+      <Tabs
+        value={tab ?? 'tools'}
+        onChange={(value) =>
+          void navigate({
+            to: '/w/$ws/servers/$id',
+            params: { ws, id: server.id },
+            search: { tab: value ?? undefined },
+            replace: true,
+          })
+        }
+      >
+        <Tabs.List mb="lg">
+          <Tabs.Tab value="tools">Tools {server.tools.length}</Tabs.Tab>
+          <Tabs.Tab value="connect">Connect</Tabs.Tab>
+          <Tabs.Tab value="calls">Calls</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="tools">
+          <ServerTools key={server.updated_at} server={server} />
+        </Tabs.Panel>
+        <Tabs.Panel value="connect">
+          <Connect server={server} />
+        </Tabs.Panel>
+        <Tabs.Panel value="calls">
+          <ServerCalls server={server} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings">
+          <ServerSettings key={server.updated_at} server={server} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function ServerTools({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const tools = useQuery(toolsQuery(workspace.slug));
+  return (
+    <Loaded query={tools} lines={8}>
+      {(items) => <ChooseTools server={server} all={items} />}
+    </Loaded>
+  );
+}
+
+function ChooseTools({ server, all }: { server: ServerDetail; all: ToolSummary[] }) {
+  const { workspace } = useSession();
+  const edits = useMay('edit_registry');
+  const save = useSetServerTools(workspace.slug);
+  const before = new Map(server.tools.map((tool) => [tool.tool_id, tool.published_name]));
+  const [names, setNames] = useState<Map<string, string>>(before);
+  const shown = all.filter((tool) => before.has(tool.id) || (tool.enabled && tool.state === 'active'));
+  const asleep = server.tools.filter((tool) => !tool.enabled || tool.state === 'removed');
+  const refused = save.error instanceof ApiError ? save.error : null;
+  const named = (refused?.details as { names?: string[] } | undefined)?.names ?? [];
+  const clashes = new Set([
+    ...clashingNames(names),
+    ...named.filter((name) => [...names.values()].includes(name)),
+  ]);
+  const dirty = names.size !== before.size || [...names].some(([id, name]) => before.get(id) !== name);
+  const badName = [...names.values()].some((name) => !/^[A-Za-z0-9_-]{1,64}$/.test(name));
+
+  return (
+    <Stack gap="lg">
+      {asleep.length > 0 && (
+        <Alert
+          color="yellow"
+          data-tone="yellow"
+          title={asleep.length === 1 ? 'One tool is not served' : `${asleep.length} tools are not served`}
+        >
+          {asleep.map((tool) => tool.published_name).join(', ')}: disabled, or gone from the source.
+        </Alert>
+      )}
+      {refused && (
+        <Alert color="red" data-tone="red" role="alert" title="The tools were not saved">
+          {refused.message}
+        </Alert>
+      )}
+      <Panel title="Tools of this server" note="The name after “as” is the one that clients see." flush>
+        {shown.length === 0 ? (
+          <p style={{ padding: '0 22px' }}>There is no enabled tool in this workspace.</p>
+        ) : (
+          <ToolPicker tools={shown} names={names} onChange={setNames} editable={edits} clashes={clashes} />
+        )}
+      </Panel>
+      {edits && (
+        <Group>
+          <Button
+            disabled={!dirty || clashes.size > named.length || badName}
+            loading={save.isPending}
+            onClick={() =>
+              save.mutate(
+                {
+                  id: server.id,
+                  tools: [...names].map(([tool_id, published_name]) => ({ tool_id, published_name })),
+                },
+                { onSuccess: () => toastDone('The tools were saved. Connected clients see the new list.') },
+              )
+            }
+          >
+            Save tools
+          </Button>
+          {dirty && (
+            <Button variant="subtle" onClick={() => setNames(before)}>
+              Discard changes
+            </Button>
+          )}
+        </Group>
+      )}
+    </Stack>
+  );
+}
+
+function Connect({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const connection = useQuery(connectionQuery(workspace.slug, server.id));
+  return (
+    <Stack gap="lg">
+      {server.status !== 'published' && (
+        <Alert color="yellow" data-tone="yellow">
+          Publish the server first; until then clients cannot list or call its tools.
+        </Alert>
+      )}
+      <Panel
+        title="Connect a client"
+        note="The client opens a browser window; you sign in and give consent there. No key is copied."
+      >
+        <Loaded query={connection}>{(data) => <ConnectionTabs clients={data.clients} />}</Loaded>
+      </Panel>
+    </Stack>
+  );
+}
+
+function ServerCalls({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const calls = useInfiniteQuery(serverCallsQuery(workspace.slug, server.id));
+  return (
+    <Panel flush>
+      <Loaded query={calls}>
+        {(data) => {
+          const items = data.pages.flatMap((page) => page.items);
+          return items.length === 0 ? (
+            <Empty icon={<IconActivity size={24} />} title="No calls yet">
+              Connect a client and ask it for something that needs one of the tools.
+            </Empty>
+          ) : (
+            <>
+              <CallsTable calls={items} label="Calls" server={false} />
+              <LoadMore query={calls} />
+            </>
+          );
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function ServerSettings({ server }: { server: ServerDetail }) {
+  const { workspace } = useSession();
+  const navigate = useNavigate();
+  const edits = useMay('edit_registry');
+  const update = useUpdateServer(workspace.slug, server.id);
+  const remove = useDeleteServer(workspace.slug);
+  const restore = useRestoreServer(workspace.slug);
+  const [name, setName] = useState(server.name);
+  const [description, setDescription] = useState(server.description ?? '');
+  const [instructions, setInstructions] = useState(server.instructions ?? '');
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (name.trim() === '') return;
+    update.mutate(
+      { name: name.trim(), description: description.trim(), instructions: instructions.trim() },
+      { onSuccess: () => toastDone('Settings saved.') },
+    );
+  }
+
+  return (
+    <Stack gap="lg">
+      <Panel title="What clients see">
+        <form onSubmit={submit} noValidate>
+          <fieldset disabled={!edits} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
+            <Stack gap="md" maw={640}>
+              {update.error && (
+                <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
+                  {update.error.message}
+                </Alert>
+              )}
+              <TextInput
+                label="Name"
+                value={name}
+                onChange={(event) => setName(event.currentTarget.value)}
+                error={name.trim() === '' ? 'Give the server a name.' : null}
+              />
+              <TextInput
+                label="Description"
+                value={description}
+                onChange={(event) => setDescription(event.currentTarget.value)}
+              />
+              <Textarea
+                label="Instructions"
+                description="Clients hand them to the model together with the tools."
+                rows={4}
+                value={instructions}
+                onChange={(event) => setInstructions(event.currentTarget.value)}
+              />
+              {edits && (
+                <div>
+                  <Button type="submit" loading={update.isPending}>
+                    Save settings
+                  </Button>
+                </div>
+              )}
+            </Stack>
+          </fieldset>
+        </form>
+      </Panel>
+      <Panel title="About">
+        <Facts
+          items={[
+            ['Address', <code key="slug">{server.slug}</code>],
+            ['Created', <Ago key="created" at={server.created_at} />],
+            ['Published', server.published_at ? <Ago key="published" at={server.published_at} /> : 'Never'],
+          ]}
+        />
+      </Panel>
+      {edits && (
+        <Panel
+          title="Delete this server"
+          note="Clients lose access at once. You can undo this for ten minutes."
+        >
+          <Button
+            color="red"
+            variant="light"
+            loading={remove.isPending}
+            onClick={() =>
+              remove.mutate(server.id, {
+                onSuccess: () => {
+                  void navigate({ to: '/w/$ws/servers', params: { ws: workspace.slug } });
+                  toastUndo(
+                    `“${server.name}” was deleted.`,
+                    () => restore.mutateAsync(server.id),
+                    `“${server.name}” is back.`,
+                  );
+                },
+                onError: toastFailed,
+              })
+            }
+          >
+            Delete server
+          </Button>
+        </Panel>
+      )}
+    </Stack>
+  );
+}

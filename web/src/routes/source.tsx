@@ -1,0 +1,294 @@
+import { Alert, Button, Group, Tabs } from '@mantine/core';
+import { IconPlus, IconRefresh } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import {
+  type Source,
+  sourceQuery,
+  sourceToolsQuery,
+  useDeleteCredential,
+  useDeleteSource,
+  useRestoreSource,
+  useSetCredential,
+  useUpdateSource,
+} from '../api/sources';
+import { useSetToolsEnabled } from '../api/tools';
+import { Ago } from '../components/ago';
+import { Tag } from '../components/badges';
+import { CredentialForm } from '../components/credential-form';
+import { LinkButton } from '../components/link-button';
+import { Facts, Loaded, Page, Panel } from '../components/page';
+import { SourceSettingsForm } from '../components/source-settings';
+import { toastDone, toastFailed, toastUndo } from '../components/toast';
+import { ToolList } from '../components/tool-list';
+import { useMay, useSession } from '../session';
+
+export function SourcePage() {
+  const { workspace } = useSession();
+  const { id } = useParams({ from: '/w/$ws/sources/$id' });
+  const source = useQuery(sourceQuery(workspace.slug, id));
+  const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
+  if (!source.data) {
+    return (
+      <Page title="Source" back={back}>
+        <Loaded query={source}>{() => null}</Loaded>
+      </Page>
+    );
+  }
+  return <SourceView source={source.data} />;
+}
+
+function SourceView({ source }: { source: Source }) {
+  const { workspace } = useSession();
+  const ws = workspace.slug;
+  const { tab } = useSearch({ from: '/w/$ws/sources/$id' });
+  const navigate = useNavigate();
+  const edits = useMay('edit_registry');
+  const params = { ws, id: source.id };
+  return (
+    <Page
+      title={source.name}
+      back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws } }}
+      beside={<Tag>{source.kind === 'openapi' ? 'OpenAPI' : 'By hand'}</Tag>}
+      lede={<code>{source.base_url}</code>}
+      actions={
+        edits &&
+        (source.kind === 'openapi' ? (
+          <LinkButton
+            to="/w/$ws/sources/$id/reimport"
+            params={params}
+            variant="default"
+            leftSection={<IconRefresh size={17} aria-hidden />}
+          >
+            Import again
+          </LinkButton>
+        ) : (
+          <LinkButton
+            to="/w/$ws/sources/$id/tools/new"
+            params={params}
+            leftSection={<IconPlus size={17} aria-hidden />}
+          >
+            Add a tool
+          </LinkButton>
+        ))
+      }
+    >
+      {!source.credential && source.security.length > 0 && tab !== 'credential' && (
+        <Alert color="yellow" data-tone="yellow" title="The API wants a credential">
+          <Group justify="space-between">
+            <span>Its document asks for one; calls will be refused until it is set.</span>
+            {edits && (
+              <LinkButton
+                to="/w/$ws/sources/$id"
+                params={params}
+                search={{ tab: 'credential' }}
+                variant="default"
+                size="compact-sm"
+              >
+                Set the credential
+              </LinkButton>
+            )}
+          </Group>
+        </Alert>
+      )}
+      <Tabs
+        value={tab ?? 'tools'}
+        onChange={(value) =>
+          void navigate({
+            to: '/w/$ws/sources/$id',
+            params,
+            search: { tab: value ?? undefined },
+            replace: true,
+          })
+        }
+        keepMounted={false}
+      >
+        <Tabs.List mb="lg">
+          <Tabs.Tab value="tools">Tools</Tabs.Tab>
+          <Tabs.Tab value="credential">Credential</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="tools">
+          <SourceTools source={source} />
+        </Tabs.Panel>
+        <Tabs.Panel value="credential">
+          <SourceCredential source={source} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings">
+          <SourceSettings source={source} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function SourceTools({ source }: { source: Source }) {
+  const { workspace } = useSession();
+  const tools = useQuery(sourceToolsQuery(workspace.slug, source.id));
+  const setEnabled = useSetToolsEnabled(workspace.slug);
+  const edits = useMay('edit_registry');
+  return (
+    <Panel flush>
+      <Loaded query={tools} lines={6}>
+        {(items) => (
+          <ToolList
+            ws={workspace.slug}
+            tools={items}
+            withSource={false}
+            editable={edits}
+            pending={setEnabled.isPending}
+            onSetEnabled={(ids, enabled) =>
+              setEnabled.mutate(
+                { ids, enabled },
+                {
+                  onSuccess: () =>
+                    toastUndo(
+                      `${ids.length === 1 ? '1 tool' : `${ids.length} tools`} ${enabled ? 'enabled' : 'disabled'}.`,
+                      () => setEnabled.mutateAsync({ ids, enabled: !enabled }),
+                      'Undone.',
+                    ),
+                  onError: toastFailed,
+                },
+              )
+            }
+          />
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+const kindNames = {
+  api_key: 'API key',
+  bearer: 'Bearer token',
+  basic: 'User name and password',
+  headers: 'Custom headers',
+  oauth_client_credentials: 'OAuth client credentials',
+};
+
+function SourceCredential({ source }: { source: Source }) {
+  const { me, workspace } = useSession();
+  const set = useSetCredential(workspace.slug);
+  const remove = useDeleteCredential(workspace.slug);
+  const edits = useMay('edit_registry');
+  const { credential } = source;
+  const isDemo = me.demo_api && source.document_url === me.demo_api.openapi_url;
+  return (
+    <>
+      {credential && (
+        <Panel
+          title="Current credential"
+          aside={
+            edits && (
+              <Button
+                variant="subtle"
+                color="red"
+                loading={remove.isPending}
+                onClick={() =>
+                  remove.mutate(source.id, {
+                    onSuccess: () => toastDone('Credential removed.'),
+                    onError: toastFailed,
+                  })
+                }
+              >
+                Remove
+              </Button>
+            )
+          }
+        >
+          <Facts
+            items={[
+              ['Kind', kindNames[credential.kind]],
+              ['Sends', <code key="hint">{credential.hint}</code>],
+              ['Set', <Ago key="at" at={credential.updated_at} />],
+            ]}
+          />
+        </Panel>
+      )}
+      {edits ? (
+        <div style={{ marginTop: credential ? 24 : 0 }}>
+          <Panel
+            title={credential ? 'Replace it' : 'Set a credential'}
+            note="Sealed at rest. Neither this console nor any client sees it again."
+          >
+            <CredentialForm
+              key={credential?.updated_at}
+              hints={source.security}
+              note={isDemo ? me.demo_api?.credential_hint : undefined}
+              submitLabel={credential ? 'Replace credential' : 'Save credential'}
+              pending={set.isPending}
+              error={set.error}
+              onSubmit={(value) =>
+                set.mutate(
+                  { id: source.id, credential: value },
+                  { onSuccess: () => toastDone('Credential saved.') },
+                )
+              }
+            />
+          </Panel>
+        </div>
+      ) : (
+        !credential && <Panel>No credential is set. A developer, admin or owner can set it.</Panel>
+      )}
+    </>
+  );
+}
+
+function SourceSettings({ source }: { source: Source }) {
+  const { workspace } = useSession();
+  const navigate = useNavigate();
+  const update = useUpdateSource(workspace.slug, source.id);
+  const remove = useDeleteSource(workspace.slug);
+  const restore = useRestoreSource(workspace.slug);
+  const edits = useMay('edit_registry');
+  const facts: [string, ReactNode][] = [];
+  if (source.spec_title) facts.push(['Document', `${source.spec_title} ${source.spec_version ?? ''}`]);
+  if (source.document_url) facts.push(['Fetched from', <code key="url">{source.document_url}</code>]);
+  if (source.document_digest) facts.push(['Digest', <code key="digest">{source.document_digest}</code>]);
+  facts.push(['Created', <Ago key="at" at={source.created_at} />]);
+  return (
+    <div style={{ display: 'grid', gap: 24 }}>
+      <Panel title="Settings">
+        <SourceSettingsForm
+          key={source.updated_at}
+          source={source}
+          pending={update.isPending}
+          error={update.error}
+          readOnly={!edits}
+          onSubmit={(change) => update.mutate(change, { onSuccess: () => toastDone('Settings saved.') })}
+        />
+      </Panel>
+      <Panel title="About">
+        <Facts items={facts} />
+      </Panel>
+      {edits && (
+        <Panel
+          title="Delete this source"
+          note="Its tools leave every server at once. You can undo this for ten minutes."
+        >
+          <Button
+            color="red"
+            variant="light"
+            loading={remove.isPending}
+            onClick={() =>
+              remove.mutate(source.id, {
+                onSuccess: () => {
+                  void navigate({ to: '/w/$ws/sources', params: { ws: workspace.slug } });
+                  toastUndo(
+                    `“${source.name}” was deleted.`,
+                    () => restore.mutateAsync(source.id),
+                    `“${source.name}” is back.`,
+                  );
+                },
+                onError: toastFailed,
+              })
+            }
+          >
+            Delete source
+          </Button>
+        </Panel>
+      )}
+    </div>
+  );
+}

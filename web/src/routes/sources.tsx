@@ -1,0 +1,105 @@
+import { IconFileImport, IconPlus } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { sourcesQuery } from '../api/sources';
+import { Ago } from '../components/ago';
+import { Status, Tag } from '../components/badges';
+import { LinkButton } from '../components/link-button';
+import { Empty, Loaded, Page, Panel } from '../components/page';
+import { cell, Table } from '../components/table';
+import { useMay, useSession } from '../session';
+
+export function SourcesPage() {
+  const { workspace } = useSession();
+  const params = { ws: workspace.slug };
+  const sources = useQuery(sourcesQuery(workspace.slug));
+  const edits = useMay('edit_registry');
+  const actions = edits && (
+    <>
+      <LinkButton
+        to="/w/$ws/sources/new"
+        params={params}
+        variant="default"
+        leftSection={<IconPlus size={17} aria-hidden />}
+      >
+        Describe by hand
+      </LinkButton>
+      <LinkButton
+        to="/w/$ws/sources/import"
+        params={params}
+        leftSection={<IconFileImport size={17} aria-hidden />}
+      >
+        Import an API
+      </LinkButton>
+    </>
+  );
+  const some = sources.data && sources.data.items.length > 0;
+  return (
+    <Page
+      title="Sources"
+      lede="The APIs behind your tools. Each has its own base URL, credential and limits."
+      actions={some && actions}
+    >
+      <Panel flush>
+        <Loaded query={sources}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <Empty icon={<IconFileImport size={24} />} title="No API yet" actions={actions}>
+                Import an OpenAPI 3.0 or 3.1 document and every operation becomes a tool. Without a document,
+                describe the calls by hand.
+              </Empty>
+            ) : (
+              <Table
+                label="Sources"
+                head={
+                  <>
+                    <th>Name</th>
+                    <th>Kind</th>
+                    <th>Credential</th>
+                    <th data-align="right">Tools enabled</th>
+                    <th data-align="right">Changed</th>
+                  </>
+                }
+              >
+                {items.map((source) => (
+                  <tr key={source.id}>
+                    <td data-wide>
+                      <Link
+                        to="/w/$ws/sources/$id"
+                        params={{ ...params, id: source.id }}
+                        className={`plain ${cell.main}`}
+                      >
+                        {source.name}
+                      </Link>
+                      <div className={cell.sub}>
+                        <code>{source.base_url}</code>
+                      </div>
+                    </td>
+                    <td>
+                      <Tag>{source.kind === 'openapi' ? 'OpenAPI' : 'By hand'}</Tag>
+                    </td>
+                    <td>
+                      {source.credential ? (
+                        <Status tone="good">Set</Status>
+                      ) : (
+                        <Status tone={source.security.length > 0 ? 'warn' : 'quiet'}>
+                          {source.security.length > 0 ? 'Missing' : 'None'}
+                        </Status>
+                      )}
+                    </td>
+                    <td data-align="right" data-label="Tools">
+                      {source.enabled_tool_count} of {source.tool_count}
+                    </td>
+                    <td data-align="right" data-shrink>
+                      <Ago at={source.updated_at} />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  );
+}

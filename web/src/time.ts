@@ -1,0 +1,24 @@
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const dateOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+
+export const formatDateTime = (at: string) => dateTime.format(new Date(at));
+export const formatDate = (at: string) => dateOnly.format(new Date(at));
+export const formatClock = (at: string) => clock.format(new Date(at));
+
+/** "3 minutes ago"; past a week the date itself says more. */
+export function formatAgo(at: string, now = Date.now()): string {
+  const seconds = Math.round((new Date(at).getTime() - now) / 1000);
+  const size = Math.abs(seconds);
+  if (size < 45) return 'just now';
+  if (size < 3600) return relative.format(Math.round(seconds / 60), 'minute');
+  if (size < 86_400) return relative.format(Math.round(seconds / 3600), 'hour');
+  if (size < 7 * 86_400) return relative.format(Math.round(seconds / 86_400), 'day');
+  return formatDate(at);
+}
+
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
