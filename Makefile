@@ -1,0 +1,43 @@
+# Everything a person or CI does here. `make` lists it.
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint fmt bench prepare emit deny test-tools clean-data
+
+help: ## Lists these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Installs what is missing, builds, and starts Portolan with a demo API
+	@scripts/run.sh $(ARGS)
+
+build: ## Builds the console and the binary
+	@scripts/require.sh
+	@scripts/web.sh
+	@SQLX_OFFLINE=true cargo build
+
+test: ## Sets up everything the tests need and runs all of them
+	@scripts/test.sh
+
+test-tools: ## Installs what the tests need: Postgres, Chromium, Node 22, the official SDKs
+	@scripts/test-tools.sh
+
+lint: ## rustfmt, clippy and the console's linters
+	@scripts/lint.sh
+
+fmt: ## Formats everything
+	@cargo fmt --all
+	@npm --prefix web run --silent format
+
+bench: ## Prints how much of a bare proxy's speed is left, as ratios
+	@scripts/bench.sh $(ARGS)
+
+prepare: ## Refreshes .sqlx, what the SQL macros know about the database
+	@scripts/prepare.sh
+
+emit: ## Refreshes what is generated from the code: API document and configuration reference
+	@scripts/emit.sh
+
+deny: ## Checks licences, sources, bans and advisories of all dependencies (cargo-deny, needs the network)
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	@cargo deny check
+
+clean-data: ## Deletes what `make run` has stored: accounts, workspaces, everything
+	@rm -rf .portolan/dev

@@ -1,0 +1,11 @@
+#!/bin/sh
+# `make emit`: writes the files that are generated from the code. A test fails when they are out of date.
+set -eu
+cd "$(dirname "$0")/.."
+
+SQLX_OFFLINE=true cargo build --quiet
+target/debug/portolan emit openapi >web/openapi.json.new
+mv web/openapi.json.new web/openapi.json
+target/debug/portolan emit configuration >docs/configuration.md.new
+mv docs/configuration.md.new docs/configuration.md
+npm --prefix web run --silent generate

@@ -1,0 +1,127 @@
+//! The bare servers: the least that axum and hyper need for the same work.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::net::TcpListener;
+
+use crate::Role;
+
+/// What every tool call of the benchmark asks of the API.
+pub(crate) const API_PATH: &str = "/ports/NOBGO";
+
+/// Runs one role until it is killed.
+pub(crate) async fn serve(role: &Role) -> Result<()> {
+    let router = match role {
+        Role::Api => portolan_demo_api::router(),
+        Role::Proxy { api } => proxy(*api)?,
+        Role::Fixed { body } => fixed(std::fs::read(body)?.into()),
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    axum::serve(
+        axum::serve::ListenerExt::tap_io(listener, |stream| drop(stream.set_nodelay(true))),
+        router,
+    )
+    .await?;
+    Ok(())
+}
+
+/// The envelope, read without its insides.
+#[derive(Deserialize)]
+struct Message<'a> {
+    method: &'a str,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    params: &'a RawValue,
+}
+
+fn understood(body: &[u8]) -> bool {
+    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| {
+        !message.method.is_empty()
+            && !message.id.get().is_empty()
+            && !message.params.get().is_empty()
+    })
+}
+
+#[derive(Clone)]
+struct Hop {
+    client: Client<HttpConnector, Full<Bytes>>,
+    uri: Uri,
+}
+
+fn proxy(api: SocketAddr) -> Result<Router> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(64)
+        .build(connector);
+    let uri = format!("http://{api}{API_PATH}").parse()?;
+    Ok(Router::new()
+        .route("/", post(hop))
+        .with_state(Hop { client, uri }))
+}
+
+async fn hop(State(hop): State<Hop>, body: Bytes) -> Response<Body> {
+    if !understood(&body) {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = hop.uri.clone();
+    request.headers_mut().insert(
+        "x-api-key",
+        HeaderValue::from_static(portolan_demo_api::API_KEY),
+    );
+    let Ok(answer) = hop.client.request(request).await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    let status = answer.status();
+    match answer.into_body().collect().await {
+        Ok(body) => (
+            status,
+            [(header::CONTENT_TYPE, "application/json")],
+            body.to_bytes(),
+        )
+            .into_response(),
+        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+    }
+}
+
+fn fixed(answer: Bytes) -> Router {
+    Router::new()
+        .route(
+            "/",
+            post(|State(answer): State<Bytes>, body: Bytes| async move {
+                if understood(&body) {
+                    ([(header::CONTENT_TYPE, "application/json")], answer).into_response()
+                } else {
+                    StatusCode::BAD_REQUEST.into_response()
+                }
+            }),
+        )
+        .with_state(answer)
+}
+
+/// A request to a bare server, with a message like that of a real client.
+pub(crate) fn request(address: SocketAddr) -> Vec<u8> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getPort","arguments":{"port_id":"NOBGO"}}}"#;
+    format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

@@ -1,0 +1,76 @@
+// What both browser tests need: Chromium of the distribution, pages that report what must not happen, screenshots and accessibility checks.
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
+
+export const base = process.env.PORTOLAN_URL;
+let failures = 0;
+
+/** One line of the report. */
+export function check(holds, sentence, found) {
+  if (!holds) failures += 1;
+  console.log(`${holds ? "ok" : "not ok"} - ${sentence}${holds ? "" : `; found ${JSON.stringify(found)}`}`);
+}
+
+/** Ends the program: 0 only if every check held. */
+export function finish() {
+  console.log("1..done");
+  process.exit(failures === 0 ? 0 : 1);
+}
+
+/** Starts Chromium without any network of its own. */
+export async function launch() {
+  const executablePath = places.find((place) => existsSync(place));
+  if (!executablePath) throw new Error("Chromium is missing: run `make test-tools`");
+  return chromium.launch({
+    executablePath,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+      "--disable-component-update", "--disable-sync"],
+  });
+}
+
+/** Collects what a page must not do: break its own content policy, throw, or load from elsewhere. */
+export function watch(context) {
+  const faults = [];
+  context.on("page", (page) => {
+    page.on("console", (message) => {
+      if (message.type() === "error" && /Content Security Policy|violates/i.test(message.text())) faults.push(message.text());
+    });
+    page.on("pageerror", (error) => faults.push(`${page.url()}: ${error.message}`));
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      if (/^https?:$/.test(url.protocol) && url.origin !== base && !["127.0.0.1", "localhost"].includes(url.hostname)) faults.push(`loaded ${url}`);
+    });
+  });
+  return faults;
+}
+
+/** A picture for people, and the serious accessibility faults of the page as it stands. */
+export async function look(page, name) {
+  // Loading and fading are over when nothing moves and no skeleton is left.
+  await page.waitForFunction(() => document.getAnimations().every((animation) => animation.playState !== "running" || animation.effect?.getTiming().iterations === Infinity));
+  await page.screenshot({ path: `${process.env.PORTOLAN_ARTIFACTS}/${name}.png`, fullPage: true });
+  await accessible(page, name);
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  check(overflow <= 1, `${name}: nothing sticks out sideways at ${page.viewportSize().width} px`, overflow);
+}
+
+async function accessible(page, name) {
+  // The isolated world of the debugger runs it, so the page's own policy stays as strict as it is.
+  const session = await page.context().newCDPSession(page);
+  const { frameTree } = await session.send("Page.getFrameTree");
+  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  const run = async (expression) => {
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+    return result.value;
+  };
+  await run(axe);
+  const found = await run(`axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }).then((results) =>
+    results.violations.map((one) => one.id + ": " + one.nodes.map((node) => node.target.join(" ")).slice(0, 4).join(", ")))`);
+  check(found.length === 0, `${name}: no accessibility fault`, found);
+  await session.detach();
+}

@@ -1,0 +1,44 @@
+"""The official Python SDK 1.x, from the 401 to the API's answer."""
+
+import asyncio
+import os
+
+import httpx
+from mcp import ClientSession
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import OAuthClientMetadata
+
+from person import Callback, MemoryStorage, ask_the_person, check, finish, use_tools
+
+URL = os.environ["PORTOLAN_MCP_URL"]
+
+
+async def main():
+    callback = await Callback().start()
+    storage = MemoryStorage()
+
+    async def arrived():
+        answer = await callback.arrival
+        return answer["code"], answer.get("state")
+
+    auth = OAuthClientProvider(
+        server_url=URL,
+        client_metadata=OAuthClientMetadata(client_name="Python SDK 1.x", redirect_uris=[callback.redirect_url]),
+        storage=storage,
+        redirect_handler=ask_the_person,
+        callback_handler=arrived,
+    )
+    async with httpx.AsyncClient(auth=auth, timeout=30) as http:
+        async with streamable_http_client(URL, http_client=http) as (read, write, session_id):
+            async with ClientSession(read, write) as session:
+                opened = await session.initialize()
+                check(storage.tokens is not None, "the code buys a token")
+                check(opened.protocolVersion == "2025-11-25", "the session speaks 2025-11-25", opened.protocolVersion)
+                check(session_id() is not None, "the session has an id")
+                await session.send_ping()
+                await use_tools(lambda cursor: session.list_tools(cursor=cursor), session.call_tool)
+
+
+asyncio.run(main())
+finish()

@@ -1,0 +1,54 @@
+//! The newcomer's path in a real Chromium, and the pages that must work without script. The steps are in tests/browser.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use portolan_tests::{
+    fixture::FixtureApi,
+    oauth::{OAuthClient, Pkce},
+    person::Person,
+    program::{self, OpensBrowser},
+    stack::{Stack, repository},
+};
+use tokio::process::Command;
+
+const LIMIT: Duration = Duration::from_secs(420);
+
+fn script(name: &str, stack: &Stack) -> Result<Command> {
+    program::needs("tests/browser/node_modules/playwright-core")?;
+    let artifacts = repository().join("artifacts");
+    std::fs::create_dir_all(&artifacts)?;
+    let mut command = Command::new("node");
+    command
+        .arg(program::needs(&format!("tests/browser/{name}"))?)
+        .env("PORTOLAN_URL", stack.url().origin().ascii_serialization())
+        .env("PORTOLAN_ARTIFACTS", artifacts);
+    Ok(command)
+}
+
+async fn finish(command: Command, person: &Person) -> Result<()> {
+    let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
+    println!("{}", finished.output);
+    assert!(finished.success && finished.output.contains("1..done") && !finished.output.contains("not ok"), "{}", finished.output);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_newcomer_gets_from_sign_up_to_a_published_server() -> Result<()> {
+    let stack = Stack::start()?;
+    let nobody = Person::new(stack.url(), "nobody")?;
+    finish(script("newcomer.mjs", &stack)?, &nobody).await
+}
+
+#[tokio::test]
+async fn login_and_consent_work_in_a_browser_without_script() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let authorize = client.authorize_url(&client.parameters(Some(&published.url), &Pkce::new()?))?;
+    let mut command = script("without_script.mjs", &stack)?;
+    command.env("AUTHORIZE_URL", authorize).env("EMAIL", &ann.email).env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
