@@ -20,7 +20,8 @@ await look(page, "02-check-your-mail");
 const mailbox = await context.newPage();
 await mailbox.goto(`${base}/dev/mail`);
 await mailbox.locator(".mail-code").first().waitFor();
-await look(mailbox, "03-mailbox");
+// The mailbox of development servers reloads itself; nobody types there.
+await look(mailbox, "03-mailbox", { except: ["meta-refresh"] });
 const code = (await mailbox.locator(".mail-code").first().textContent()).replace(/\D/g, "");
 await mailbox.close();
 check(/^\d{8}$/.test(code), "the mail holds a code of eight digits", code);
@@ -42,7 +43,7 @@ await look(page, "05-overview-empty");
 
 // A document that is none, and what is said about it.
 await page.goto(`${base}/w/${ws}/sources/import`);
-await page.getByText("Paste", { exact: false }).first().click();
+await page.getByRole("radio", { name: /Paste/ }).check();
 await page.getByRole("textbox").first().fill('{"openapi": "3.1.0",\n "info": {');
 await button("Read the document").click();
 await page.getByRole("alert").first().waitFor();
@@ -86,12 +87,12 @@ await look(page, "11-connect");
 // A first call on the page.
 await page.goto(`${base}/w/${ws}/tools`);
 await page.getByRole("heading", { level: 1 }).waitFor();
-await page.getByRole("link", { name: /port/ }).first().waitFor();
+await page.getByRole("link", { name: "listPorts" }).waitFor();
 await look(page, "12-tools");
-await page.getByLabel(/Search/).first().fill("list_ports");
-await page.getByRole("link", { name: "list_ports" }).or(page.getByRole("link", { name: /ports/ })).first().click();
+await page.getByLabel("Search tools").fill("list ports");
+await page.getByRole("link", { name: "listPorts" }).click();
 await page.getByRole("tab", { name: "Try it" }).waitFor();
-await button(/^(Call|Run|Try|Send)/).first().click();
+await button(/^(Call|Run|Try|Send)\b/).first().click();
 await page.getByText("Structured").or(page.getByText(/text 1/)).first().waitFor();
 await look(page, "13-try");
 

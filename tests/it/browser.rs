@@ -29,7 +29,13 @@ fn script(name: &str, stack: &Stack) -> Result<Command> {
 async fn finish(command: Command, person: &Person) -> Result<()> {
     let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
     println!("{}", finished.output);
-    assert!(finished.success && finished.output.contains("1..done") && !finished.output.contains("not ok"), "{}", finished.output);
+    assert!(
+        finished.success
+            && finished.output.contains("1..done")
+            && !finished.output.contains("not ok"),
+        "{}",
+        finished.output
+    );
     Ok(())
 }
 
@@ -47,8 +53,12 @@ async fn login_and_consent_work_in_a_browser_without_script() -> Result<()> {
     let ann = Person::sign_up(&stack, "ann").await?;
     let published = ann.console().publish_fixture("harbour", &fixture).await?;
     let client = OAuthClient::register(stack.url(), "Harness").await?;
-    let authorize = client.authorize_url(&client.parameters(Some(&published.url), &Pkce::new()?))?;
+    let authorize =
+        client.authorize_url(&client.parameters(Some(&published.url), &Pkce::new()?))?;
     let mut command = script("without_script.mjs", &stack)?;
-    command.env("AUTHORIZE_URL", authorize).env("EMAIL", &ann.email).env("PASSWORD", &ann.password);
+    command
+        .env("AUTHORIZE_URL", authorize)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
     finish(command, &ann).await
 }

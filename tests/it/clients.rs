@@ -13,10 +13,13 @@ use portolan_tests::{
 };
 use rmcp::{
     ServiceExt,
-    model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams},
+    model::{
+        CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation,
+        PaginatedRequestParams,
+    },
     transport::{
         StreamableHttpClientTransport,
-        auth::{AuthClient, AuthorizationManager, AuthorizationRequest, AuthorizationSession},
+        auth::{AuthClient, AuthorizationRequest, OAuthState},
         streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
@@ -28,19 +31,33 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// A published server whose list has several pages. The parts must live as long as the test.
 async fn published() -> Result<(FixtureApi, Stack, Person, Published)> {
     let fixture = FixtureApi::start()?;
-    let stack = Stack::builder().allow_egress(fixture.address()).setting("page_size", 10).start()?;
+    let stack = Stack::builder()
+        .allow_egress(fixture.address())
+        .setting("page_size", 10)
+        .start()?;
     let person = Person::sign_up(&stack, "ann").await?;
-    let published = person.console().publish_fixture("harbour", &fixture).await?;
+    let published = person
+        .console()
+        .publish_fixture("harbour", &fixture)
+        .await?;
     Ok((fixture, stack, person, published))
 }
 
 async fn drive(interpreter: &std::path::Path, file: &str) -> Result<()> {
     let (_fixture, _stack, person, published) = published().await?;
     let mut command = Command::new(interpreter);
-    command.arg(program::needs(file)?).env("PORTOLAN_MCP_URL", &published.url);
+    command
+        .arg(program::needs(file)?)
+        .env("PORTOLAN_MCP_URL", &published.url);
     let finished = program::run(command, &person, &OpensBrowser::with_open()?, LIMIT).await?;
     println!("{}", finished.output);
-    assert!(finished.success && finished.output.contains("1..done") && !finished.output.contains("not ok"), "{}", finished.output);
+    assert!(
+        finished.success
+            && finished.output.contains("1..done")
+            && !finished.output.contains("not ok"),
+        "{}",
+        finished.output
+    );
     Ok(())
 }
 
@@ -58,31 +75,54 @@ async fn typescript_sdk_2_finds_its_way_in_both_eras() -> Result<()> {
 
 #[tokio::test]
 async fn python_sdk_1_finds_its_way() -> Result<()> {
-    drive(&program::needs(".portolan/tools/python-v1/bin/python")?, "tests/clients/python/v1.py").await
+    drive(
+        &program::needs(".portolan/tools/python-v1/bin/python")?,
+        "tests/clients/python/v1.py",
+    )
+    .await
 }
 
 #[tokio::test]
 async fn python_sdk_2_finds_its_way_in_both_eras() -> Result<()> {
-    drive(&program::needs(".portolan/tools/python-v2/bin/python")?, "tests/clients/python/v2.py").await
+    drive(
+        &program::needs(".portolan/tools/python-v2/bin/python")?,
+        "tests/clients/python/v2.py",
+    )
+    .await
 }
 
 #[tokio::test]
 async fn rust_sdk_finds_its_way() -> Result<()> {
     let (_fixture, _stack, person, published) = published().await?;
     // Nobody listens on the callback: the address that the browser would be sent to is handed over instead.
-    let manager = AuthorizationManager::new_allowing_private_addresses(published.url.as_str()).await?;
-    let request = AuthorizationRequest::new("http://127.0.0.1:41998/callback").with_client_name("Rust SDK").with_initial_scope_selection();
-    let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| error)?;
-    let callback = person.agree(session.get_authorization_url()).await?;
-    session.handle_callback_url(callback.as_str()).await?;
+    let mut state = OAuthState::new(published.url.as_str(), None).await?;
+    state
+        .start_authorization(
+            AuthorizationRequest::new("http://127.0.0.1:41998/callback")
+                .with_client_name("Rust SDK"),
+        )
+        .await?;
+    let callback = person.agree(&state.get_authorization_url().await?).await?;
+    state.handle_callback_url(callback.as_str()).await?;
+    let manager = state
+        .into_authorization_manager()
+        .context("the flow has ended")?;
 
-    let http = AuthClient::new(reqwest::Client::builder().build()?, session.auth_manager);
-    let transport = StreamableHttpClientTransport::with_client(http, StreamableHttpClientTransportConfig::with_uri(published.url.clone()));
-    let about = ClientConfig::new(ClientCapabilities::default(), Implementation::new("rust-sdk", "3.9.0"));
+    let http = AuthClient::new(reqwest::Client::builder().build()?, manager);
+    let transport = StreamableHttpClientTransport::with_client(
+        http,
+        StreamableHttpClientTransportConfig::with_uri(published.url.clone()),
+    );
+    let about = ClientConfig::new(
+        ClientCapabilities::default(),
+        Implementation::new("rust-sdk", "3.9.0"),
+    );
     let client = about.serve(transport).await?;
     let (mut names, mut cursor, mut pages) = (Vec::new(), None, 0);
     loop {
-        let page = client.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        let page = client
+            .list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor)))
+            .await?;
         names.extend(page.tools.iter().map(|tool| tool.name.to_string()));
         pages += 1;
         cursor = page.next_cursor;
@@ -90,16 +130,28 @@ async fn rust_sdk_finds_its_way() -> Result<()> {
             break;
         }
     }
-    assert!(pages > 1 && names.contains(&"echo_message".to_owned()), "{pages} pages: {names:?}");
+    assert!(
+        pages > 1 && names.contains(&"echo_message".to_owned()),
+        "{pages} pages: {names:?}"
+    );
 
     let call = |name: &'static str, arguments: serde_json::Value| {
-        client.call_tool(CallToolRequestParams::new(name).with_arguments(arguments.as_object().cloned().unwrap_or_default()))
+        client.call_tool(
+            CallToolRequestParams::new(name)
+                .with_arguments(arguments.as_object().cloned().unwrap_or_default()),
+        )
     };
     let echo = call("echo_message", json!({"message": "Grüße, 海图"})).await?;
-    assert_eq!(echo.structured_content.context("structured content")?["message"], "Grüße, 海图");
+    assert_eq!(
+        echo.structured_content.context("structured content")?["message"],
+        "Grüße, 海图"
+    );
     let missing = call("get_thing", json!({"id": 404})).await?;
     assert_eq!(missing.is_error, Some(true));
-    assert!(format!("{:?}", missing.content).contains("404"), "{missing:?}");
+    assert!(
+        format!("{:?}", missing.content).contains("404"),
+        "{missing:?}"
+    );
     assert!(call("no_such_tool", json!({})).await.is_err());
     client.cancel().await?;
     Ok(())

@@ -17,7 +17,7 @@ use portolan_tests::{
     person::Person,
     program::{self, OpensBrowser},
     scene::Scene,
-    stack::Stack,
+    stack::{Stack, repository},
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -26,14 +26,31 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// The suite needs Node 22, which npm brings.
 fn node() -> Result<PathBuf> {
-    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
-    program::needs(&format!("tests/conformance/node_modules/node-linux-{machine}/bin/node"))
+    let machine = if cfg!(target_arch = "aarch64") {
+        "arm64"
+    } else {
+        "x64"
+    };
+    program::needs(&format!(
+        "tests/conformance/node_modules/node-linux-{machine}/bin/node"
+    ))
 }
 
 fn suite() -> Result<Command> {
     let mut command = Command::new(node()?);
-    command.arg(program::needs("tests/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js")?);
+    command.arg(program::needs(
+        "tests/conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js",
+    )?);
     Ok(command)
+}
+
+/// Where the suite leaves what it found, check by check, for whoever looks into a failure.
+fn findings(part: &str, version: &str) -> Result<PathBuf> {
+    let folder = repository().join(format!("target/conformance/{part}-{version}"));
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    Ok(folder)
 }
 
 async fn authorization_server(version: &str) -> Result<()> {
@@ -43,18 +60,40 @@ async fn authorization_server(version: &str) -> Result<()> {
     let port = portolan_tests::stack::free_port()?.port();
     let mut client = registration("Conformance suite");
     client["redirect_uris"] = json!([format!("http://127.0.0.1:{port}/callback")]);
-    let registered: Value = reqwest::Client::builder().build()?.post(stack.url().join("/oauth/register")?).json(&client).send().await?.json().await?;
-    let out = tempfile::tempdir()?;
+    let registered: Value = reqwest::Client::builder()
+        .build()?
+        .post(stack.url().join("/oauth/register")?)
+        .json(&client)
+        .send()
+        .await?
+        .json()
+        .await?;
+    let out = findings("authorization", version)?;
     let mut command = suite()?;
     command
-        .args(["authorization", "--url", &stack.url().origin().ascii_serialization(), "--client-id"])
+        .args([
+            "authorization",
+            "--url",
+            &stack.url().origin().ascii_serialization(),
+            "--client-id",
+        ])
         .arg(registered["client_id"].as_str().context("a client id")?)
         .args(["-p", &port.to_string(), "--spec-version", version, "-o"])
-        .arg(out.path());
-    let finished = program::run(command, &ann, &OpensBrowser::with_authorize_address()?, LIMIT).await?;
+        .arg(out);
+    let finished = program::run(
+        command,
+        &ann,
+        &OpensBrowser::with_authorize_address()?,
+        LIMIT,
+    )
+    .await?;
     println!("{}", finished.output);
     assert!(finished.success, "{}", finished.output);
-    assert!(finished.output.contains("2 scenarios"), "the suite has grown: look at the new scenarios\n{}", finished.output);
+    assert!(
+        finished.output.contains("2 scenarios"),
+        "the suite has grown: look at the new scenarios\n{}",
+        finished.output
+    );
     assert!(!finished.output.contains("WARNING"), "{}", finished.output);
     Ok(())
 }
@@ -82,13 +121,26 @@ async fn authorization_server_for_2026_07_28() -> Result<()> {
 async fn server(version: &str) -> Result<()> {
     let scene = Scene::new().await?;
     let proxy = HeaderAddingProxy::start(&scene.published.url, &scene.tokens.access)?;
-    let out = tempfile::tempdir()?;
+    let out = findings("server", version)?;
     let mut command = suite()?;
     command
-        .args(["server", "--url", &proxy.url(), "--suite", "all", "--spec-version", version, "--timeout", "8000", "--expected-failures"])
-        .arg(program::needs(&format!("tests/conformance/expected-failures-{version}.yaml"))?)
+        .args([
+            "server",
+            "--url",
+            &proxy.url(),
+            "--suite",
+            "all",
+            "--spec-version",
+            version,
+            "--timeout",
+            "8000",
+            "--expected-failures",
+        ])
+        .arg(program::needs(&format!(
+            "tests/conformance/expected-failures-{version}.yaml"
+        ))?)
         .arg("-o")
-        .arg(out.path());
+        .arg(out);
     let finished = program::run(command, &scene.owner, &OpensBrowser::with_open()?, LIMIT).await?;
     println!("{}", finished.output);
     assert!(finished.success, "{}", finished.output);
@@ -133,13 +185,17 @@ impl HeaderAddingProxy {
     fn start(endpoint: &str, token: &str) -> Result<Self> {
         let endpoint: url::Url = endpoint.parse()?;
         let behind = Behind {
-            http: reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?,
+            http: reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .build()?,
             origin: endpoint.origin().ascii_serialization(),
             token: HeaderValue::from_str(&format!("Bearer {token}"))?,
         };
         let (sender, started) = mpsc::channel();
         thread::spawn(move || -> Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
                 sender.send(listener.local_addr()?)?;
@@ -147,7 +203,10 @@ impl HeaderAddingProxy {
                 Ok(())
             })
         });
-        Ok(Self { address: started.recv_timeout(Duration::from_secs(10))?, path: endpoint.path().to_owned() })
+        Ok(Self {
+            address: started.recv_timeout(Duration::from_secs(10))?,
+            path: endpoint.path().to_owned(),
+        })
     }
 
     fn url(&self) -> String {
@@ -157,18 +216,45 @@ impl HeaderAddingProxy {
 
 async fn forward(State(behind): State<Behind>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let target = format!("{}{}", behind.origin, parts.uri.path_and_query().map_or("/", |path| path.as_str()));
+    let target = format!(
+        "{}{}",
+        behind.origin,
+        parts.uri.path_and_query().map_or("/", |path| path.as_str())
+    );
     let mut headers = parts.headers;
     let own = headers.get(header::HOST).cloned();
     // A request to this proxy by its own name becomes one to the product by its own name; any other name is kept.
-    if own.is_some_and(|host| host.to_str().is_ok_and(|host| host.starts_with("127.0.0.1") || host.starts_with("localhost"))) {
+    if own.as_ref().is_some_and(|host| {
+        host.to_str()
+            .is_ok_and(|host| host.starts_with("127.0.0.1") || host.starts_with("localhost"))
+    }) {
+        let named = own
+            .as_ref()
+            .and_then(|host| host.to_str().ok())
+            .map(|host| format!("http://{host}"));
+        if headers
+            .get(header::ORIGIN)
+            .is_some_and(|origin| origin.to_str().ok() == named.as_deref())
+            && let Ok(origin) = HeaderValue::from_str(&behind.origin)
+        {
+            headers.insert(header::ORIGIN, origin);
+        }
         headers.remove(header::HOST);
     }
     headers.remove(header::TRANSFER_ENCODING);
     headers.insert(header::AUTHORIZATION, behind.token.clone());
-    let Ok(body) = axum::body::to_bytes(body, 16 * 1024 * 1024).await else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
+    let Ok(body) = axum::body::to_bytes(body, 16 * 1024 * 1024).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
     headers.remove(header::CONTENT_LENGTH);
-    match behind.http.request(parts.method, target).headers(headers).body(body).send().await {
+    match behind
+        .http
+        .request(parts.method, target)
+        .headers(headers)
+        .body(body)
+        .send()
+        .await
+    {
         Ok(answer) => {
             let mut response = Response::builder().status(answer.status());
             for (name, value) in answer.headers() {
@@ -177,7 +263,9 @@ async fn forward(State(behind): State<Behind>, request: Request) -> Response {
                 }
             }
             let stream = answer.bytes_stream().map_err(std::io::Error::other);
-            response.body(Body::from_stream(stream)).unwrap_or_else(|_| StatusCode::BAD_GATEWAY.into_response())
+            response
+                .body(Body::from_stream(stream))
+                .unwrap_or_else(|_| StatusCode::BAD_GATEWAY.into_response())
         }
         Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
     }

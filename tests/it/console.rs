@@ -1,9 +1,25 @@
 //! The console's API: the newcomer's path step by step, and what bad input gets.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result};
-use portolan_tests::{fixture::FixtureApi, mcp::LEGACY, person::Person, scene::Scene, stack::Stack};
+use portolan_tests::{
+    fixture::FixtureApi, mcp::LEGACY, person::Person, scene::Scene, stack::Stack,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+
+/// Nodes hear of changes by news, not within the request that made them: polls the list until it says so.
+async fn until(scene: &Scene, what: &str, holds: impl Fn(&str) -> bool) -> Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let listed = scene.mcp.modern("tools/list", json!({})).await?;
+        if holds(&listed.text) {
+            return Ok(());
+        }
+        anyhow::ensure!(Instant::now() < deadline, "not within 5 seconds: {what}");
+    }
+}
 
 #[tokio::test]
 async fn a_workspace_slug_is_taken_once_and_must_be_well_formed() -> Result<()> {
@@ -11,11 +27,27 @@ async fn a_workspace_slug_is_taken_once_and_must_be_well_formed() -> Result<()> 
     let ann = Person::sign_up(&stack, "ann").await?;
     let console = ann.console();
     console.create_workspace("harbour").await?;
-    let (status, body) = console.send(Method::POST, "/workspaces", Some(json!({"name": "Again", "slug": "harbour"}))).await?;
-    assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("slug_taken")), "{body}");
+    let (status, body) = console
+        .send(
+            Method::POST,
+            "/workspaces",
+            Some(json!({"name": "Again", "slug": "harbour"})),
+        )
+        .await?;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::CONFLICT, &json!("slug_taken")),
+        "{body}"
+    );
     assert_eq!(body["error"]["field"], "slug");
     for slug in ["", "Upper", "a b", "-x", "mcp", "ünder"] {
-        let (status, body) = console.send(Method::POST, "/workspaces", Some(json!({"name": "Name", "slug": slug}))).await?;
+        let (status, body) = console
+            .send(
+                Method::POST,
+                "/workspaces",
+                Some(json!({"name": "Name", "slug": slug})),
+            )
+            .await?;
         assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{slug}: {body}");
         assert_eq!(body["error"]["code"], "slug_invalid", "{slug}: {body}");
     }
@@ -34,17 +66,34 @@ async fn a_bad_document_is_answered_with_where_and_what() -> Result<()> {
         ("{\"swagger\": \"2.0\"}", "message"),
         ("hello", "message"),
         ("", "message"),
-        (r#"{"openapi":"3.1.0","info":{"title":"x","version":"1"},"paths":{"/a":{"get":{"parameters":[{"$ref":"https://elsewhere.example/p.json"}],"responses":{}}}}}"#, "message"),
+        (
+            r#"{"openapi":"3.1.0","info":{"title":"x","version":"1"},"paths":{"/a":{"get":{"parameters":[{"$ref":"https://elsewhere.example/p.json"}],"responses":{}}}}}"#,
+            "message",
+        ),
     ] {
         let (status, body) = console
-            .send(Method::POST, "/workspaces/harbour/imports/preview", Some(json!({"input": {"kind": "text", "text": document}})))
+            .send(
+                Method::POST,
+                "/workspaces/harbour/imports/preview",
+                Some(json!({"input": {"kind": "text", "text": document}})),
+            )
             .await?;
         if status == StatusCode::OK {
             // A document with a usable rest: the operation is left out and the reason is said.
-            assert!(body["problems"].as_array().is_some_and(|problems| !problems.is_empty()) || body["operations"][0]["reason"].is_string(), "{document}: {body}");
+            assert!(
+                body["problems"]
+                    .as_array()
+                    .is_some_and(|problems| !problems.is_empty())
+                    || body["operations"][0]["reason"].is_string(),
+                "{document}: {body}"
+            );
             continue;
         }
-        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{document}: {body}");
+        assert_eq!(
+            status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{document}: {body}"
+        );
         assert_eq!(body["error"]["code"], "document_invalid", "{body}");
         let problem = &body["error"]["details"]["problems"][0];
         assert!(!problem[place].is_null(), "{document}: {body}");
@@ -59,14 +108,36 @@ async fn the_demo_api_is_one_import_away() -> Result<()> {
     let console = ann.console();
     console.create_workspace("harbour").await?;
     let me = console.get("/me").await?;
-    let url = me["demo_api"]["openapi_url"].as_str().context("the demo API is offered")?;
-    let preview = console.post("/workspaces/harbour/imports/preview", json!({"input": {"kind": "url", "url": url}})).await?;
-    let operations = preview["operations"].as_array().context("operations")?;
-    assert!(operations.iter().filter(|operation| operation["status"] == "tool").count() >= 5, "{preview}");
-    let source = console
-        .post("/workspaces/harbour/sources", json!({"name": "Demo", "kind": "openapi", "input": {"kind": "url", "url": url}}))
+    let url = me["demo_api"]["openapi_url"]
+        .as_str()
+        .context("the demo API is offered")?;
+    let preview = console
+        .post(
+            "/workspaces/harbour/imports/preview",
+            json!({"input": {"kind": "url", "url": url}}),
+        )
         .await?;
-    assert!(source["tool_count"].as_u64().is_some_and(|count| count >= 5), "{source}");
+    let operations = preview["operations"].as_array().context("operations")?;
+    assert!(
+        operations
+            .iter()
+            .filter(|operation| operation["status"] == "tool")
+            .count()
+            >= 5,
+        "{preview}"
+    );
+    let source = console
+        .post(
+            "/workspaces/harbour/sources",
+            json!({"name": "Demo", "kind": "openapi", "input": {"kind": "url", "url": url}}),
+        )
+        .await?;
+    assert!(
+        source["tool_count"]
+            .as_u64()
+            .is_some_and(|count| count >= 5),
+        "{source}"
+    );
     Ok(())
 }
 
@@ -75,22 +146,64 @@ async fn a_tool_can_be_tried_renamed_disabled_and_the_server_follows() -> Result
     let scene = Scene::new().await?;
     let console = scene.owner.console();
     let base = format!("/workspaces/{}", scene.published.workspace);
-    let found = console.get(&format!("{base}/tools?query=echo_message")).await?;
-    let id = found["items"][0]["id"].as_str().context("an id")?.to_owned();
-    let tried = console.post(&format!("{base}/tools/{id}/try"), json!({"arguments": {"message": "on the page"}})).await?;
-    assert_eq!((&tried["ok"], &tried["structured_content"]["message"]), (&json!(true), &json!("on the page")), "{tried}");
-    let tried = console.post(&format!("{base}/tools/{id}/try"), json!({"arguments": {}})).await?;
+    let found = console
+        .get(&format!("{base}/tools?query=echo_message"))
+        .await?;
+    let id = found["items"][0]["id"]
+        .as_str()
+        .context("an id")?
+        .to_owned();
+    let tried = console
+        .post(
+            &format!("{base}/tools/{id}/try"),
+            json!({"arguments": {"message": "on the page"}}),
+        )
+        .await?;
+    assert_eq!(
+        (&tried["ok"], &tried["structured_content"]["message"]),
+        (&json!(true), &json!("on the page")),
+        "{tried}"
+    );
+    let tried = console
+        .post(&format!("{base}/tools/{id}/try"), json!({"arguments": {}}))
+        .await?;
     assert_eq!(tried["ok"], false, "{tried}");
-    assert!(tried["errors"].as_array().is_some_and(|errors| !errors.is_empty()), "{tried}");
+    assert!(
+        tried["errors"]
+            .as_array()
+            .is_some_and(|errors| !errors.is_empty()),
+        "{tried}"
+    );
 
-    console.expect(Method::PATCH, &format!("{base}/tools/{id}"), Some(json!({"description": "Shouts it back"}))).await?;
-    let listed = scene.mcp.modern("tools/list", json!({})).await?;
-    assert!(listed.text.contains("Shouts it back"), "clients see the change");
-    let changed = console.post(&format!("{base}/tools/enabled"), json!({"ids": [id], "enabled": false})).await?;
+    console
+        .expect(
+            Method::PATCH,
+            &format!("{base}/tools/{id}"),
+            Some(json!({"description": "Shouts it back"})),
+        )
+        .await?;
+    until(&scene, "clients see the change", |list| {
+        list.contains("Shouts it back")
+    })
+    .await?;
+    let changed = console
+        .post(
+            &format!("{base}/tools/enabled"),
+            json!({"ids": [id], "enabled": false}),
+        )
+        .await?;
     assert_eq!(changed["changed"], 1);
-    let listed = scene.mcp.modern("tools/list", json!({})).await?;
-    assert!(!listed.text.contains("\"echo_message\""), "a disabled tool is not offered");
-    let called = scene.mcp.modern("tools/call", json!({"name": "echo_message", "arguments": {"message": "x"}})).await?;
+    until(&scene, "a disabled tool is not offered", |list| {
+        !list.contains("\"echo_message\"")
+    })
+    .await?;
+    let called = scene
+        .mcp
+        .modern(
+            "tools/call",
+            json!({"name": "echo_message", "arguments": {"message": "x"}}),
+        )
+        .await?;
     assert_eq!(called.code(), -32602, "{}", called.text);
     Ok(())
 }
@@ -99,12 +212,20 @@ async fn a_tool_can_be_tried_renamed_disabled_and_the_server_follows() -> Result
 async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     let scene = Scene::new().await?;
     let console = scene.owner.console();
-    let server = format!("/workspaces/{}/servers/{}", scene.published.workspace, scene.published.server_id);
+    let server = format!(
+        "/workspaces/{}/servers/{}",
+        scene.published.workspace, scene.published.server_id
+    );
     console.post(&format!("{server}/pause"), json!({})).await?;
     let answer = scene.mcp.modern("tools/list", json!({})).await?;
     assert!(!answer.status.is_success(), "{}", answer.text);
-    console.post(&format!("{server}/publish"), json!({})).await?;
-    assert_eq!(scene.mcp.modern("tools/list", json!({})).await?.status, StatusCode::OK);
+    console
+        .post(&format!("{server}/publish"), json!({}))
+        .await?;
+    assert_eq!(
+        scene.mcp.modern("tools/list", json!({})).await?.status,
+        StatusCode::OK
+    );
     Ok(())
 }
 
@@ -113,12 +234,18 @@ async fn secrets_go_in_and_never_come_out() -> Result<()> {
     let scene = Scene::new().await?;
     let console = scene.owner.console();
     let base = format!("/workspaces/{}/sources", scene.published.workspace);
-    for path in [base.clone(), format!("{base}/{}", scene.published.source_id)] {
+    for path in [
+        base.clone(),
+        format!("{base}/{}", scene.published.source_id),
+    ] {
         let body = console.get(&path).await?.to_string();
         assert!(!body.contains(portolan_tests::fixture::TOKEN), "{path}");
         assert!(body.contains("bearer"), "{path} says which kind is set");
     }
-    assert!(!scene.stack.log().contains(portolan_tests::fixture::TOKEN), "L: nothing secret in the log");
+    assert!(
+        !scene.stack.log().contains(portolan_tests::fixture::TOKEN),
+        "L: nothing secret in the log"
+    );
     assert!(!scene.stack.log().contains(&scene.tokens.access));
     Ok(())
 }
@@ -127,22 +254,57 @@ async fn secrets_go_in_and_never_come_out() -> Result<()> {
 async fn a_reimport_shows_what_would_change_before_it_does() -> Result<()> {
     let scene = Scene::new().await?;
     let console = scene.owner.console();
-    let source = format!("/workspaces/{}/sources/{}", scene.published.workspace, scene.published.source_id);
+    let source = format!(
+        "/workspaces/{}/sources/{}",
+        scene.published.workspace, scene.published.source_id
+    );
     let mut document = scene.fixture.document();
     let paths = document["paths"].as_object_mut().context("paths")?;
     paths.remove("/headers");
     paths.insert("/tides".to_owned(), json!({"get": {"operationId": "read_tides", "summary": "Tides", "responses": {"200": {"description": "ok"}}}}));
     let input = json!({"kind": "text", "text": document.to_string()});
-    let preview = console.post(&format!("{source}/reimport/preview"), json!({"input": input})).await?;
-    assert_eq!(preview["added"].as_array().map(Vec::len), Some(1), "{preview}");
-    assert_eq!(preview["removed"][0]["tool_name"], "show_headers", "{preview}");
-    assert_eq!(preview["removed"][0]["used_by_servers"], json!(["fixture"]), "{preview}");
-    let (status, body) = console.send(Method::POST, &format!("{source}/reimport"), Some(json!({"input": input, "digest": "another"}))).await?;
-    assert_eq!((status, &body["error"]["code"]), (StatusCode::CONFLICT, &json!("document_changed")), "{body}");
-    console.post(&format!("{source}/reimport"), json!({"input": input, "digest": preview["digest"]})).await?;
-    let listed = scene.mcp.modern("tools/list", json!({})).await?;
-    assert!(!listed.text.contains("\"show_headers\""));
-    Ok(())
+    let preview = console
+        .post(
+            &format!("{source}/reimport/preview"),
+            json!({"input": input}),
+        )
+        .await?;
+    assert_eq!(
+        preview["added"].as_array().map(Vec::len),
+        Some(1),
+        "{preview}"
+    );
+    assert_eq!(
+        preview["removed"][0]["tool_name"], "show_headers",
+        "{preview}"
+    );
+    assert_eq!(
+        preview["removed"][0]["used_by_servers"],
+        json!(["fixture"]),
+        "{preview}"
+    );
+    let (status, body) = console
+        .send(
+            Method::POST,
+            &format!("{source}/reimport"),
+            Some(json!({"input": input, "digest": "another"})),
+        )
+        .await?;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (StatusCode::CONFLICT, &json!("document_changed")),
+        "{body}"
+    );
+    console
+        .post(
+            &format!("{source}/reimport"),
+            json!({"input": input, "digest": preview["digest"]}),
+        )
+        .await?;
+    until(&scene, "what is gone is not offered", |list| {
+        !list.contains("\"show_headers\"")
+    })
+    .await
 }
 
 #[tokio::test]
@@ -152,10 +314,19 @@ async fn a_tool_made_by_hand_works_like_an_imported_one() -> Result<()> {
     let ann = Person::sign_up(&stack, "ann").await?;
     let console = ann.console();
     console.create_workspace("harbour").await?;
-    let source = console.post("/workspaces/harbour/sources", json!({"name": "By hand", "kind": "http", "base_url": fixture.base_url()})).await?;
+    let source = console
+        .post(
+            "/workspaces/harbour/sources",
+            json!({"name": "By hand", "kind": "http", "base_url": fixture.base_url()}),
+        )
+        .await?;
     let id = source["id"].as_str().context("an id")?.to_owned();
     console
-        .expect(Method::PUT, &format!("/workspaces/harbour/sources/{id}/credential"), Some(json!({"kind": "bearer", "token": portolan_tests::fixture::TOKEN})))
+        .expect(
+            Method::PUT,
+            &format!("/workspaces/harbour/sources/{id}/credential"),
+            Some(json!({"kind": "bearer", "token": portolan_tests::fixture::TOKEN})),
+        )
         .await?;
     let tool = console
         .post(
@@ -164,12 +335,19 @@ async fn a_tool_made_by_hand_works_like_an_imported_one() -> Result<()> {
                    "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}]}),
         )
         .await?;
-    let published = console.publish("harbour", "by-hand", &id, vec![tool["id"].clone()]).await?;
+    let published = console
+        .publish("harbour", "by-hand", &id, vec![tool["id"].clone()])
+        .await?;
     let client = portolan_tests::oauth::OAuthClient::register(stack.url(), "Harness").await?;
     let tokens = client.authorize(&ann, &published.url).await?;
     let mcp = portolan_tests::mcp::McpClient::new(&published.url)?.with_token(&tokens.access)?;
     let (session, _) = mcp.initialize(LEGACY).await?;
-    let answer = session.request("tools/call", json!({"name": "find_thing", "arguments": {"id": 5}})).await?;
+    let answer = session
+        .request(
+            "tools/call",
+            json!({"name": "find_thing", "arguments": {"id": 5}}),
+        )
+        .await?;
     assert!(answer.text.contains("thing 5"), "{}", answer.text);
     Ok(())
 }
@@ -178,11 +356,28 @@ async fn a_tool_made_by_hand_works_like_an_imported_one() -> Result<()> {
 async fn connection_snippets_name_the_server_for_each_client() -> Result<()> {
     let scene = Scene::new().await?;
     let console = scene.owner.console();
-    let connection = console.get(&format!("/workspaces/{}/servers/{}/connection", scene.published.workspace, scene.published.server_id)).await?;
-    let clients: Vec<&Value> = connection["clients"].as_array().context("clients")?.iter().collect();
+    let connection = console
+        .get(&format!(
+            "/workspaces/{}/servers/{}/connection",
+            scene.published.workspace, scene.published.server_id
+        ))
+        .await?;
+    let clients: Vec<&Value> = connection["clients"]
+        .as_array()
+        .context("clients")?
+        .iter()
+        .collect();
     for name in ["claude", "claude_code", "chatgpt", "cursor", "vscode"] {
-        let client = clients.iter().find(|client| client["client"] == name).with_context(|| format!("{name} in {connection}"))?;
-        assert!(client["snippet"].as_str().is_some_and(|snippet| snippet.contains(&scene.published.url)), "{client}");
+        let client = clients
+            .iter()
+            .find(|client| client["client"] == name)
+            .with_context(|| format!("{name} in {connection}"))?;
+        assert!(
+            client["snippet"]
+                .as_str()
+                .is_some_and(|snippet| snippet.contains(&scene.published.url)),
+            "{client}"
+        );
     }
     Ok(())
 }
@@ -190,23 +385,47 @@ async fn connection_snippets_name_the_server_for_each_client() -> Result<()> {
 #[tokio::test]
 async fn calls_and_changes_leave_a_trace_that_the_owner_can_read() -> Result<()> {
     let scene = Scene::new().await?;
-    scene.mcp.modern("tools/call", json!({"name": "get_thing", "arguments": {"id": 404}})).await?;
+    scene
+        .mcp
+        .modern(
+            "tools/call",
+            json!({"name": "get_thing", "arguments": {"id": 404}}),
+        )
+        .await?;
     let console = scene.owner.console();
     let workspace = &scene.published.workspace;
     // Written off the request's path: poll until it is there.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(15);
+    let deadline = Instant::now() + Duration::from_secs(15);
     loop {
-        let calls = console.get(&format!("/workspaces/{workspace}/calls")).await?;
+        let calls = console
+            .get(&format!("/workspaces/{workspace}/calls"))
+            .await?;
         if let Some(call) = calls["items"].as_array().and_then(|items| items.first()) {
-            assert_eq!((&call["tool_name"], &call["status"]), (&json!("get_thing"), &json!(404)), "{call}");
+            assert_eq!(
+                (&call["tool_name"], &call["status"]),
+                (&json!("get_thing"), &json!(404)),
+                "{call}"
+            );
             break;
         }
-        assert!(std::time::Instant::now() < deadline, "no call was logged");
+        assert!(Instant::now() < deadline, "no call was logged");
     }
-    let audit = console.get(&format!("/workspaces/{workspace}/audit")).await?;
-    let actions: Vec<&str> = audit["items"].as_array().context("items")?.iter().filter_map(|item| item["action"].as_str()).collect();
-    assert!(actions.iter().any(|action| action.contains("publish")), "{actions:?}");
-    let overview = console.get(&format!("/workspaces/{workspace}/overview")).await?;
+    let audit = console
+        .get(&format!("/workspaces/{workspace}/audit"))
+        .await?;
+    let actions: Vec<&str> = audit["items"]
+        .as_array()
+        .context("items")?
+        .iter()
+        .filter_map(|item| item["action"].as_str())
+        .collect();
+    assert!(
+        actions.iter().any(|action| action.contains("publish")),
+        "{actions:?}"
+    );
+    let overview = console
+        .get(&format!("/workspaces/{workspace}/overview"))
+        .await?;
     assert_eq!(overview["servers_published"], 1, "{overview}");
     Ok(())
 }

@@ -1,6 +1,11 @@
 //! `portolan dev`, started as `make run` starts it: data that stays, ports that are taken, signals.
 
-use std::{net::TcpListener, path::Path, process::Command, time::{Duration, Instant}};
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -19,7 +24,9 @@ async fn a_second_start_takes_seconds_and_keeps_everything() -> Result<()> {
     let ann = Person::new(first.url(), "ann")?;
     let page = ann.send_sign_up().await?;
     let code = ann.mailed_code().await?;
-    ann.browser.submit(page.form_with("code")?.fill("code", &code)).await?;
+    ann.browser
+        .submit(page.form_with("code")?.fill("code", &code))
+        .await?;
     ann.console().create_workspace("harbour").await?;
     first.signal("INT")?;
     assert!(first.wait(SOON)?.success(), "Ctrl-C is a good end");
@@ -27,8 +34,16 @@ async fn a_second_start_takes_seconds_and_keeps_everything() -> Result<()> {
 
     let began = Instant::now();
     let second = Process::start(data.path(), &environment)?;
-    assert!(began.elapsed() < Duration::from_secs(20), "the second start took {:?}", began.elapsed());
-    let again = Person { email: ann.email.clone(), password: ann.password.clone(), ..Person::new(second.url(), "x")? };
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "the second start took {:?}",
+        began.elapsed()
+    );
+    let again = Person {
+        email: ann.email.clone(),
+        password: ann.password.clone(),
+        ..Person::new(second.url(), "x")?
+    };
     let page = again.browser.open("/login").await?;
     again.sign_in(page).await?;
     let me = again.console().get("/me").await?;
@@ -40,11 +55,24 @@ async fn a_second_start_takes_seconds_and_keeps_everything() -> Result<()> {
 fn a_second_instance_on_the_same_data_is_refused_and_the_first_goes_on() -> Result<()> {
     let stack = Stack::start()?;
     let mut second = command(stack.data());
-    second.args(["--listen", "127.0.0.1:0", "--demo-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    second.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--demo-listen",
+        "127.0.0.1:0",
+        "--admin-listen",
+        "127.0.0.1:0",
+    ]);
     let (status, output) = run_to_end(second, SOON)?;
     assert!(!status.success());
-    assert!(output.contains("another `portolan dev`") && output.contains("--data"), "{output}");
-    assert!(postgres_runs(stack.data()), "the first one's database was not touched");
+    assert!(
+        output.contains("another `portolan dev`") && output.contains("--data"),
+        "{output}"
+    );
+    assert!(
+        postgres_runs(stack.data()),
+        "the first one's database was not touched"
+    );
     Ok(())
 }
 
@@ -53,10 +81,23 @@ fn a_port_that_is_taken_is_said_with_what_to_do() -> Result<()> {
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let data = TempDir::with_prefix("portolan-dev-")?;
     let mut start = command(data.path());
-    start.args(["--demo-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--listen"]).arg(taken.local_addr()?.to_string());
+    start
+        .args([
+            "--demo-listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+            "--listen",
+        ])
+        .arg(taken.local_addr()?.to_string());
     let (status, output) = run_to_end(start, SOON)?;
     assert!(!status.success());
-    assert!(output.contains(&taken.local_addr()?.to_string()) && output.contains("taken"), "{output}");
+    assert!(
+        output.contains(&taken.local_addr()?.to_string())
+            && output.contains("in use")
+            && output.contains("--listen"),
+        "{output}"
+    );
     Ok(())
 }
 
@@ -82,7 +123,10 @@ fn an_unknown_setting_refuses_to_start() -> Result<()> {
     start.env("PORTOLAN_PAGE_SISE", "5");
     let (status, output) = run_to_end(start, SOON)?;
     assert!(!status.success());
-    assert!(output.to_ascii_lowercase().contains("page_sise"), "{output}");
+    assert!(
+        output.to_ascii_lowercase().contains("page_sise"),
+        "{output}"
+    );
     Ok(())
 }
 
@@ -93,8 +137,14 @@ async fn health_readiness_and_metrics_are_on_the_second_listener_alone() -> Resu
         let answer = reqwest::get(stack.admin_url().join(path)?).await?;
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         let answer = reqwest::get(stack.url().join(path)?).await?;
-        let is_page = answer.headers().get("content-type").is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
-        assert!(!answer.status().is_success() || is_page, "{path} must not be public");
+        let is_page = answer
+            .headers()
+            .get("content-type")
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+        assert!(
+            !answer.status().is_success() || is_page,
+            "{path} must not be public"
+        );
     }
     Ok(())
 }
@@ -102,7 +152,19 @@ async fn health_readiness_and_metrics_are_on_the_second_listener_alone() -> Resu
 /// Is there a live Postgres on this data folder?
 fn postgres_runs(data: &Path) -> bool {
     let pid_file = data.join("postgres/data/postmaster.pid");
-    let Ok(text) = std::fs::read_to_string(&pid_file) else { return false };
-    let Some(pid) = text.lines().next().and_then(|line| line.trim().parse::<u32>().ok()) else { return false };
-    Command::new("kill").args(["-0", &pid.to_string()]).status().context("kill").is_ok_and(|status| status.success())
+    let Ok(text) = std::fs::read_to_string(&pid_file) else {
+        return false;
+    };
+    let Some(pid) = text
+        .lines()
+        .next()
+        .and_then(|line| line.trim().parse::<u32>().ok())
+    else {
+        return false;
+    };
+    Command::new("kill")
+        .args(["-0", &pid.to_string()])
+        .status()
+        .context("kill")
+        .is_ok_and(|status| status.success())
 }

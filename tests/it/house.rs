@@ -11,7 +11,11 @@ fn metadata() -> Result<Value> {
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
         .current_dir(repository())
         .output()?;
-    anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    anyhow::ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
@@ -20,21 +24,36 @@ fn deny() -> Result<toml::Table> {
 }
 
 fn texts(value: Option<&toml::Value>) -> BTreeSet<&str> {
-    value.and_then(toml::Value::as_array).into_iter().flatten().filter_map(toml::Value::as_str).collect()
+    value
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(toml::Value::as_str)
+        .collect()
 }
 
 #[test]
 fn arrows_only_go_down_and_each_outside_thing_has_one_owner() -> Result<()> {
     let (metadata, deny) = (metadata()?, deny()?);
     let packages = metadata["packages"].as_array().context("packages")?;
-    let name_of = |id: &Value| packages.iter().find(|package| package["id"] == *id).and_then(|package| package["name"].as_str()).unwrap_or_default();
+    let name_of = |id: &Value| {
+        packages
+            .iter()
+            .find(|package| package["id"] == *id)
+            .and_then(|package| package["name"].as_str())
+            .unwrap_or_default()
+    };
     let mut found = Vec::new();
     for ban in deny["bans"]["deny"].as_array().context("bans.deny")? {
         let banned = ban["crate"].as_str().context("a name")?;
         let wrappers = texts(ban.get("wrappers"));
         for node in metadata["resolve"]["nodes"].as_array().context("nodes")? {
             let dependent = name_of(&node["id"]);
-            let uses = node["deps"].as_array().context("deps")?.iter().any(|dependency| name_of(&dependency["pkg"]) == banned);
+            let uses = node["deps"]
+                .as_array()
+                .context("deps")?
+                .iter()
+                .any(|dependency| name_of(&dependency["pkg"]) == banned);
             if uses && !wrappers.contains(dependent) {
                 found.push(format!("{dependent} must not depend on {banned}"));
             }
@@ -49,10 +68,16 @@ fn every_licence_is_one_that_we_may_ship() -> Result<()> {
     let (metadata, deny) = (metadata()?, deny()?);
     let allowed = texts(deny["licenses"].get("allow"));
     for package in metadata["packages"].as_array().context("packages")? {
-        let licence = package["license"].as_str().with_context(|| format!("{} names no licence", package["name"]))?;
+        let licence = package["license"]
+            .as_str()
+            .with_context(|| format!("{} names no licence", package["name"]))?;
         // SPDX expressions of the field: all of the parts joined by AND, one of those joined by OR or by the old slash.
         let expression = licence.replace('/', " OR ");
-        let holds = expression.split(" AND ").all(|part| part.trim_matches(['(', ')', ' ']).split(" OR ").any(|one| allowed.contains(one.trim_matches(['(', ')', ' ']))));
+        let holds = expression.split(" AND ").all(|part| {
+            part.trim_matches(['(', ')', ' '])
+                .split(" OR ")
+                .any(|one| allowed.contains(one.trim_matches(['(', ')', ' '])))
+        });
         assert!(holds, "{}: {licence}", package["name"]);
     }
     Ok(())
@@ -63,7 +88,11 @@ fn everything_comes_from_the_registry_or_from_here() -> Result<()> {
     let metadata = metadata()?;
     for package in metadata["packages"].as_array().context("packages")? {
         let source = package["source"].as_str().unwrap_or("here");
-        assert!(source == "here" || source == "registry+https://github.com/rust-lang/crates.io-index", "{}: {source}", package["name"]);
+        assert!(
+            source == "here" || source == "registry+https://github.com/rust-lang/crates.io-index",
+            "{}: {source}",
+            package["name"]
+        );
     }
     Ok(())
 }
@@ -71,9 +100,19 @@ fn everything_comes_from_the_registry_or_from_here() -> Result<()> {
 #[test]
 fn each_dependency_stands_once_with_a_line_of_why() -> Result<()> {
     let manifest = fs::read_to_string(repository().join("Cargo.toml"))?;
-    let section = manifest.split("[workspace.dependencies]").nth(1).and_then(|rest| rest.split("\n[").next()).context("the section")?;
-    for line in section.lines().filter(|line| line.contains('=') && !line.starts_with('#')) {
-        assert!(line.starts_with("portolan") || line.contains(" # "), "say why: {line}");
+    let section = manifest
+        .split("[workspace.dependencies]")
+        .nth(1)
+        .and_then(|rest| rest.split("\n[").next())
+        .context("the section")?;
+    for line in section
+        .lines()
+        .filter(|line| line.contains('=') && !line.starts_with('#'))
+    {
+        assert!(
+            line.starts_with("portolan") || line.contains(" # "),
+            "say why: {line}"
+        );
     }
     Ok(())
 }
@@ -90,20 +129,37 @@ fn names_and_sizes_keep_to_the_rules() -> Result<()> {
 
 fn visit(folder: &Path, found: &mut Vec<String>) -> Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if matches!(name.as_str(), "node_modules" | "dist" | "corpus" | "schema" | "target") || name.starts_with('.') {
+        let (path, name) = (
+            entry.path(),
+            entry.file_name().to_string_lossy().into_owned(),
+        );
+        if matches!(
+            name.as_str(),
+            "node_modules" | "dist" | "corpus" | "schema" | "target"
+        ) || name.starts_with('.')
+        {
             continue;
         }
         let stem = name.split('.').next().unwrap_or_default();
-        if matches!(stem, "util" | "utils" | "common" | "helpers" | "helper" | "misc" | "shared" | "mod") {
+        if matches!(
+            stem,
+            "util" | "utils" | "common" | "helpers" | "helper" | "misc" | "shared" | "mod"
+        ) {
             found.push(format!("{}: not a subject", path.display()));
         }
         if path.is_dir() {
             visit(&path, found)?;
-        } else if matches!(path.extension().and_then(|extension| extension.to_str()), Some("rs" | "ts" | "tsx")) && !name.contains(".gen.") {
+        } else if matches!(
+            path.extension().and_then(|extension| extension.to_str()),
+            Some("rs" | "ts" | "tsx")
+        ) && !name.contains(".gen.")
+        {
             let lines = fs::read_to_string(&path)?.lines().count();
             if lines > 1000 {
-                found.push(format!("{}: {lines} lines, ask for its second subject", path.display()));
+                found.push(format!(
+                    "{}: {lines} lines, ask for its second subject",
+                    path.display()
+                ));
             }
         }
     }

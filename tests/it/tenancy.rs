@@ -10,10 +10,20 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
     let scene = Scene::new().await?;
     let bob = Person::sign_up(&scene.stack, "bob").await?;
     bob.console().create_workspace("lagoon").await?;
-    let tool_id = scene.owner.console().tool_ids("harbour", &scene.published.source_id).await?[0].as_str().unwrap_or_default().to_owned();
+    let tool_id = scene
+        .owner
+        .console()
+        .tool_ids("harbour", &scene.published.source_id)
+        .await?[0]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let (source, server) = (&scene.published.source_id, &scene.published.server_id);
     let random = "00000000-0000-7000-8000-000000000000";
-    let ids = |id: &str| id.split_once('_').map_or_else(|| id.to_owned(), |(prefix, _)| format!("{prefix}_{random}"));
+    let ids = |id: &str| {
+        id.split_once('_')
+            .map_or_else(|| id.to_owned(), |(prefix, _)| format!("{prefix}_{random}"))
+    };
 
     let mut routes = vec![
         (Method::GET, String::new()),
@@ -29,39 +39,92 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
     ];
     for id in [source.clone(), ids(source)] {
         for (method, rest) in [
-            (Method::GET, ""), (Method::PATCH, ""), (Method::DELETE, ""), (Method::POST, "/restore"), (Method::GET, "/tools"),
-            (Method::POST, "/tools"), (Method::PUT, "/credential"), (Method::DELETE, "/credential"), (Method::POST, "/reimport/preview"), (Method::POST, "/reimport"),
+            (Method::GET, ""),
+            (Method::PATCH, ""),
+            (Method::DELETE, ""),
+            (Method::POST, "/restore"),
+            (Method::GET, "/tools"),
+            (Method::POST, "/tools"),
+            (Method::PUT, "/credential"),
+            (Method::DELETE, "/credential"),
+            (Method::POST, "/reimport/preview"),
+            (Method::POST, "/reimport"),
         ] {
             routes.push((method, format!("/sources/{id}{rest}")));
         }
     }
     for id in [tool_id.clone(), ids(&tool_id)] {
-        for (method, rest) in [(Method::GET, ""), (Method::PATCH, ""), (Method::DELETE, ""), (Method::POST, "/try"), (Method::PUT, "/definition")] {
+        for (method, rest) in [
+            (Method::GET, ""),
+            (Method::PATCH, ""),
+            (Method::DELETE, ""),
+            (Method::POST, "/try"),
+            (Method::PUT, "/definition"),
+        ] {
             routes.push((method, format!("/tools/{id}{rest}")));
         }
     }
     for id in [server.clone(), ids(server)] {
         for (method, rest) in [
-            (Method::GET, ""), (Method::PATCH, ""), (Method::DELETE, ""), (Method::POST, "/restore"), (Method::PUT, "/tools"),
-            (Method::POST, "/publish"), (Method::POST, "/pause"), (Method::GET, "/connection"), (Method::GET, "/calls"),
+            (Method::GET, ""),
+            (Method::PATCH, ""),
+            (Method::DELETE, ""),
+            (Method::POST, "/restore"),
+            (Method::PUT, "/tools"),
+            (Method::POST, "/publish"),
+            (Method::POST, "/pause"),
+            (Method::GET, "/connection"),
+            (Method::GET, "/calls"),
         ] {
             routes.push((method, format!("/servers/{id}{rest}")));
         }
     }
-    let body = json!({"name": "Mine now", "arguments": {}, "input": {"kind": "text", "text": "{}"}, "digest": "x", "tools": [], "kind": "bearer",
-        "token": "x", "method": "GET", "path": "/x", "parameters": [], "description": "x"});
+    // A good body for each, so that nothing but the id can be refused.
+    let input = json!({"kind": "text", "text": "{}"});
+    let body = |method: &Method, rest: &str| match (
+        method.as_str(),
+        rest.rsplit('/').next().unwrap_or_default(),
+    ) {
+        ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
+        ("PUT", "tools") => json!({"tools": []}),
+        ("PUT", "definition") => {
+            json!({"name": "x", "description": "x", "method": "GET", "path": "/x"})
+        }
+        ("POST", "tools") => {
+            json!({"name": "x", "description": "x", "method": "GET", "path": "/x"})
+        }
+        ("POST", "preview") => json!({"input": input}),
+        ("POST", "reimport") => json!({"input": input, "digest": "x"}),
+        ("POST", "try") => json!({"arguments": {}}),
+        ("PATCH", _) if rest.is_empty() || !rest.starts_with("/tools") => {
+            json!({"name": "Mine now"})
+        }
+        ("PATCH", _) => json!({"title": "Mine now"}),
+        _ => json!({}),
+    };
     for workspace in ["harbour", "lagoon", "nowhere"] {
         for (method, rest) in &routes {
             if workspace == "lagoon" && !rest.contains('_') {
                 continue; // Bob's own workspace without a foreign id is simply his.
             }
             let path = format!("/workspaces/{workspace}{rest}");
-            let (status, answer) = bob.console().send(method.clone(), &path, (*method != Method::GET).then(|| body.clone())).await?;
+            let (status, answer) = bob
+                .console()
+                .send(
+                    method.clone(),
+                    &path,
+                    (*method != Method::GET).then(|| body(method, rest)),
+                )
+                .await?;
             assert_eq!(status, StatusCode::NOT_FOUND, "{method} {path}: {answer}");
         }
     }
     // And nothing has changed for the owner.
-    let source = scene.owner.console().get(&format!("/workspaces/harbour/sources/{source}")).await?;
+    let source = scene
+        .owner
+        .console()
+        .get(&format!("/workspaces/harbour/sources/{source}"))
+        .await?;
     assert_eq!(source["name"], "Fixture");
     Ok(())
 }
@@ -70,22 +133,53 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
 async fn case_95_to_97_a_token_opens_its_own_server_and_no_other() -> Result<()> {
     let scene = Scene::new().await?;
     let bob = Person::sign_up(&scene.stack, "bob").await?;
-    let theirs = bob.console().publish_fixture("lagoon", &scene.fixture).await?;
+    let theirs = bob
+        .console()
+        .publish_fixture("lagoon", &scene.fixture)
+        .await?;
     let client = OAuthClient::register(scene.stack.url(), "Harness").await?;
     let tokens = client.authorize(&bob, &theirs.url).await?;
     let bobs = McpClient::new(&theirs.url)?.with_token(&tokens.access)?;
-    assert_eq!(bobs.modern("tools/list", json!({})).await?.status, StatusCode::OK);
-    let answer = bobs.clone().at(&scene.published.url).modern("tools/list", json!({})).await?;
-    assert!(matches!(answer.status.as_u16(), 401 | 404), "{}", answer.status);
+    assert_eq!(
+        bobs.modern("tools/list", json!({})).await?.status,
+        StatusCode::OK
+    );
+    let answer = bobs
+        .clone()
+        .at(&scene.published.url)
+        .modern("tools/list", json!({}))
+        .await?;
+    assert!(
+        matches!(answer.status.as_u16(), 401 | 404),
+        "{}",
+        answer.status
+    );
     // A session of one is nobody's at the other.
     let (session, _) = scene.mcp.initialize("2025-11-25").await?;
     let stolen = session.with_token(&tokens.access)?;
     let answer = stolen.request("tools/list", json!({})).await?;
-    assert!(matches!(answer.status.as_u16(), 401 | 404), "{}", answer.status);
+    assert!(
+        matches!(answer.status.as_u16(), 401 | 404),
+        "{}",
+        answer.status
+    );
     // A sibling server of the same workspace.
-    let ids = scene.owner.console().tool_ids("harbour", &scene.published.source_id).await?;
-    let sibling = scene.owner.console().publish("harbour", "second", &scene.published.source_id, ids).await?;
-    let answer = scene.mcp.clone().at(&sibling.url).modern("tools/list", json!({})).await?;
+    let ids = scene
+        .owner
+        .console()
+        .tool_ids("harbour", &scene.published.source_id)
+        .await?;
+    let sibling = scene
+        .owner
+        .console()
+        .publish("harbour", "second", &scene.published.source_id, ids)
+        .await?;
+    let answer = scene
+        .mcp
+        .clone()
+        .at(&sibling.url)
+        .modern("tools/list", json!({}))
+        .await?;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "97");
     Ok(())
 }
@@ -99,9 +193,15 @@ async fn case_96_consent_for_a_foreign_workspace_reads_like_one_for_an_unknown_o
     for slug in ["harbour", "doesnotexist"] {
         let pkce = portolan_tests::oauth::Pkce::new()?;
         let resource = scene.stack.url().join(&format!("/t/{slug}/fixture/mcp"))?;
-        let url = scene.client.authorize_url(&scene.client.parameters(Some(resource.as_str()), &pkce))?;
+        let url = scene
+            .client
+            .authorize_url(&scene.client.parameters(Some(resource.as_str()), &pkce))?;
         let page = bob.open_consent(&url).await?;
-        let allows = page.forms().iter().any(|form| form.buttons.iter().any(|(_, value, _)| matches!(value.as_str(), "allow" | "approve")));
+        let allows = page.forms().iter().any(|form| {
+            form.buttons
+                .iter()
+                .any(|(_, value, _)| matches!(value.as_str(), "allow" | "approve"))
+        });
         assert!(!allows, "{slug}: there is nothing to allow");
         seen.push((page.status, page.text().replace(slug, "SLUG")));
     }

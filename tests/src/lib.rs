@@ -14,3 +14,4 @@ pub mod person;
 pub mod program;
 pub mod scene;
 pub mod stack;
+pub mod stand_in;

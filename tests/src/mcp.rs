@@ -42,17 +42,29 @@ impl Answer {
 
     /// A header as text, empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or("")
     }
 }
 
 impl McpClient {
     /// Without a token.
     pub fn new(url: &str) -> Result<Self> {
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        let http = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
         let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        Ok(Self { http, url: url.to_owned(), headers })
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
+        Ok(Self {
+            http,
+            url: url.to_owned(),
+            headers,
+        })
     }
 
     /// With a bearer token.
@@ -80,7 +92,11 @@ impl McpClient {
 
     /// Posts bytes as they are.
     pub async fn post(&self, content_type: &str, body: impl Into<Vec<u8>>) -> Result<Answer> {
-        let mut request = self.http.post(&self.url).headers(self.headers.clone()).body(body.into());
+        let mut request = self
+            .http
+            .post(&self.url)
+            .headers(self.headers.clone())
+            .body(body.into());
         if !content_type.is_empty() {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
@@ -94,27 +110,45 @@ impl McpClient {
 
     /// Any method without a body.
     pub async fn send(&self, method: Method) -> Result<Answer> {
-        read(self.http.request(method, &self.url).headers(self.headers.clone()).send().await?).await
+        read(
+            self.http
+                .request(method, &self.url)
+                .headers(self.headers.clone())
+                .send()
+                .await?,
+        )
+        .await
     }
 
     /// GET, answered with an open stream: the response is given before its body ends.
     pub async fn open_stream(&self) -> Result<reqwest::Response> {
-        Ok(self.http.get(&self.url).headers(self.headers.clone()).send().await?)
+        Ok(self
+            .http
+            .get(&self.url)
+            .headers(self.headers.clone())
+            .send()
+            .await?)
     }
 
     /// A request of a legacy session.
     pub async fn request(&self, method: &str, params: Value) -> Result<Answer> {
-        self.message(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+        self.message(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .await
     }
 
     /// A request of the modern revision, with its `_meta` and mirrored headers.
     pub async fn modern(&self, method: &str, params: Value) -> Result<Answer> {
-        self.modern_client(method, &params)?.message(&modern_message(method, params)).await
+        self.modern_client(method, &params)?
+            .message(&modern_message(method, params))
+            .await
     }
 
     /// With the headers that a modern request mirrors.
     pub fn modern_client(&self, method: &str, params: &Value) -> Result<Self> {
-        let mut client = self.clone().with("mcp-protocol-version", MODERN)?.with("mcp-method", method)?;
+        let mut client = self
+            .clone()
+            .with("mcp-protocol-version", MODERN)?
+            .with("mcp-method", method)?;
         if let Some(name) = params["name"].as_str().or_else(|| params["uri"].as_str()) {
             client = client.with("mcp-name", name)?;
         }
@@ -126,11 +160,28 @@ impl McpClient {
         let answer = self
             .request("initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "harness", "version": "1"}}))
             .await?;
-        ensure!(answer.status == StatusCode::OK, "initialize: {} {}", answer.status, answer.text);
-        let agreed = answer.json["result"]["protocolVersion"].as_str().context("a version")?;
-        let session = self.clone().with("mcp-session-id", answer.header("mcp-session-id"))?.with("mcp-protocol-version", agreed)?;
-        let initialized = session.message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
-        ensure!(initialized.status == StatusCode::ACCEPTED, "initialized: {} {}", initialized.status, initialized.text);
+        ensure!(
+            answer.status == StatusCode::OK,
+            "initialize: {} {}",
+            answer.status,
+            answer.text
+        );
+        let agreed = answer.json["result"]["protocolVersion"]
+            .as_str()
+            .context("a version")?;
+        let session = self
+            .clone()
+            .with("mcp-session-id", answer.header("mcp-session-id"))?
+            .with("mcp-protocol-version", agreed)?;
+        let initialized = session
+            .message(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await?;
+        ensure!(
+            initialized.status == StatusCode::ACCEPTED,
+            "initialized: {} {}",
+            initialized.status,
+            initialized.text
+        );
         Ok((session, answer.json["result"].clone()))
     }
 }
@@ -148,8 +199,22 @@ pub fn modern_message(method: &str, mut params: Value) -> Value {
 async fn read(response: reqwest::Response) -> Result<Answer> {
     let (status, headers) = (response.status(), response.headers().clone());
     let text = response.text().await?;
-    let is_stream = headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    let message = if is_stream { text.lines().filter_map(|line| line.strip_prefix("data:")).find(|data| !data.trim().is_empty()).unwrap_or("") } else { &text };
+    let is_stream = headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let message = if is_stream {
+        text.lines()
+            .filter_map(|line| line.strip_prefix("data:"))
+            .find(|data| !data.trim().is_empty())
+            .unwrap_or("")
+    } else {
+        &text
+    };
     let json = serde_json::from_str(message).unwrap_or(Value::Null);
-    Ok(Answer { status, headers, text, json })
+    Ok(Answer {
+        status,
+        headers,
+        text,
+        json,
+    })
 }

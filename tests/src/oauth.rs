@@ -38,8 +38,12 @@ impl Pkce {
         let mut random = [0_u8; 32];
         rand::fill(&mut random).ok().context("randomness")?;
         let verifier = URL_SAFE_NO_PAD.encode(random);
-        let challenge = URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()));
-        Ok(Self { verifier, challenge })
+        let challenge =
+            URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()));
+        Ok(Self {
+            verifier,
+            challenge,
+        })
     }
 }
 
@@ -57,12 +61,25 @@ pub struct Tokens {
 impl OAuthClient {
     /// Registers a public client, as desktop clients do (RFC 7591).
     pub async fn register(issuer: &Url, name: &str) -> Result<Self> {
-        let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
-        let response = http.post(issuer.join("/oauth/register")?).json(&registration(name)).send().await?;
+        let http = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        let response = http
+            .post(issuer.join("/oauth/register")?)
+            .json(&registration(name))
+            .send()
+            .await?;
         let status = response.status();
         let body: Value = response.json().await?;
-        ensure!(status == StatusCode::CREATED, "registration: {status} {body}");
-        Ok(Self { http, issuer: issuer.clone(), client_id: crate::console::text(&body, "client_id")? })
+        ensure!(
+            status == StatusCode::CREATED,
+            "registration: {status} {body}"
+        );
+        Ok(Self {
+            http,
+            issuer: issuer.clone(),
+            client_id: crate::console::text(&body, "client_id")?,
+        })
     }
 
     /// The parameters of a correct authorization request.
@@ -93,9 +110,15 @@ impl OAuthClient {
 
     /// A request to the token endpoint.
     pub async fn token(&self, parameters: &[(&str, &str)]) -> Result<Response> {
-        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(parameters)
+            .finish();
         let request = self.http.post(self.issuer.join("/oauth/token")?);
-        Ok(request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded").body(body).send().await?)
+        Ok(request
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body)
+            .send()
+            .await?)
     }
 
     /// Redeems a code.
@@ -112,13 +135,20 @@ impl OAuthClient {
 
     /// Refreshes.
     pub async fn refresh(&self, refresh_token: &str) -> Result<Response> {
-        self.token(&[("grant_type", "refresh_token"), ("client_id", &self.client_id), ("refresh_token", refresh_token)]).await
+        self.token(&[
+            ("grant_type", "refresh_token"),
+            ("client_id", &self.client_id),
+            ("refresh_token", refresh_token),
+        ])
+        .await
     }
 
     /// A code that `person` has agreed to, and its verifier.
     pub async fn code(&self, person: &Person, resource: Option<&str>) -> Result<(String, Pkce)> {
         let pkce = Pkce::new()?;
-        let callback = person.agree(&self.authorize_url(&self.parameters(resource, &pkce))?).await?;
+        let callback = person
+            .agree(&self.authorize_url(&self.parameters(resource, &pkce))?)
+            .await?;
         let code = query(&callback, "code").with_context(|| format!("no code in {callback}"))?;
         Ok((code, pkce))
     }
@@ -140,15 +170,23 @@ pub fn registration(name: &str) -> Value {
 pub async fn tokens(response: Response) -> Result<Tokens> {
     let status = response.status();
     let answer: Value = response.json().await?;
-    ensure!(status == StatusCode::OK, "token endpoint: {status} {answer}");
+    ensure!(
+        status == StatusCode::OK,
+        "token endpoint: {status} {answer}"
+    );
     Ok(Tokens {
         access: crate::console::text(&answer, "access_token")?,
-        refresh: answer["refresh_token"].as_str().unwrap_or_default().to_owned(),
+        refresh: answer["refresh_token"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         answer,
     })
 }
 
 /// A parameter of a callback.
 pub fn query(url: &Url, name: &str) -> Option<String> {
-    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    url.query_pairs()
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
 }

@@ -47,15 +47,26 @@ impl Person {
         let person = Self::new(stack.url(), name)?;
         let page = person.send_sign_up().await?;
         let code = person.mailed_code().await?;
-        let page = person.browser.submit(page.form_with("code")?.fill("code", &code)).await?;
-        ensure!(page.status.is_success(), "after the code: {} {}", page.status, page.text());
+        let page = person
+            .browser
+            .submit(page.form_with("code")?.fill("code", &code))
+            .await?;
+        ensure!(
+            page.status.is_success(),
+            "after the code: {} {}",
+            page.status,
+            page.text()
+        );
         Ok(person)
     }
 
     /// Fills in the sign-up form. Answers the page that asks for the code.
     pub async fn send_sign_up(&self) -> Result<Page> {
         let page = self.browser.open("/signup").await?;
-        let mut form = page.form_with("password")?.fill("email", &self.email).fill("password", &self.password);
+        let mut form = page
+            .form_with("password")?
+            .fill("email", &self.email)
+            .fill("password", &self.password);
         for (name, _) in form.inputs.clone() {
             if name.contains("name") {
                 form = form.fill(&name, self.email.split('@').next().unwrap_or("Somebody"));
@@ -69,14 +80,22 @@ impl Person {
         let page = self.browser.open("/dev/mail").await?;
         let text = page.text();
         // The newest mail stands on top.
-        let after = text.find(&self.email).map(|at| &text[at..]).with_context(|| format!("no mail to {} in: {text}", self.email))?;
-        let code = Regex::new(r"\b(\d{4}) ?(\d{4})\b")?.captures(after).with_context(|| format!("no code in: {after}"))?;
+        let after = text
+            .find(&self.email)
+            .map(|at| &text[at..])
+            .with_context(|| format!("no mail to {} in: {text}", self.email))?;
+        let code = Regex::new(r"\b(\d{4}) ?(\d{4})\b")?
+            .captures(after)
+            .with_context(|| format!("no code in: {after}"))?;
         Ok(format!("{}{}", &code[1], &code[2]))
     }
 
     /// Signs in with the password, at the page that asks for it.
     pub async fn sign_in(&self, page: Page) -> Result<Page> {
-        let form = page.form_with("password")?.fill("email", &self.email).fill("password", &self.password);
+        let form = page
+            .form_with("password")?
+            .fill("email", &self.email)
+            .fill("password", &self.password);
         self.browser.submit(form).await
     }
 
@@ -104,9 +123,16 @@ impl Person {
     pub async fn decide(&self, page: Page, allow: bool) -> Result<Url> {
         let mut form = page.form_with("decision")?;
         // The picker: a workspace must be chosen if none is yet.
-        if form.has("workspace") && !form.fields.iter().any(|(name, value)| name == "workspace" && !value.is_empty()) {
+        if form.has("workspace")
+            && !form
+                .fields
+                .iter()
+                .any(|(name, value)| name == "workspace" && !value.is_empty())
+        {
             let choices = page.choices("workspace");
-            let only = choices.first().context("a picker offers at least one workspace")?;
+            let only = choices
+                .first()
+                .context("a picker offers at least one workspace")?;
             form = form.fill("workspace", only);
         }
         let (name, value, _) = form
@@ -119,14 +145,23 @@ impl Person {
         tokio::time::sleep(TIME_TO_READ).await;
         let page = self.browser.submit(form.press(&name, &value)).await?;
         let text = page.text();
-        page.leaves_to.with_context(|| format!("consent did not send the browser back: {} {} {text}", page.status, page.url))
+        page.leaves_to.with_context(|| {
+            format!(
+                "consent did not send the browser back: {} {} {text}",
+                page.status, page.url
+            )
+        })
     }
 
     /// Agrees and follows the redirect to the client's own callback, which listens on loopback.
     pub async fn agree_and_return(&self, authorize_url: &str) -> Result<()> {
         let callback = self.agree(authorize_url).await?;
         let answer = reqwest::Client::new().get(callback).send().await?;
-        ensure!(answer.status().is_success(), "the client's callback answered {}", answer.status());
+        ensure!(
+            answer.status().is_success(),
+            "the client's callback answered {}",
+            answer.status()
+        );
         Ok(())
     }
 }

@@ -40,19 +40,28 @@ impl OpensBrowser {
 
     /// Any line that holds the address of the authorization endpoint.
     pub fn with_authorize_address() -> Result<Self> {
-        Ok(Self(Regex::new(r#"(https?://[^\s"'<>]+/oauth/authorize\?[^\s"'<>]+)"#)?))
+        Ok(Self(Regex::new(
+            r#"(https?://[^\s"'<>]+/oauth/authorize\?[^\s"'<>]+)"#,
+        )?))
     }
 }
 
 /// Runs `command` to its end, within `limit`.
-pub async fn run(mut command: Command, person: &Person, opens: &OpensBrowser, limit: Duration) -> Result<Finished> {
+pub async fn run(
+    mut command: Command,
+    person: &Person,
+    opens: &OpensBrowser,
+    limit: Duration,
+) -> Result<Finished> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .with_context(|| format!("cannot start {command:?}; `make test-tools` installs what it needs"))?;
+        .with_context(|| {
+            format!("cannot start {command:?}; `make test-tools` installs what it needs")
+        })?;
     let mut lines = BufReader::new(child.stdout.take().context("a pipe")?).lines();
     let mut stderr = child.stderr.take().context("a pipe")?;
     let mut output = String::new();
@@ -62,7 +71,10 @@ pub async fn run(mut command: Command, person: &Person, opens: &OpensBrowser, li
             output.push_str(&line);
             output.push('\n');
             if let Some(address) = opens.0.captures(&line).map(|found| found[1].to_owned()) {
-                person.agree_and_return(&address).await.context("the person could not finish")?;
+                person
+                    .agree_and_return(&address)
+                    .await
+                    .context("the person could not finish")?;
             }
         }
         Ok::<_, anyhow::Error>(())
@@ -70,11 +82,18 @@ pub async fn run(mut command: Command, person: &Person, opens: &OpensBrowser, li
     let both = async { tokio::join!(talk, stderr.read_to_string(&mut errors)) };
     let outcome = timeout(limit, both).await;
     let status = match outcome {
-        Ok((Ok(()), _)) => timeout(limit, child.wait()).await.context("still running")??,
-        Ok((Err(error), _)) => return Err(error.context(format!("after this output:\n{output}{errors}"))),
+        Ok((Ok(()), _)) => timeout(limit, child.wait())
+            .await
+            .context("still running")??,
+        Ok((Err(error), _)) => {
+            return Err(error.context(format!("after this output:\n{output}{errors}")));
+        }
         Err(_) => bail!("still running after {limit:?}. It wrote:\n{output}{errors}"),
     };
-    Ok(Finished { success: status.success(), output: output + &errors })
+    Ok(Finished {
+        success: status.success(),
+        output: output + &errors,
+    })
 }
 
 /// A file of the tests, or a clear message about how to get it.

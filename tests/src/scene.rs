@@ -45,6 +45,14 @@ impl Scene {
         let client = OAuthClient::register(stack.url(), "Harness").await?;
         let tokens = client.authorize(&owner, &published.url).await?;
         let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
-        Ok(Self { fixture, stack, owner, published, client, tokens, mcp })
+        Ok(Self {
+            fixture,
+            stack,
+            owner,
+            published,
+            client,
+            tokens,
+            mcp,
+        })
     }
 }

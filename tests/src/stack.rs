@@ -6,7 +6,10 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc,
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -20,15 +23,28 @@ const START: Duration = Duration::from_secs(90);
 
 /// The repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository")
+        .to_owned()
 }
 
 /// The binary that this build made: beside the test program's folder, or beside the program itself.
 pub fn binary() -> PathBuf {
     let test_program = std::env::current_exe().expect("a test program has a path");
     // target/debug/deps/it is two folders below it, target/bench-quick/portolan-bench one.
-    let found = test_program.ancestors().skip(1).take(2).map(|folder| folder.join("portolan")).find(|path| path.is_file());
-    found.unwrap_or_else(|| panic!("no portolan beside {}: `make test` builds it, or `cargo build`", test_program.display()))
+    let found = test_program
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join("portolan"))
+        .find(|path| path.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "no portolan beside {}: `make test` builds it, or `cargo build`",
+            test_program.display()
+        )
+    })
 }
 
 /// How to start a [`Stack`].
@@ -41,7 +57,10 @@ impl StackBuilder {
     /// A setting, as `PORTOLAN_<NAME>`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: impl ToString) -> Self {
-        self.environment.push((format!("PORTOLAN_{}", name.to_ascii_uppercase()), value.to_string()));
+        self.environment.push((
+            format!("PORTOLAN_{}", name.to_ascii_uppercase()),
+            value.to_string(),
+        ));
         self
     }
 
@@ -54,9 +73,13 @@ impl StackBuilder {
     /// Starts it and waits until it says that it is ready.
     pub fn start(self) -> Result<Stack> {
         let data = TempDir::with_prefix("portolan-test-")?;
-        let template = template()?;
+        let (template, _in_use) = template()?;
         // The copy keeps owners: Postgres insists on owning its files.
-        let copied = Command::new("cp").arg("-a").arg(format!("{}/.", template.display())).arg(data.path()).status()?;
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(format!("{}/.", template.display()))
+            .arg(data.path())
+            .status()?;
         anyhow::ensure!(copied.success(), "cannot copy {}", template.display());
         let mut environment = self.environment;
         environment.push(("PORTOLAN_PASSWORD_COST".to_owned(), "test".to_owned()));
@@ -125,7 +148,13 @@ impl Process {
         let admin = free_port()?;
         let log = data.join("stderr.log");
         let mut child = command(data)
-            .args(["--listen", "127.0.0.1:0", "--demo-listen", "127.0.0.1:0", "--admin-listen"])
+            .args([
+                "--listen",
+                "127.0.0.1:0",
+                "--demo-listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+            ])
             .arg(admin.to_string())
             .envs(environment.iter().cloned())
             .stdout(Stdio::piped())
@@ -140,12 +169,21 @@ impl Process {
                 let _ = sender.send(line);
             }
         });
-        let mut process = Self { child, url: format!("http://{admin}").parse()?, admin_url: format!("http://{admin}").parse()?, log };
+        let mut process = Self {
+            child,
+            url: format!("http://{admin}").parse()?,
+            admin_url: format!("http://{admin}").parse()?,
+            log,
+        };
         let deadline = Instant::now() + START;
         loop {
             match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
-                    if let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")).filter(|_| line.contains("is ready")) {
+                    if let Some(url) = line
+                        .split_whitespace()
+                        .find(|word| word.starts_with("http://"))
+                        .filter(|_| line.contains("is ready"))
+                    {
                         process.url = url.parse()?;
                         return Ok(process);
                     }
@@ -170,7 +208,10 @@ impl Process {
 
     /// Sends a signal by name, `TERM` or `INT`.
     pub fn signal(&self, name: &str) -> Result<()> {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status()?;
+        let sent = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.child.id().to_string())
+            .status()?;
         anyhow::ensure!(sent.success(), "cannot send {name}");
         Ok(())
     }
@@ -193,7 +234,10 @@ impl Drop for Process {
         if thread::panicking() {
             let log = fs::read_to_string(&self.log).unwrap_or_default();
             let lines: Vec<&str> = log.lines().collect();
-            eprintln!("--- the end of what portolan wrote ---\n{}", lines[lines.len().saturating_sub(40)..].join("\n"));
+            eprintln!(
+                "--- the end of what portolan wrote ---\n{}",
+                lines[lines.len().saturating_sub(40)..].join("\n")
+            );
         }
         if matches!(self.child.try_wait(), Ok(None)) {
             let _ = self.signal("TERM");
@@ -208,7 +252,12 @@ impl Drop for Process {
 /// `portolan dev` on `data`, not started, with an environment of its own.
 pub fn command(data: &Path) -> Command {
     let mut command = Command::new(binary());
-    command.current_dir(repository()).arg("dev").arg("--data").arg(data).stdin(Stdio::null());
+    command
+        .current_dir(repository())
+        .arg("dev")
+        .arg("--data")
+        .arg(data)
+        .stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         // What a developer has set must not change what the tests see.
         if name.to_string_lossy().starts_with("PORTOLAN_") {
@@ -218,23 +267,46 @@ pub fn command(data: &Path) -> Command {
     command
 }
 
-/// An address that was free a moment ago.
+/// An address that was free a moment ago. Below the range that the system hands out by itself, and elsewhere for each process, so
+/// that neither a connection nor another test takes it meanwhile.
 pub fn free_port() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..1000 {
+        let number = std::process::id()
+            .wrapping_mul(13)
+            .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(10_000 + number % 20_000)?;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+        }
+    }
+    bail!("no free port between 10000 and 30000")
 }
 
 /// A data folder after a first start, made once for each build of the binary: a copy of it starts in a fraction of the time.
-fn template() -> Result<PathBuf> {
-    let built = fs::metadata(binary())?.modified()?.duration_since(SystemTime::UNIX_EPOCH)?.as_millis();
+/// While the lock is held, nobody removes it in favour of one for another build.
+fn template() -> Result<(PathBuf, File)> {
+    let built = fs::metadata(binary())?
+        .modified()?
+        .duration_since(SystemTime::UNIX_EPOCH)?
+        .as_millis();
     let base = std::env::temp_dir().join("portolan-test-templates");
     fs::create_dir_all(&base)?;
     let lock = File::create(base.join("lock"))?;
-    lock.lock()?;
     let place = base.join(built.to_string());
+    lock.lock_shared()?;
     if place.exists() {
-        return Ok(place);
+        return Ok((place, lock));
     }
-    for old in fs::read_dir(&base)?.flatten().filter(|entry| entry.path().is_dir()) {
+    lock.unlock()?;
+    lock.lock()?;
+    if place.exists() {
+        return Ok((place, lock));
+    }
+    for old in fs::read_dir(&base)?
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+    {
         fs::remove_dir_all(old.path())?;
     }
     let fresh = base.join("fresh");
@@ -244,13 +316,19 @@ fn template() -> Result<PathBuf> {
     let status = process.wait(Duration::from_secs(60))?;
     anyhow::ensure!(status.success(), "the first start ended with {status}");
     fs::rename(&fresh, &place)?;
-    Ok(place)
+    Ok((place, lock))
 }
 
 /// Runs a command to its end and returns status and output, for starts that must fail.
 pub fn run_to_end(mut command: Command, limit: Duration) -> Result<(ExitStatus, String)> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let (mut stdout, mut stderr) = (child.stdout.take().context("a pipe")?, child.stderr.take().context("a pipe")?);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (mut stdout, mut stderr) = (
+        child.stdout.take().context("a pipe")?,
+        child.stderr.take().context("a pipe")?,
+    );
     let reader = thread::spawn(move || {
         let mut text = String::new();
         let _ = stdout.read_to_string(&mut text);

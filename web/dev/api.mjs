@@ -9,7 +9,7 @@ import { state } from './data.mjs';
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), '../dist');
 export const csp =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 const types = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript',
@@ -266,7 +266,7 @@ const routes = [
     '/workspaces/:ws/tools/enabled',
     (_, body) => {
       for (const tool of state.tools) if (body.ids.includes(tool.id)) tool.enabled = body.enabled;
-      return { changed: body.ids.length };
+      return { changed: body.ids.length, ids: body.ids };
     },
   ],
   [
@@ -393,12 +393,12 @@ function match(method, path) {
     const got = path.split('/');
     if (want.length !== got.length) continue;
     const params = {};
-    if (
-      want.every((part, i) =>
-        part.startsWith(':') ? ((params[part.slice(1)] = decodeURIComponent(got[i])), true) : part === got[i],
-      )
-    )
-      return { handler, params };
+    const fits = want.every((part, i) => {
+      if (!part.startsWith(':')) return part === got[i];
+      params[part.slice(1)] = decodeURIComponent(got[i]);
+      return true;
+    });
+    if (fits) return { handler, params };
   }
   return null;
 }

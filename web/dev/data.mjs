@@ -358,7 +358,7 @@ export const state = {
         {
           id: 'aud_1',
           at: ago(90),
-          actor: 'ada@nordhavn.example',
+          actor: { kind: 'user', user_id: 'usr_0192a' },
           action: 'server.tools_changed',
           target_kind: 'server',
           target_id: 'srv_0192a',
@@ -368,7 +368,7 @@ export const state = {
         {
           id: 'aud_2',
           at: ago(300),
-          actor: 'jonas@nordhavn.example',
+          actor: { kind: 'user', user_id: 'usr_0192b' },
           action: 'source.reimported',
           target_kind: 'source',
           target_id: 'src_0192a',
@@ -378,11 +378,11 @@ export const state = {
         {
           id: 'aud_3',
           at: ago(2000),
-          actor: 'jonas@nordhavn.example',
+          actor: { kind: 'user', user_id: 'usr_0192b' },
           action: 'workspace.renamed',
           target_kind: 'workspace',
           target_id: 'ten_0192a',
-          outcome: 'denied',
+          outcome: 'refused',
           detail: {},
         },
       ],
@@ -446,7 +446,6 @@ export const state = {
         ok: false,
         is_error: true,
         duration_ms: 1,
-        request: { method: one.method, url: '' },
         content: [],
         errors: missing.map((name) => ({ path: `/${name}`, message: 'is required' })),
       };

@@ -60,6 +60,17 @@ const pages = {
     await page.getByRole('button', { name: 'Call the tool' }).click();
     await page.getByText('do not fit the schema').waitFor();
   },
+  'tool-json': async (page) => {
+    await at('/w/nordhavn/tools/tol_01925')(page);
+    await page.getByText('JSON', { exact: true }).click();
+    await page.getByRole('textbox', { name: 'Arguments as JSON' }).waitFor();
+  },
+  'tool-image': async (page) => {
+    await at('/w/nordhavn/tools/tol_01924')(page);
+    await page.getByRole('textbox', { name: 'imo' }).fill('9074729');
+    await page.getByRole('button', { name: 'Call the tool' }).click();
+    await page.getByText('Image, image/svg+xml').waitFor();
+  },
   'tool-schema': at('/w/nordhavn/tools/tol_01925?tab=schema'),
   'tool-text': at('/w/nordhavn/tools/tol_0192x?tab=text'),
   servers: at('/w/nordhavn/servers'),
@@ -102,7 +113,13 @@ const pages = {
   'no-workspace': at('/w/elsewhere'),
 };
 
-const faults = [];
+const faults = {
+  count: 0,
+  push(fault) {
+    this.count += 1;
+    console.error(fault);
+  },
+};
 const looks = [
   { name: 'wide-light', width: 1440, height: 900, colorScheme: 'light' },
   { name: 'wide-dark', width: 1440, height: 900, colorScheme: 'dark' },
@@ -128,6 +145,7 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
     try {
       page.setDefaultTimeout(8000);
       await open(page);
+      await page.waitForTimeout(200);
       const wide = await page.evaluate(
         () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
       );
@@ -157,6 +175,5 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
 }
 await browser.close();
 app.close();
-for (const fault of faults) console.error(fault);
-console.log(`${faults.length} findings`);
-process.exit(faults.length > 0 ? 1 : 0);
+console.log(`${faults.count} findings`);
+process.exit(faults.count > 0 ? 1 : 0);

@@ -12,11 +12,13 @@ import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './query-client';
-import { router } from './router';
+import { consoleRouter } from './router';
 import { theme } from './theme';
 
 const root = document.getElementById('root');
 if (!root) throw new Error('index.html has no #root');
+
+const router = consoleRouter();
 
 createRoot(root).render(
   <StrictMode>

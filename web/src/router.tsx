@@ -4,15 +4,26 @@ import {
   createRouter,
   lazyRouteComponent,
   Outlet,
+  type RouterHistory,
 } from '@tanstack/react-router';
 import { Failed, Loading } from './components/page';
+import { PlainShell } from './components/shell';
 import { HomePage } from './routes/home';
 import { NotFoundPage } from './routes/not-found';
 import { WorkspaceLayout } from './routes/workspace';
 
 const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: NotFoundPage });
+const root = createRootRoute({ component: Outlet, notFoundComponent: Astray });
+
+/** An address outside of every workspace. */
+function Astray() {
+  return (
+    <PlainShell>
+      <NotFoundPage />
+    </PlainShell>
+  );
+}
 
 const home = createRoute({
   getParentRoute: () => root,
@@ -127,16 +138,20 @@ const routeTree = root.addChildren([
   ]),
 ]);
 
-export const router = createRouter({
-  routeTree,
-  scrollRestoration: true,
-  defaultPreload: 'intent',
-  defaultPendingComponent: () => <Loading />,
-  defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
-});
+/** The router of one visit. Tests give their own history, so that none sees another's. */
+export function consoleRouter(history?: RouterHistory) {
+  return createRouter({
+    history,
+    routeTree,
+    scrollRestoration: true,
+    defaultPreload: 'intent',
+    defaultPendingComponent: () => <Loading />,
+    defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
+  });
+}
 
 declare module '@tanstack/react-router' {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof consoleRouter>;
   }
 }

@@ -76,7 +76,7 @@ export const theme = createTheme({
   components: {
     // Locking the scroll would inject a <style> element, which the CSP refuses; theme.css does it with :has().
     Modal: { defaultProps: { lockScroll: false, centered: true, radius: 'lg' } },
-    Drawer: { defaultProps: { lockScroll: false } },
+    DrawerRoot: { defaultProps: { lockScroll: false } },
     Button: { defaultProps: { size: 'sm' } },
     Tooltip: {
       defaultProps: { withArrow: true, openDelay: 200, events: { hover: true, focus: true, touch: true } },

@@ -57,7 +57,11 @@ impl Serialize for Content {
                 block.end()
             }
             Self::Image { mime, data } | Self::Audio { mime, data } => {
-                let kind = if matches!(self, Self::Image { .. }) { "image" } else { "audio" };
+                let kind = if matches!(self, Self::Image { .. }) {
+                    "image"
+                } else {
+                    "audio"
+                };
                 let mut block = serializer.serialize_struct("Content", 3)?;
                 block.serialize_field("type", kind)?;
                 block.serialize_field("data", data)?;
@@ -67,7 +71,10 @@ impl Serialize for Content {
             Self::Blob { uri, mime, data } => {
                 let mut block = serializer.serialize_struct("Content", 2)?;
                 block.serialize_field("type", "resource")?;
-                block.serialize_field("resource", &json!({"uri": uri, "mimeType": mime, "blob": data}))?;
+                block.serialize_field(
+                    "resource",
+                    &json!({"uri": uri, "mimeType": mime, "blob": data}),
+                )?;
                 block.end()
             }
         }
@@ -131,7 +138,9 @@ impl ToolAnswer {
         for block in &mut self.content {
             if let Content::Audio { mime, data } = block {
                 let bytes = data.len() / 4 * 3;
-                *block = Content::Text(format!("[{mime}, about {bytes} bytes: this client cannot receive audio]"));
+                *block = Content::Text(format!(
+                    "[{mime}, about {bytes} bytes: this client cannot receive audio]"
+                ));
             }
         }
         self
@@ -169,7 +178,11 @@ impl ToolAnswer {
 }
 
 /// Shapes an answer that arrived.
-pub(crate) fn shape(tool: &CompiledTool, response: &EgressResponse, secrets: impl FnOnce() -> Vec<String>) -> ToolAnswer {
+pub(crate) fn shape(
+    tool: &CompiledTool,
+    response: &EgressResponse,
+    secrets: impl FnOnce() -> Vec<String>,
+) -> ToolAnswer {
     let mut answer = if response.status.is_success() {
         success(tool, response)
     } else {
@@ -187,12 +200,18 @@ pub(crate) fn shape(tool: &CompiledTool, response: &EgressResponse, secrets: imp
 fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
     let body = response.body.as_ref();
     if body.is_empty() {
-        let text = format!("The API answered {} without content: done.", line(response.status));
+        let text = format!(
+            "The API answered {} without content: done.",
+            line(response.status)
+        );
         return match tool.output_schema() {
             // The promise of an object cannot be kept, but the work was done: say so rather than fail.
             Some(_) if response.status != StatusCode::NO_CONTENT => ToolAnswer::error(
                 CallOutcome::ToolError,
-                format!("The API answered {} without content, although its documentation promises an object. The call itself succeeded; do not repeat it blindly.", line(response.status)),
+                format!(
+                    "The API answered {} without content, although its documentation promises an object. The call itself succeeded; do not repeat it blindly.",
+                    line(response.status)
+                ),
             ),
             Some(_) => ToolAnswer::ok(Content::Text(text), None).with_empty_object(tool),
             None => ToolAnswer::ok(Content::Text(text), None),
@@ -213,7 +232,8 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             ),
         };
     }
-    let is_untyped = essence.is_empty() || essence == "application/octet-stream" || essence == "text/plain";
+    let is_untyped =
+        essence.is_empty() || essence == "application/octet-stream" || essence == "text/plain";
     if is_untyped
         && (tool.output_schema().is_some() || essence.is_empty())
         && let Ok((text, is_object)) = compact(body)
@@ -226,23 +246,41 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             format!(
                 "The API answered {} with {}, although its documentation promises a JSON object. It begins:\n\n{}",
                 line(response.status),
-                if essence.is_empty() { "something untyped" } else { essence },
+                if essence.is_empty() {
+                    "something untyped"
+                } else {
+                    essence
+                },
                 excerpt(body, 512)
             ),
         );
     }
     let content = if essence.starts_with("image/") && essence != "image/svg+xml" {
-        Content::Image { mime: essence.to_owned(), data: STANDARD.encode(body) }
+        Content::Image {
+            mime: essence.to_owned(),
+            data: STANDARD.encode(body),
+        }
     } else if essence.starts_with("audio/") {
-        Content::Audio { mime: essence.to_owned(), data: STANDARD.encode(body) }
+        Content::Audio {
+            mime: essence.to_owned(),
+            data: STANDARD.encode(body),
+        }
     } else if is_text(essence) || (essence.is_empty() && std::str::from_utf8(body).is_ok()) {
         Content::Text(clean(&decode(&response.headers, body)))
     } else {
         let mut uri = response.final_url.clone();
         uri.set_query(None);
         uri.set_fragment(None);
-        let mime = if essence.is_empty() { "application/octet-stream" } else { essence };
-        Content::Blob { uri: uri.to_string(), mime: mime.to_owned(), data: STANDARD.encode(body) }
+        let mime = if essence.is_empty() {
+            "application/octet-stream"
+        } else {
+            essence
+        };
+        Content::Blob {
+            uri: uri.to_string(),
+            mime: mime.to_owned(),
+            data: STANDARD.encode(body),
+        }
     };
     ToolAnswer::ok(content, None)
 }
@@ -268,7 +306,11 @@ fn json_answer(tool: &CompiledTool, text: String, is_object: bool) -> ToolAnswer
                 .faults
                 .iter()
                 .map(|fault| {
-                    let path = if fault.path.is_empty() { "the answer" } else { &fault.path };
+                    let path = if fault.path.is_empty() {
+                        "the answer"
+                    } else {
+                        &fault.path
+                    };
                     format!("\n- {path} {}", fault.message)
                 })
                 .collect::<String>();
@@ -281,7 +323,11 @@ fn json_answer(tool: &CompiledTool, text: String, is_object: bool) -> ToolAnswer
             );
         }
     }
-    let structured = if is_object { RawValue::from_string(text.clone()).ok() } else { None };
+    let structured = if is_object {
+        RawValue::from_string(text.clone()).ok()
+    } else {
+        None
+    };
     ToolAnswer::ok(Content::Text(text), structured)
 }
 
@@ -327,9 +373,16 @@ fn compact(body: &[u8]) -> Result<(String, bool), String> {
 fn refusal(response: &EgressResponse) -> String {
     let status = response.status;
     let mut text = format!("The API answered {}.", line(status));
-    let after = response.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(|text| {
-        text.chars().filter(|c| !c.is_control()).take(40).collect::<String>()
-    });
+    let after = response
+        .headers
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .map(|text| {
+            text.chars()
+                .filter(|c| !c.is_control())
+                .take(40)
+                .collect::<String>()
+        });
     match (status.as_u16(), after) {
         (401, _) => text.push_str(
             " The workspace's credential for this API is missing or was not accepted; a person can set it in the console.",
@@ -352,10 +405,14 @@ fn refusal(response: &EgressResponse) -> String {
         let kind = media_type(&response.headers).unwrap_or_default();
         let shown = match compact(&response.body) {
             Ok((json, _)) => excerpt(json.as_bytes(), MAX_EXCERPT),
-            Err(_) if kind == "text/html" => excerpt(words_of_html(&decode(&response.headers, &response.body)).as_bytes(), 1_024),
-            Err(_) if is_text(&kind) || std::str::from_utf8(&response.body).is_ok() => {
-                excerpt(decode(&response.headers, &response.body).as_bytes(), MAX_EXCERPT)
-            }
+            Err(_) if kind == "text/html" => excerpt(
+                words_of_html(&decode(&response.headers, &response.body)).as_bytes(),
+                1_024,
+            ),
+            Err(_) if is_text(&kind) || std::str::from_utf8(&response.body).is_ok() => excerpt(
+                decode(&response.headers, &response.body).as_bytes(),
+                MAX_EXCERPT,
+            ),
             Err(_) => format!("[{} bytes of {kind}]", response.body.len()),
         };
         if !shown.trim().is_empty() {
@@ -377,10 +434,17 @@ fn line(status: StatusCode) -> String {
 /// Essence of the content type, lower case.
 fn media_type(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let sound = essence.len() < 128
         && essence.contains('/')
-        && essence.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&b));
+        && essence
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&b));
     sound.then_some(essence)
 }
 
@@ -394,8 +458,15 @@ fn is_text(essence: &str) -> bool {
         || essence.ends_with("+yaml")
         || matches!(
             essence,
-            "application/xml" | "application/yaml" | "application/x-yaml" | "application/javascript" | "application/x-ndjson"
-                | "application/x-www-form-urlencoded" | "application/graphql" | "application/sql" | "application/toml"
+            "application/xml"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/javascript"
+                | "application/x-ndjson"
+                | "application/x-www-form-urlencoded"
+                | "application/graphql"
+                | "application/sql"
+                | "application/toml"
         )
 }
 
@@ -406,7 +477,9 @@ fn decode(headers: &HeaderMap, body: &[u8]) -> String {
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split("charset=").nth(1))
         .map(|charset| charset.trim_matches(['"', '\'', ' ']).to_ascii_lowercase());
-    if charset.as_deref().is_some_and(|c| c.starts_with("iso-8859-1") || c.starts_with("latin1") || c.starts_with("windows-1252")) {
+    if charset.as_deref().is_some_and(|c| {
+        c.starts_with("iso-8859-1") || c.starts_with("latin1") || c.starts_with("windows-1252")
+    }) {
         return body.iter().map(|byte| char::from(*byte)).collect();
     }
     String::from_utf8_lossy(body).into_owned()
@@ -414,7 +487,9 @@ fn decode(headers: &HeaderMap, body: &[u8]) -> String {
 
 /// Without control characters: terminal sequences in an answer must not reach a terminal (TL-23).
 fn clean(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
 }
 
 fn excerpt(bytes: &[u8], max: usize) -> String {
@@ -435,7 +510,10 @@ fn words_of_html(html: &str) -> String {
     let mut rest = html;
     while let Some((text, after)) = rest.split_once('<') {
         out.push_str(text);
-        let lower = after.get(..6).map(str::to_ascii_lowercase).unwrap_or_default();
+        let lower = after
+            .get(..6)
+            .map(str::to_ascii_lowercase)
+            .unwrap_or_default();
         let skipped = if lower.starts_with("script") {
             after.split_once("</script").map(|(_, after)| after)
         } else if lower.starts_with("style") {
@@ -443,7 +521,9 @@ fn words_of_html(html: &str) -> String {
         } else {
             Some(after)
         };
-        rest = skipped.and_then(|after| after.split_once('>')).map_or("", |(_, after)| after);
+        rest = skipped
+            .and_then(|after| after.split_once('>'))
+            .map_or("", |(_, after)| after);
         out.push(' ');
     }
     out.push_str(rest);
@@ -456,21 +536,33 @@ pub(crate) fn unreachable(error: &EgressError) -> ToolAnswer {
         EgressError::BlockedAddress { .. } | EgressError::BlockedUrl { .. } => {
             "Nothing was sent. A person has to correct the source's base URL in the console."
         }
-        EgressError::Dns { .. } => "Nothing was sent. The API's name does not resolve at the moment, or the source's base URL is wrong.",
-        EgressError::Connect { .. } | EgressError::Tls { .. } => "Nothing was sent. The API seems to be down; try again later.",
-        EgressError::Timeout { phase: Phase::Connect, .. } => "Nothing was sent. The API seems to be down; try again later.",
+        EgressError::Dns { .. } => {
+            "Nothing was sent. The API's name does not resolve at the moment, or the source's base URL is wrong."
+        }
+        EgressError::Connect { .. } | EgressError::Tls { .. } => {
+            "Nothing was sent. The API seems to be down; try again later."
+        }
+        EgressError::Timeout {
+            phase: Phase::Connect,
+            ..
+        } => "Nothing was sent. The API seems to be down; try again later.",
         EgressError::Timeout { .. } => {
             "The request was sent, so the API may have done the work: check before repeating it. Ask for less, or try again later."
         }
         EgressError::TooLarge { .. } => {
             "Ask for less: a smaller page, fewer fields or a narrower filter. A person can raise the limit in the source's settings."
         }
-        EgressError::Redirect { .. } => "A person should correct the source's base URL in the console.",
+        EgressError::Redirect { .. } => {
+            "A person should correct the source's base URL in the console."
+        }
         EgressError::Protocol { .. } => {
             "The request may have reached the API: check before repeating it."
         }
     };
-    ToolAnswer::error(CallOutcome::UpstreamError, format!("The API gave no usable answer: {error}. {what}"))
+    ToolAnswer::error(
+        CallOutcome::UpstreamError,
+        format!("The API gave no usable answer: {error}. {what}"),
+    )
 }
 
 #[cfg(test)]

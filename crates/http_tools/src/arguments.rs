@@ -56,14 +56,26 @@ pub struct ArgumentFaults {
 
 impl ArgumentFaults {
     pub(crate) fn one(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { faults: vec![ArgumentFault { path: path.into(), message: message.into() }], truncated: false }
+        Self {
+            faults: vec![ArgumentFault {
+                path: path.into(),
+                message: message.into(),
+            }],
+            truncated: false,
+        }
     }
 
     /// The text for the model.
     pub fn text(&self) -> String {
-        let mut text = String::from("Invalid arguments; the API was not called. Fix these and call the tool again:");
+        let mut text = String::from(
+            "Invalid arguments; the API was not called. Fix these and call the tool again:",
+        );
         for fault in &self.faults {
-            let path = if fault.path.is_empty() { "arguments" } else { &fault.path };
+            let path = if fault.path.is_empty() {
+                "arguments"
+            } else {
+                &fault.path
+            };
             let _ = write!(text, "\n- {path}: {}", fault.message);
         }
         if self.truncated {
@@ -88,14 +100,22 @@ struct Parts {
 
 impl std::fmt::Debug for CompiledTool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CompiledTool").field("plan", &self.0.plan).finish_non_exhaustive()
+        f.debug_struct("CompiledTool")
+            .field("plan", &self.0.plan)
+            .finish_non_exhaustive()
     }
 }
 
 impl CompiledTool {
     /// Takes what a [`crate::ToolDraft`] holds.
     pub fn new(input_schema: Value, output_schema: Option<Value>, plan: RequestPlan) -> Self {
-        Self(Arc::new(Parts { input_schema, output_schema, plan, input: OnceLock::new(), output: OnceLock::new() }))
+        Self(Arc::new(Parts {
+            input_schema,
+            output_schema,
+            plan,
+            input: OnceLock::new(),
+            output: OnceLock::new(),
+        }))
     }
 
     /// Schema of the arguments.
@@ -117,13 +137,18 @@ impl CompiledTool {
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), ArgumentFaults> {
         match self.0.input.get_or_init(|| compile(&self.0.input_schema)) {
             Ok(validator) => check(validator, arguments),
-            Err(reason) => Err(ArgumentFaults::one("", format!("the tool's input schema cannot be used: {reason}"))),
+            Err(reason) => Err(ArgumentFaults::one(
+                "",
+                format!("the tool's input schema cannot be used: {reason}"),
+            )),
         }
     }
 
     /// Checks an answer against the output schema (TL-12). Without one, or with one that does not compile, all is well.
     pub(crate) fn check_output(&self, output: &Value) -> Result<(), ArgumentFaults> {
-        let Some(schema) = &self.0.output_schema else { return Ok(()) };
+        let Some(schema) = &self.0.output_schema else {
+            return Ok(());
+        };
         match self.0.output.get_or_init(|| compile(schema)) {
             Ok(validator) => check(validator, output),
             Err(_) => Ok(()),
@@ -147,39 +172,78 @@ fn check(validator: &Validator, instance: &Value) -> Result<(), ArgumentFaults> 
     }
     faults.dedup();
     if faults.is_empty() {
-        faults.push(ArgumentFault { path: String::new(), message: "does not fit the schema".to_owned() });
+        faults.push(ArgumentFault {
+            path: String::new(),
+            message: "does not fit the schema".to_owned(),
+        });
     }
     Err(ArgumentFaults { faults, truncated })
 }
 
-fn describe(error: &jsonschema::ValidationError<'_>, faults: &mut Vec<ArgumentFault>, depth: usize) {
+fn describe(
+    error: &jsonschema::ValidationError<'_>,
+    faults: &mut Vec<ArgumentFault>,
+    depth: usize,
+) {
     let path = error.instance_path().as_str().to_owned();
     let below = |name: &str| format!("{path}/{}", crate::refs::escape_step(name));
     let mut push = |path: String, message: String| faults.push(ArgumentFault { path, message });
     match error.kind() {
         ValidationErrorKind::Required { property } => {
-            push(below(property.as_str().unwrap_or_default()), "is required but missing".to_owned());
+            push(
+                below(property.as_str().unwrap_or_default()),
+                "is required but missing".to_owned(),
+            );
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
             for name in unexpected.iter().take(MAX_FAULTS) {
-                push(below(name), "is not known here; leave it out or check its spelling".to_owned());
+                push(
+                    below(name),
+                    "is not known here; leave it out or check its spelling".to_owned(),
+                );
             }
         }
         ValidationErrorKind::Type { .. } => {
-            push(path, format!("is {}, but {}", kind_of(error.instance()), expected(&error.to_string())));
+            push(
+                path,
+                format!(
+                    "is {}, but {}",
+                    kind_of(error.instance()),
+                    expected(&error.to_string())
+                ),
+            );
         }
-        ValidationErrorKind::Enum { options } => push(path, format!("must be one of {}", short(options, 400))),
-        ValidationErrorKind::Constant { expected_value } => push(path, format!("must be {}", short(expected_value, 200))),
-        ValidationErrorKind::Pattern { pattern } => push(path, format!("must match the pattern {}", cut(pattern, 200))),
-        ValidationErrorKind::MinLength { limit } => push(path, format!("must have at least {limit} characters")),
-        ValidationErrorKind::MaxLength { limit } => push(path, format!("must have at most {limit} characters")),
-        ValidationErrorKind::MinItems { limit } => push(path, format!("must have at least {limit} items")),
-        ValidationErrorKind::MaxItems { limit } => push(path, format!("must have at most {limit} items")),
+        ValidationErrorKind::Enum { options } => {
+            push(path, format!("must be one of {}", short(options, 400)));
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            push(path, format!("must be {}", short(expected_value, 200)));
+        }
+        ValidationErrorKind::Pattern { pattern } => push(
+            path,
+            format!("must match the pattern {}", cut(pattern, 200)),
+        ),
+        ValidationErrorKind::MinLength { limit } => {
+            push(path, format!("must have at least {limit} characters"));
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            push(path, format!("must have at most {limit} characters"));
+        }
+        ValidationErrorKind::MinItems { limit } => {
+            push(path, format!("must have at least {limit} items"));
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            push(path, format!("must have at most {limit} items"));
+        }
         ValidationErrorKind::Minimum { limit } => push(path, format!("must be {limit} or more")),
         ValidationErrorKind::Maximum { limit } => push(path, format!("must be {limit} or less")),
-        ValidationErrorKind::ExclusiveMinimum { limit } => push(path, format!("must be more than {limit}")),
-        ValidationErrorKind::ExclusiveMaximum { limit } => push(path, format!("must be less than {limit}")),
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            push(path, format!("must be more than {limit}"));
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => {
+            push(path, format!("must be less than {limit}"));
+        }
         ValidationErrorKind::UniqueItems => push(path, "must not contain an item twice".to_owned()),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             // The alternative that got furthest is the one that was meant.
@@ -187,10 +251,20 @@ fn describe(error: &jsonschema::ValidationError<'_>, faults: &mut Vec<ArgumentFa
                 .iter()
                 .filter(|branch| !branch.is_empty())
                 .max_by_key(|branch| {
-                    let deepest = branch.iter().map(|error| error.instance_path().as_str().len()).max().unwrap_or(0);
+                    let deepest = branch
+                        .iter()
+                        .map(|error| error.instance_path().as_str().len())
+                        .max()
+                        .unwrap_or(0);
                     (deepest, std::cmp::Reverse(branch.len()))
                 });
-            push(path, format!("fits none of the {} alternatives of the schema", context.len()));
+            push(
+                path,
+                format!(
+                    "fits none of the {} alternatives of the schema",
+                    context.len()
+                ),
+            );
             if depth < 3
                 && let Some(branch) = nearest
             {
@@ -209,9 +283,10 @@ fn describe(error: &jsonschema::ValidationError<'_>, faults: &mut Vec<ArgumentFa
 
 /// The validator's words for expected types, without the value, which may be long or private.
 fn expected(message: &str) -> String {
-    message
-        .rsplit_once(" is not of ")
-        .map_or_else(|| "another type is expected".to_owned(), |(_, types)| format!("must be of {types}"))
+    message.rsplit_once(" is not of ").map_or_else(
+        || "another type is expected".to_owned(),
+        |(_, types)| format!("must be of {types}"),
+    )
 }
 
 fn kind_of(value: &Value) -> &'static str {
@@ -241,22 +316,43 @@ mod tests {
     use super::*;
 
     fn tool(schema: Value) -> CompiledTool {
-        let plan = RequestPlan { method: "GET".into(), path: "/".into(), parameters: vec![], body: None, accept: None };
+        let plan = RequestPlan {
+            method: "GET".into(),
+            path: "/".into(),
+            parameters: vec![],
+            body: None,
+            accept: None,
+        };
         CompiledTool::new(schema, None, plan)
     }
 
     #[test]
     fn each_fault_has_its_path_and_says_what_is_expected_tl_18() {
-        let tool = tool(json!({"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
+        let tool = tool(
+            json!({"type": "object", "required": ["name"], "additionalProperties": false, "properties": {
             "name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}},
-            "kind": {"enum": ["cat", "dog"]}, "age": {"type": "integer", "minimum": 0}}}));
+            "kind": {"enum": ["cat", "dog"]}, "age": {"type": "integer", "minimum": 0}}}),
+        );
         let faults = tool
             .check_arguments(&json!({"tags": ["a", 1], "kind": "cow", "age": -1, "nam": "x"}))
             .unwrap_err();
-        let found: Vec<_> = faults.faults.iter().map(|f| (f.path.as_str(), f.message.as_str())).collect();
-        assert!(found.contains(&("/name", "is required but missing")), "{found:?}");
-        assert!(found.contains(&("/tags/1", "is a number, but must be of type \"string\"")), "{found:?}");
-        assert!(found.contains(&("/kind", "must be one of [\"cat\",\"dog\"]")), "{found:?}");
+        let found: Vec<_> = faults
+            .faults
+            .iter()
+            .map(|f| (f.path.as_str(), f.message.as_str()))
+            .collect();
+        assert!(
+            found.contains(&("/name", "is required but missing")),
+            "{found:?}"
+        );
+        assert!(
+            found.contains(&("/tags/1", "is a number, but must be of type \"string\"")),
+            "{found:?}"
+        );
+        assert!(
+            found.contains(&("/kind", "must be one of [\"cat\",\"dog\"]")),
+            "{found:?}"
+        );
         assert!(found.contains(&("/age", "must be 0 or more")), "{found:?}");
         assert!(found.iter().any(|(path, _)| *path == "/nam"), "{found:?}");
         assert!(faults.text().contains("- /name: is required but missing"));
@@ -264,10 +360,18 @@ mod tests {
 
     #[test]
     fn an_alternative_names_the_nearest_branch() {
-        let tool = tool(json!({"type": "object", "properties": {"x": {"anyOf": [{"type": "null"},
-            {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}]}}}));
-        let text = tool.check_arguments(&json!({"x": {"id": "seven"}})).unwrap_err().text();
-        assert!(text.contains("/x/id: is a string, but must be of type \"integer\""), "{text}");
+        let tool = tool(
+            json!({"type": "object", "properties": {"x": {"anyOf": [{"type": "null"},
+            {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}]}}}),
+        );
+        let text = tool
+            .check_arguments(&json!({"x": {"id": "seven"}}))
+            .unwrap_err()
+            .text();
+        assert!(
+            text.contains("/x/id: is a string, but must be of type \"integer\""),
+            "{text}"
+        );
     }
 
     #[test]

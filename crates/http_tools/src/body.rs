@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     arguments::ArgumentFaults,
-    naming,
-    parameter_style,
+    naming, parameter_style,
     plan::{BodyEncoding, BodyShape, PlanBody, PlanPart, Style},
     refs::escape_step,
 };
@@ -22,10 +21,16 @@ pub struct Encoded {
 }
 
 /// Builds the body, or nothing if it is optional and no argument of it was given.
-pub fn build(plan: &PlanBody, arguments: &Map<String, Value>) -> Result<Option<Encoded>, ArgumentFaults> {
+pub fn build(
+    plan: &PlanBody,
+    arguments: &Map<String, Value>,
+) -> Result<Option<Encoded>, ArgumentFaults> {
     match &plan.shape {
         BodyShape::Argument { argument } => match arguments.get(argument) {
-            None if plan.required => Err(ArgumentFaults::one(format!("/{}", escape_step(argument)), "is required but missing")),
+            None if plan.required => Err(ArgumentFaults::one(
+                format!("/{}", escape_step(argument)),
+                "is required but missing",
+            )),
             None => Ok(None),
             Some(value) => whole(plan, argument, value).map(Some),
         },
@@ -57,20 +62,33 @@ struct Field<'a> {
 fn whole(plan: &PlanBody, argument: &str, value: &Value) -> Result<Encoded, ArgumentFaults> {
     let fault = |message: &str| ArgumentFaults::one(format!("/{}", escape_step(argument)), message);
     let bytes = match plan.encoding {
-        BodyEncoding::Json => serde_json::to_vec(value).map_err(|_| fault("cannot be written as JSON"))?,
+        BodyEncoding::Json => {
+            serde_json::to_vec(value).map_err(|_| fault("cannot be written as JSON"))?
+        }
         BodyEncoding::Text => parameter_style::bare(value).into_bytes(),
         BodyEncoding::Binary => {
             let text = value.as_str().ok_or_else(|| fault("must be base64 text"))?;
             decode(text).ok_or_else(|| fault("is not valid base64"))?
         }
         BodyEncoding::Form | BodyEncoding::Multipart => {
-            let object = value.as_object().ok_or_else(|| fault("must be an object of form fields"))?;
-            let given: Vec<Field<'_>> =
-                object.iter().map(|(name, value)| Field { argument: name, name, value }).collect();
+            let object = value
+                .as_object()
+                .ok_or_else(|| fault("must be an object of form fields"))?;
+            let given: Vec<Field<'_>> = object
+                .iter()
+                .map(|(name, value)| Field {
+                    argument: name,
+                    name,
+                    value,
+                })
+                .collect();
             return fields(plan, &given);
         }
     };
-    Ok(Encoded { content_type: plan.media_type.clone(), bytes: bytes.into() })
+    Ok(Encoded {
+        content_type: plan.media_type.clone(),
+        bytes: bytes.into(),
+    })
 }
 
 fn fields(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFaults> {
@@ -78,9 +96,17 @@ fn fields(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFault
         BodyEncoding::Form => {
             let mut text = String::new();
             for field in given {
-                form(&mut text, field.name, field.value, plan.parts.get(field.name));
+                form(
+                    &mut text,
+                    field.name,
+                    field.value,
+                    plan.parts.get(field.name),
+                );
             }
-            Ok(Encoded { content_type: plan.media_type.clone(), bytes: text.into() })
+            Ok(Encoded {
+                content_type: plan.media_type.clone(),
+                bytes: text.into(),
+            })
         }
         BodyEncoding::Multipart => multipart(plan, given),
         _ => {
@@ -96,11 +122,17 @@ fn fields(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFault
                     serde_json::to_writer(&mut bytes, field.value)
                 });
                 if written.is_err() {
-                    return Err(ArgumentFaults::one(format!("/{}", escape_step(field.argument)), "cannot be written as JSON"));
+                    return Err(ArgumentFaults::one(
+                        format!("/{}", escape_step(field.argument)),
+                        "cannot be written as JSON",
+                    ));
                 }
             }
             bytes.push(b'}');
-            Ok(Encoded { content_type: plan.media_type.clone(), bytes: bytes.into() })
+            Ok(Encoded {
+                content_type: plan.media_type.clone(),
+                bytes: bytes.into(),
+            })
         }
     }
 }
@@ -111,9 +143,20 @@ fn form(text: &mut String, name: &str, value: &Value, part: Option<&PlanPart>) {
     let explode = part.and_then(|part| part.explode).unwrap_or(true);
     match (value, style) {
         (Value::Object(_), None) => {
-            parameter_style::push(text, &parameter_style::encode(name), &parameter_style::encode(&value.to_string()));
+            parameter_style::push(
+                text,
+                &parameter_style::encode(name),
+                &parameter_style::encode(&value.to_string()),
+            );
         }
-        _ => parameter_style::query(text, name, value, style.unwrap_or(Style::Form), explode, false),
+        _ => parameter_style::query(
+            text,
+            name,
+            value,
+            style.unwrap_or(Style::Form),
+            explode,
+            false,
+        ),
     }
 }
 
@@ -128,7 +171,9 @@ fn multipart(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFa
         let part = plan.parts.get(field.name);
         match field.value {
             // A list is several parts of one name (RFC 7578 §4.3), unless it is declared as JSON.
-            Value::Array(items) if part.and_then(|part| part.media_type.as_deref()) != Some("application/json") => {
+            Value::Array(items)
+                if part.and_then(|part| part.media_type.as_deref()) != Some("application/json") =>
+            {
                 for item in items {
                     pieces.push(piece(field, item, part)?);
                 }
@@ -139,14 +184,20 @@ fn multipart(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFa
     // The boundary must not occur in any part. It is derived from the content, which makes it repeatable.
     let mut salt = 0_u32;
     let boundary = loop {
-        let first = pieces.first().map(|piece| piece.head.as_str()).unwrap_or_default();
+        let first = pieces
+            .first()
+            .map(|piece| piece.head.as_str())
+            .unwrap_or_default();
         let candidate = format!(
             "portolan-{}{}{}",
             naming::stable_suffix(&format!("{first}{salt}")),
             naming::stable_suffix(&format!("{salt}{}", pieces.len())),
             naming::stable_suffix(&format!("b{salt}"))
         );
-        if !pieces.iter().any(|piece| contains(&piece.bytes, candidate.as_bytes())) {
+        if !pieces
+            .iter()
+            .any(|piece| contains(&piece.bytes, candidate.as_bytes()))
+        {
             break candidate;
         }
         salt += 1;
@@ -158,15 +209,25 @@ fn multipart(plan: &PlanBody, given: &[Field<'_>]) -> Result<Encoded, ArgumentFa
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok(Encoded { content_type: format!("{}; boundary={boundary}", plan.media_type), bytes: bytes.into() })
+    Ok(Encoded {
+        content_type: format!("{}; boundary={boundary}", plan.media_type),
+        bytes: bytes.into(),
+    })
 }
 
-fn piece(field: &Field<'_>, value: &Value, part: Option<&PlanPart>) -> Result<Piece, ArgumentFaults> {
+fn piece(
+    field: &Field<'_>,
+    value: &Value,
+    part: Option<&PlanPart>,
+) -> Result<Piece, ArgumentFaults> {
     let declared = part.and_then(|part| part.media_type.clone());
     let name = quoted(field.name);
     if part.is_some_and(|part| part.binary) {
         let bytes = value.as_str().and_then(decode).ok_or_else(|| {
-            ArgumentFaults::one(format!("/{}", escape_step(field.argument)), "must be the file's bytes as base64")
+            ArgumentFaults::one(
+                format!("/{}", escape_step(field.argument)),
+                "must be the file's bytes as base64",
+            )
         })?;
         let kind = declared.unwrap_or_else(|| "application/octet-stream".to_owned());
         let head = format!(
@@ -189,7 +250,9 @@ fn piece(field: &Field<'_>, value: &Value, part: Option<&PlanPart>) -> Result<Pi
 
 /// A name inside quotes: what would end the quote or the line is percent-encoded, as browsers do (WHATWG form-data).
 fn quoted(name: &str) -> String {
-    name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
+    name.replace('"', "%22")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// Base64, standard or URL-safe, padded or not, also as a `data:` URL: models write all of them.
@@ -213,7 +276,9 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .any(|window| window == needle)
 }
 
 #[cfg(test)]
@@ -236,7 +301,10 @@ mod tests {
             shape: BodyShape::Properties {
                 properties: names
                     .iter()
-                    .map(|name| BodyProperty { argument: naming::argument(name), name: (*name).to_owned() })
+                    .map(|name| BodyProperty {
+                        argument: naming::argument(name),
+                        name: (*name).to_owned(),
+                    })
                     .collect(),
             },
             parts: std::collections::BTreeMap::new(),
@@ -244,8 +312,13 @@ mod tests {
     }
 
     fn text(plan: &PlanBody, arguments: &Value) -> (String, String) {
-        let body = build(plan, arguments.as_object().unwrap()).unwrap().unwrap();
-        (body.content_type, String::from_utf8(body.bytes.to_vec()).unwrap())
+        let body = build(plan, arguments.as_object().unwrap())
+            .unwrap()
+            .unwrap();
+        (
+            body.content_type,
+            String::from_utf8(body.bytes.to_vec()).unwrap(),
+        )
     }
 
     #[test]
@@ -267,10 +340,20 @@ mod tests {
         let mut plan = plan(BodyEncoding::Form, &["tags", "meta", "raw"]);
         plan.parts.insert(
             "meta".to_owned(),
-            PlanPart { style: Some(Style::DeepObject), explode: Some(true), ..PlanPart::default() },
+            PlanPart {
+                style: Some(Style::DeepObject),
+                explode: Some(true),
+                ..PlanPart::default()
+            },
         );
-        let (_, body) = text(&plan, &json!({"tags": ["a b", "c"], "meta": {"k": "v"}, "raw": {"x": 1}}));
-        assert_eq!(body, "tags=a%20b&tags=c&meta%5Bk%5D=v&raw=%7B%22x%22%3A1%7D");
+        let (_, body) = text(
+            &plan,
+            &json!({"tags": ["a b", "c"], "meta": {"k": "v"}, "raw": {"x": 1}}),
+        );
+        assert_eq!(
+            body,
+            "tags=a%20b&tags=c&meta%5Bk%5D=v&raw=%7B%22x%22%3A1%7D"
+        );
     }
 
     #[test]
@@ -278,9 +361,16 @@ mod tests {
         let mut plan = plan(BodyEncoding::Multipart, &["note", "meta", "file"]);
         plan.parts.insert(
             "file".to_owned(),
-            PlanPart { binary: true, media_type: Some("image/png".to_owned()), ..PlanPart::default() },
+            PlanPart {
+                binary: true,
+                media_type: Some("image/png".to_owned()),
+                ..PlanPart::default()
+            },
         );
-        let (kind, body) = text(&plan, &json!({"note": "hi", "meta": {"a": 1}, "file": "aGVsbG8="}));
+        let (kind, body) = text(
+            &plan,
+            &json!({"note": "hi", "meta": {"a": 1}, "file": "aGVsbG8="}),
+        );
         let boundary = kind.split("boundary=").nth(1).unwrap();
         assert_eq!(
             body,
@@ -296,7 +386,13 @@ mod tests {
     #[test]
     fn a_file_that_is_not_base64_is_a_fault_with_its_path() {
         let mut plan = plan(BodyEncoding::Multipart, &["file"]);
-        plan.parts.insert("file".to_owned(), PlanPart { binary: true, ..PlanPart::default() });
+        plan.parts.insert(
+            "file".to_owned(),
+            PlanPart {
+                binary: true,
+                ..PlanPart::default()
+            },
+        );
         let faults = build(&plan, json!({"file": "***"}).as_object().unwrap()).unwrap_err();
         assert_eq!(faults.faults[0].path, "/file");
     }

@@ -123,7 +123,15 @@ pub struct CredentialSlot {
 
 /// Headers that frame a message or name its target: a credential must not set them.
 const REFUSED_HEADERS: [&str; 10] = [
-    "host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect",
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "upgrade",
+    "te",
+    "trailer",
+    "expect",
     "keep-alive",
 ];
 
@@ -141,22 +149,39 @@ impl Credential {
 
     /// Trims what people paste around secrets, and refuses what no request could carry (AB-44).
     pub fn checked(mut self) -> Result<Self, InvalidCredential> {
-        let invalid = |field, message: &str| Err(InvalidCredential { field, message: message.to_owned() });
+        let invalid = |field, message: &str| {
+            Err(InvalidCredential {
+                field,
+                message: message.to_owned(),
+            })
+        };
         match &mut self {
             Self::ApiKey { place, name, value } => {
                 tidy(name);
                 tidy(value);
                 if name.is_empty() {
-                    return invalid("name", "Name the header, query parameter or cookie that carries the key.");
+                    return invalid(
+                        "name",
+                        "Name the header, query parameter or cookie that carries the key.",
+                    );
                 }
                 match place {
                     KeyPlace::Header => header_name("name", name)?,
                     KeyPlace::Cookie => {
                         if !name.bytes().all(is_token) {
-                            return invalid("name", "A cookie's name has only letters, digits and -_.~ and the like.");
+                            return invalid(
+                                "name",
+                                "A cookie's name has only letters, digits and -_.~ and the like.",
+                            );
                         }
-                        if value.bytes().any(|b| matches!(b, b';' | b',' | b' ' | b'"')) {
-                            return invalid("value", "A cookie's value has no spaces, commas, semicolons or quotes.");
+                        if value
+                            .bytes()
+                            .any(|b| matches!(b, b';' | b',' | b' ' | b'"'))
+                        {
+                            return invalid(
+                                "value",
+                                "A cookie's value has no spaces, commas, semicolons or quotes.",
+                            );
                         }
                     }
                     KeyPlace::Query => {}
@@ -166,20 +191,34 @@ impl Credential {
             Self::Bearer { token } => {
                 tidy(token);
                 // People copy the whole header.
-                if let Some(bare) = token.get(..7).filter(|p| p.eq_ignore_ascii_case("bearer ")).map(|_| token[7..].trim().to_owned()) {
+                if let Some(bare) = token
+                    .get(..7)
+                    .filter(|p| p.eq_ignore_ascii_case("bearer "))
+                    .map(|_| token[7..].trim().to_owned())
+                {
                     *token = bare;
                 }
                 secret("token", token)?;
             }
             Self::Basic { username, password } => {
                 if username.contains(':') {
-                    return invalid("username", "A user name for Basic authentication has no colon.");
+                    return invalid(
+                        "username",
+                        "A user name for Basic authentication has no colon.",
+                    );
                 }
                 if username.is_empty() && password.is_empty() {
                     return invalid("username", "Give a user name, a password or both.");
                 }
-                if username.chars().chain(password.chars()).any(char::is_control) {
-                    return invalid("password", "User name and password have no control characters.");
+                if username
+                    .chars()
+                    .chain(password.chars())
+                    .any(char::is_control)
+                {
+                    return invalid(
+                        "password",
+                        "User name and password have no control characters.",
+                    );
                 }
             }
             Self::Headers { headers } => {
@@ -193,20 +232,33 @@ impl Credential {
                     secret("headers", value)?;
                 }
             }
-            Self::OauthClientCredentials { token_url, client_id, client_secret, scope, .. } => {
+            Self::OauthClientCredentials {
+                token_url,
+                client_id,
+                client_secret,
+                scope,
+                ..
+            } => {
                 tidy(token_url);
                 tidy(client_id);
                 tidy(client_secret);
-                let sound = Url::parse(token_url)
-                    .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host_str().is_some());
+                let sound = Url::parse(token_url).is_ok_and(|url| {
+                    matches!(url.scheme(), "https" | "http") && url.host_str().is_some()
+                });
                 if !sound {
-                    return invalid("token_url", "Give the complete address of the token endpoint, starting with https://.");
+                    return invalid(
+                        "token_url",
+                        "Give the complete address of the token endpoint, starting with https://.",
+                    );
                 }
                 if client_id.is_empty() {
                     return invalid("client_id", "Give the client id.");
                 }
                 secret("client_secret", client_secret)?;
-                *scope = scope.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+                *scope = scope
+                    .take()
+                    .map(|text| text.trim().to_owned())
+                    .filter(|text| !text.is_empty());
             }
         }
         Ok(self)
@@ -218,11 +270,20 @@ impl Credential {
             Self::ApiKey { name, value, .. } => format!("{name}: {}", masked(value)),
             Self::Bearer { token } => format!("Bearer {}", masked(token)),
             Self::Basic { username, .. } => format!("{username}: ••••"),
-            Self::Headers { headers } => {
-                headers.iter().map(|header| format!("{}: ••••", header.name)).collect::<Vec<_>>().join(", ")
-            }
-            Self::OauthClientCredentials { token_url, client_id, .. } => {
-                let host = Url::parse(token_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+            Self::Headers { headers } => headers
+                .iter()
+                .map(|header| format!("{}: ••••", header.name))
+                .collect::<Vec<_>>()
+                .join(", "),
+            Self::OauthClientCredentials {
+                token_url,
+                client_id,
+                ..
+            } => {
+                let host = Url::parse(token_url)
+                    .ok()
+                    .and_then(|url| url.host_str().map(str::to_owned))
+                    .unwrap_or_default();
                 format!("{client_id} at {host}")
             }
         }
@@ -233,8 +294,13 @@ impl Credential {
         match self {
             Self::ApiKey { value, .. } => vec![value.clone()],
             Self::Bearer { token } => vec![token.clone()],
-            Self::Basic { username, password } => vec![STANDARD.encode(format!("{username}:{password}")), password.clone()],
-            Self::Headers { headers } => headers.iter().map(|header| header.value.clone()).collect(),
+            Self::Basic { username, password } => vec![
+                STANDARD.encode(format!("{username}:{password}")),
+                password.clone(),
+            ],
+            Self::Headers { headers } => {
+                headers.iter().map(|header| header.value.clone()).collect()
+            }
             Self::OauthClientCredentials { client_secret, .. } => vec![client_secret.clone()],
         }
     }
@@ -248,11 +314,24 @@ impl Credential {
         oauth_token: Option<&str>,
     ) -> Result<(), InvalidCredential> {
         match self {
-            Self::ApiKey { place: KeyPlace::Header, name, value } => set(headers, name, value),
-            Self::ApiKey { place: KeyPlace::Query, name, value } => {
+            Self::ApiKey {
+                place: KeyPlace::Header,
+                name,
+                value,
+            } => set(headers, name, value),
+            Self::ApiKey {
+                place: KeyPlace::Query,
+                name,
+                value,
+            } => {
                 let mut query = String::new();
                 // An argument of the same name must not stand beside the key.
-                for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+                for pair in url
+                    .query()
+                    .unwrap_or_default()
+                    .split('&')
+                    .filter(|pair| !pair.is_empty())
+                {
                     let key = pair.split('=').next().unwrap_or_default();
                     let decoded = percent_encoding::percent_decode_str(key).decode_utf8_lossy();
                     if decoded != name.as_str() {
@@ -262,35 +341,57 @@ impl Credential {
                         query.push_str(pair);
                     }
                 }
-                parameter_style::push(&mut query, &parameter_style::encode(name), &parameter_style::encode(value));
+                parameter_style::push(
+                    &mut query,
+                    &parameter_style::encode(name),
+                    &parameter_style::encode(value),
+                );
                 url.set_query(Some(&query));
                 Ok(())
             }
-            Self::ApiKey { place: KeyPlace::Cookie, name, value } => {
+            Self::ApiKey {
+                place: KeyPlace::Cookie,
+                name,
+                value,
+            } => {
                 let pair = format!("{name}={value}");
-                let cookies = match headers.get(header::COOKIE).and_then(|present| present.to_str().ok()) {
+                let cookies = match headers
+                    .get(header::COOKIE)
+                    .and_then(|present| present.to_str().ok())
+                {
                     Some(present) => format!("{present}; {pair}"),
                     None => pair,
                 };
                 set(headers, "cookie", &cookies)
             }
             Self::Bearer { token } => set(headers, "authorization", &format!("Bearer {token}")),
-            Self::Basic { username, password } => {
-                set(headers, "authorization", &format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
-            }
-            Self::Headers { headers: own } => {
-                own.iter().try_for_each(|CredentialHeader { name, value }| set(headers, name, value))
-            }
+            Self::Basic { username, password } => set(
+                headers,
+                "authorization",
+                &format!(
+                    "Basic {}",
+                    STANDARD.encode(format!("{username}:{password}"))
+                ),
+            ),
+            Self::Headers { headers: own } => own
+                .iter()
+                .try_for_each(|CredentialHeader { name, value }| set(headers, name, value)),
             Self::OauthClientCredentials { .. } => match oauth_token {
                 Some(token) => set(headers, "authorization", &format!("Bearer {token}")),
-                None => Err(InvalidCredential { field: "token_url", message: "There is no access token.".to_owned() }),
+                None => Err(InvalidCredential {
+                    field: "token_url",
+                    message: "There is no access token.".to_owned(),
+                }),
             },
         }
     }
 }
 
 fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCredential> {
-    let invalid = |_| InvalidCredential { field: "value", message: "The credential cannot be put in a header.".to_owned() };
+    let invalid = |()| InvalidCredential {
+        field: "value",
+        message: "The credential cannot be put in a header.".to_owned(),
+    };
     let name = HeaderName::try_from(name).map_err(|_| invalid(()))?;
     let mut value = HeaderValue::try_from(value).map_err(|_| invalid(()))?;
     value.set_sensitive(true);
@@ -317,15 +418,24 @@ fn secret(field: &'static str, text: &str) -> Result<(), InvalidCredential> {
     } else {
         return Ok(());
     };
-    Err(InvalidCredential { field, message: message.to_owned() })
+    Err(InvalidCredential {
+        field,
+        message: message.to_owned(),
+    })
 }
 
 fn header_name(field: &'static str, name: &str) -> Result<(), InvalidCredential> {
     if HeaderName::try_from(name).is_err() {
-        return Err(InvalidCredential { field, message: format!("`{name}` is not a header name.") });
+        return Err(InvalidCredential {
+            field,
+            message: format!("`{name}` is not a header name."),
+        });
     }
     if REFUSED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(InvalidCredential { field, message: format!("The header `{name}` is set by the request itself.") });
+        return Err(InvalidCredential {
+            field,
+            message: format!("The header `{name}` is set by the request itself."),
+        });
     }
     Ok(())
 }
@@ -336,7 +446,11 @@ fn is_token(byte: u8) -> bool {
 
 fn masked(secret: &str) -> String {
     // Short secrets would be given away by their end.
-    if secret.len() >= 12 && secret.is_ascii() { format!("••••{}", &secret[secret.len() - 4..]) } else { "••••".to_owned() }
+    if secret.len() >= 12 && secret.is_ascii() {
+        format!("••••{}", &secret[secret.len() - 4..])
+    } else {
+        "••••".to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -351,15 +465,22 @@ mod tests {
 
     #[test]
     fn a_credential_reads_in_the_shape_of_the_api_and_shows_no_secret() {
-        let credential = read(json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": "0123456789cafe"}));
+        let credential = read(
+            json!({"kind": "api_key", "in": "header", "name": "X-Api-Key", "value": "0123456789cafe"}),
+        );
         assert_eq!(credential.hint(), "X-Api-Key: ••••cafe");
         assert!(!format!("{credential:?}").contains("cafe"));
-        assert_eq!(read(json!({"kind": "bearer", "token": "short"})).hint(), "Bearer ••••");
+        assert_eq!(
+            read(json!({"kind": "bearer", "token": "short"})).hint(),
+            "Bearer ••••"
+        );
     }
 
     #[test]
     fn what_people_paste_is_tidied() {
-        let Ok(Credential::Bearer { token }) = read(json!({"kind": "bearer", "token": " Bearer abc\n"})).checked() else {
+        let Ok(Credential::Bearer { token }) =
+            read(json!({"kind": "bearer", "token": " Bearer abc\n"})).checked()
+        else {
             panic!("is a bearer token")
         };
         assert_eq!(token, "abc");
@@ -367,7 +488,8 @@ mod tests {
 
     #[test]
     fn line_breaks_and_framing_headers_are_refused_ab_44() {
-        let split = read(json!({"kind": "headers", "headers": [{"name": "X-A", "value": "a\r\nX-B: c"}]}));
+        let split =
+            read(json!({"kind": "headers", "headers": [{"name": "X-A", "value": "a\r\nX-B: c"}]}));
         assert_eq!(split.checked().unwrap_err().field, "headers");
         let host = read(json!({"kind": "api_key", "in": "header", "name": "Host", "value": "x"}));
         assert_eq!(host.checked().unwrap_err().field, "name");
@@ -379,7 +501,8 @@ mod tests {
     fn the_credential_wins_over_arguments() {
         let mut url = Url::parse("https://api.example.com/x?api_key=forged&q=1").unwrap();
         let mut headers = HeaderMap::new();
-        let key = read(json!({"kind": "api_key", "in": "query", "name": "api_key", "value": "real key"}));
+        let key =
+            read(json!({"kind": "api_key", "in": "query", "name": "api_key", "value": "real key"}));
         key.apply(&mut url, &mut headers, None).unwrap();
         assert_eq!(url.query(), Some("q=1&api_key=real%20key"));
         let basic = read(json!({"kind": "basic", "username": "u", "password": "p"}));

@@ -45,7 +45,13 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn error(message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, message: message.into(), pointer: None, line: None, column: None }
+        Self {
+            severity: Severity::Error,
+            message: message.into(),
+            pointer: None,
+            line: None,
+            column: None,
+        }
     }
 
     pub(crate) fn warning(message: impl Into<String>, pointer: impl Into<String>) -> Self {
@@ -74,7 +80,9 @@ pub struct DocumentError {
 
 impl From<Problem> for DocumentError {
     fn from(problem: Problem) -> Self {
-        Self { problems: vec![problem] }
+        Self {
+            problems: vec![problem],
+        }
     }
 }
 
@@ -118,7 +126,9 @@ impl Document {
             .into());
         };
         if let Some(swagger) = object.get("swagger") {
-            let version = swagger.as_str().map_or_else(|| swagger.to_string(), str::to_owned);
+            let version = swagger
+                .as_str()
+                .map_or_else(|| swagger.to_string(), str::to_owned);
             return Err(Problem::error(format!(
                 "This is a Swagger {version} document; OpenAPI 3.0 and 3.1 can be imported. Convert it first, for \
                  example with `npx swagger2openapi`, or at converter.swagger.io."
@@ -131,15 +141,27 @@ impl Document {
             // YAML reads an unquoted 3.0 or 3.1 as a number.
             Some(Value::Number(number)) => number.to_string(),
             Some(_) => {
-                return Err(Problem::error("`openapi` must be a version such as \"3.1.0\".").at("/openapi").into());
+                return Err(
+                    Problem::error("`openapi` must be a version such as \"3.1.0\".")
+                        .at("/openapi")
+                        .into(),
+                );
             }
             None => {
-                let what = ["asyncapi", "arazzo", "$schema", "info"].into_iter().find(|key| object.contains_key(*key));
+                let what = ["asyncapi", "arazzo", "$schema", "info"]
+                    .into_iter()
+                    .find(|key| object.contains_key(*key));
                 let message = match what {
-                    Some("asyncapi") => "This is an AsyncAPI document; only OpenAPI documents can be imported.",
-                    Some("arazzo") => "This is an Arazzo document; import the OpenAPI document that it describes.",
+                    Some("asyncapi") => {
+                        "This is an AsyncAPI document; only OpenAPI documents can be imported."
+                    }
+                    Some("arazzo") => {
+                        "This is an Arazzo document; import the OpenAPI document that it describes."
+                    }
                     Some("$schema") => "This is a JSON Schema, not an OpenAPI document.",
-                    _ => "This is not an OpenAPI document: the field `openapi` with its version (3.0 or 3.1) is missing.",
+                    _ => {
+                        "This is not an OpenAPI document: the field `openapi` with its version (3.0 or 3.1) is missing."
+                    }
                 };
                 return Err(Problem::error(message).into());
             }
@@ -158,7 +180,11 @@ impl Document {
         match object.get("paths") {
             Some(Value::Object(_)) => {}
             Some(_) => {
-                return Err(Problem::error("`paths` must be an object whose keys are paths.").at("/paths").into());
+                return Err(
+                    Problem::error("`paths` must be an object whose keys are paths.")
+                        .at("/paths")
+                        .into(),
+                );
             }
             None => {
                 return Err(Problem::error(
@@ -168,7 +194,12 @@ impl Document {
                 .into());
             }
         }
-        Ok(Self { root, version, version_text, problems })
+        Ok(Self {
+            root,
+            version,
+            version_text,
+            problems,
+        })
     }
 }
 
@@ -185,8 +216,12 @@ fn parse_value(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, Docum
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.trim_start_matches('\u{feff}'),
         Err(error) => {
-            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            let mut problem = Problem::error("The document is not UTF-8 text. Save it as UTF-8 and try again.");
+            let line = 1 + bytes[..error.valid_up_to()]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count();
+            let mut problem =
+                Problem::error("The document is not UTF-8 text. Save it as UTF-8 and try again.");
             problem.line = Some(line);
             return Err(problem.into());
         }
@@ -205,10 +240,16 @@ fn parse_value(bytes: &[u8], problems: &mut Vec<Problem>) -> Result<Value, Docum
             Err(error) => {
                 // YAML reads JSON with trailing commas or comments. Its own errors on JSON would only confuse.
                 if let Ok(value) = yaml(text) {
-                    problems.push(located("The document is not strict JSON; it was read as YAML.", &error));
+                    problems.push(located(
+                        "The document is not strict JSON; it was read as YAML.",
+                        &error,
+                    ));
                     return Ok(value);
                 }
-                let mut problem = located(&format!("This is not valid JSON: {}.", without_place(&error)), &error);
+                let mut problem = located(
+                    &format!("This is not valid JSON: {}.", without_place(&error)),
+                    &error,
+                );
                 problem.severity = Severity::Error;
                 return Err(problem.into());
             }
@@ -265,17 +306,25 @@ struct Budget {
 
 impl Budget {
     const fn new() -> Self {
-        Self { values: Cell::new(MAX_VALUES), text: Cell::new(MAX_TEXT_BYTES) }
+        Self {
+            values: Cell::new(MAX_VALUES),
+            text: Cell::new(MAX_TEXT_BYTES),
+        }
     }
 
     fn spend<E: de::Error>(&self, text: usize) -> Result<(), E> {
-        match (self.values.get().checked_sub(1), self.text.get().checked_sub(text)) {
+        match (
+            self.values.get().checked_sub(1),
+            self.text.get().checked_sub(text),
+        ) {
             (Some(values), Some(text)) => {
                 self.values.set(values);
                 self.text.set(text);
                 Ok(())
             }
-            _ => Err(E::custom("the document expands to more values than can be imported")),
+            _ => Err(E::custom(
+                "the document expands to more values than can be imported",
+            )),
         }
     }
 }
@@ -335,7 +384,11 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
         self.0.spend(value.len())?;
         // NUL means nothing in any text here, and Postgres refuses it inside jsonb.
-        Ok(Value::String(if value.contains('\0') { value.replace('\0', "") } else { value }))
+        Ok(Value::String(if value.contains('\0') {
+            value.replace('\0', "")
+        } else {
+            value
+        }))
     }
 
     fn visit_bytes<E: de::Error>(self, value: &[u8]) -> Result<Value, E> {
@@ -355,7 +408,10 @@ impl<'de> Visitor<'de> for Bounded<'_> {
         self.deserialize(deserializer)
     }
 
-    fn visit_newtype_struct<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn visit_newtype_struct<D: de::Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<Value, D::Error> {
         self.deserialize(deserializer)
     }
 
@@ -379,7 +435,9 @@ impl<'de> Visitor<'de> for Bounded<'_> {
                 Value::Bool(flag) => flag.to_string(),
                 Value::Null => "null".to_owned(),
                 Value::Array(_) | Value::Object(_) => {
-                    return Err(de::Error::custom("a key must be text, not a list or an object"));
+                    return Err(de::Error::custom(
+                        "a key must be text, not a list or an object",
+                    ));
                 }
             };
             let value = access.next_value_seed(self)?;
@@ -407,7 +465,10 @@ mod tests {
     use super::*;
 
     fn fault(text: &str) -> Problem {
-        Document::parse(text.as_bytes()).unwrap_err().problems.remove(0)
+        Document::parse(text.as_bytes())
+            .unwrap_err()
+            .problems
+            .remove(0)
     }
 
     #[test]
@@ -422,7 +483,12 @@ mod tests {
     #[test]
     fn a_syntax_fault_names_its_line_and_column() {
         let json = fault("{\n  \"openapi\": \"3.0.0\",\n  \"paths\": {]\n}");
-        assert_eq!((json.line, json.column), (Some(3), Some(13)), "{}", json.message);
+        assert_eq!(
+            (json.line, json.column),
+            (Some(3), Some(13)),
+            "{}",
+            json.message
+        );
         let yaml = fault("openapi: 3.0.0\npaths:\n  - a\n b: [");
         assert!(yaml.line.is_some(), "{yaml:?}");
     }
@@ -435,19 +501,29 @@ mod tests {
 
     #[test]
     fn what_is_not_openapi_3_gets_a_sentence_that_says_what_to_do() {
-        assert!(fault("swagger: '2.0'\npaths: {}").message.contains("Swagger 2.0"));
+        assert!(
+            fault("swagger: '2.0'\npaths: {}")
+                .message
+                .contains("Swagger 2.0")
+        );
         assert!(fault("asyncapi: 2.0.0").message.contains("AsyncAPI"));
         assert!(fault("<!doctype html>").message.contains("web page"));
         assert!(fault("").message.contains("empty"));
         assert!(fault("- a\n- b").message.contains("root is not an object"));
         assert!(fault("openapi: 3.0.0").message.contains("paths"));
-        assert_eq!(fault("openapi: 4.0.0\npaths: {}").pointer.as_deref(), Some("/openapi"));
+        assert_eq!(
+            fault("openapi: 4.0.0\npaths: {}").pointer.as_deref(),
+            Some("/openapi")
+        );
         assert!(Document::parse(&[b'a', b'\n', 0xff]).unwrap_err().problems[0].line == Some(2));
     }
 
     #[test]
     fn an_unquoted_yaml_version_is_a_version() {
-        assert_eq!(Document::parse(b"openapi: 3.1\npaths: {}").unwrap().version, SpecVersion::V3_1);
+        assert_eq!(
+            Document::parse(b"openapi: 3.1\npaths: {}").unwrap().version,
+            SpecVersion::V3_1
+        );
     }
 
     #[test]
@@ -462,6 +538,10 @@ mod tests {
 
     #[test]
     fn a_document_over_the_limit_is_refused_before_it_is_read() {
-        assert!(fault(&" ".repeat(MAX_DOCUMENT_BYTES + 1)).message.contains("10 MiB"));
+        assert!(
+            fault(&" ".repeat(MAX_DOCUMENT_BYTES + 1))
+                .message
+                .contains("10 MiB")
+        );
     }
 }

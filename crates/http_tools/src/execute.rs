@@ -75,11 +75,16 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
             Err(error @ BuildError::Plan(_)) => {
                 return ToolAnswer::error(
                     CallOutcome::Internal,
-                    format!("Nothing was sent: {error}. A person has to correct the tool in the console."),
+                    format!(
+                        "Nothing was sent: {error}. A person has to correct the tool in the console."
+                    ),
                 );
             }
         };
-        let sent = Sent { method: built.method.to_string(), url: built.url.to_string() };
+        let sent = Sent {
+            method: built.method.to_string(),
+            url: built.url.to_string(),
+        };
         let (mut url, mut headers) = (built.url, built.headers);
         let mut token = None;
         if let Some(slot) = caller.credential {
@@ -89,14 +94,21 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                     tracing::debug!(%error, "no access token for a tool call");
                     return ToolAnswer::error(
                         CallOutcome::UpstreamError,
-                        format!("Nothing was sent to the API, because {error}. A person can check the source's credential in the console."),
+                        format!(
+                            "Nothing was sent to the API, because {error}. A person can check the source's credential in the console."
+                        ),
                     );
                 }
             };
-            if let Err(error) = slot.credential.apply(&mut url, &mut headers, token.as_deref()) {
+            if let Err(error) = slot
+                .credential
+                .apply(&mut url, &mut headers, token.as_deref())
+            {
                 return ToolAnswer::error(
                     CallOutcome::Internal,
-                    format!("Nothing was sent: {error} A person has to set the source's credential again in the console."),
+                    format!(
+                        "Nothing was sent: {error} A person has to set the source's credential again in the console."
+                    ),
                 );
             }
         }
@@ -122,7 +134,10 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                     }
                 }
                 answer::shape(tool, &response, || {
-                    let mut secrets = caller.credential.map(|slot| slot.credential.secrets()).unwrap_or_default();
+                    let mut secrets = caller
+                        .credential
+                        .map(|slot| slot.credential.secrets())
+                        .unwrap_or_default();
                     secrets.extend(token.as_deref().map(str::to_owned));
                     secrets
                 })

@@ -91,41 +91,87 @@ impl HandMade {
     pub fn draft(&self) -> Result<ToolDraft, InvalidDefinition> {
         let invalid = |field, message: String| Err(InvalidDefinition { field, message });
         if !naming::is_valid(&self.name) {
-            return invalid("name", "A tool's name has 1 to 64 letters, digits, `_` or `-`.".to_owned());
+            return invalid(
+                "name",
+                "A tool's name has 1 to 64 letters, digits, `_` or `-`.".to_owned(),
+            );
         }
         if self.description.trim().is_empty() {
-            return invalid("description", "Say what the tool does: the model decides by this text.".to_owned());
+            return invalid(
+                "description",
+                "Say what the tool does: the model decides by this text.".to_owned(),
+            );
         }
         let method = self.method.trim().to_ascii_lowercase();
-        if !["get", "post", "put", "patch", "delete", "head", "options"].contains(&method.as_str()) {
-            return invalid("method", "Choose GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS.".to_owned());
+        if !["get", "post", "put", "patch", "delete", "head", "options"].contains(&method.as_str())
+        {
+            return invalid(
+                "method",
+                "Choose GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS.".to_owned(),
+            );
         }
         let path = self.path.trim();
-        if !path.starts_with('/') || path.starts_with("//") || path.contains(['#', ' ', '\\']) || path.chars().any(char::is_control) {
-            return invalid("path", "A path starts with one `/` and has no spaces, backslashes or `#`.".to_owned());
+        if !path.starts_with('/')
+            || path.starts_with("//")
+            || path.contains(['#', ' ', '\\'])
+            || path.chars().any(char::is_control)
+        {
+            return invalid(
+                "path",
+                "A path starts with one `/` and has no spaces, backslashes or `#`.".to_owned(),
+            );
         }
-        if path.split(['/', '?']).any(|segment| matches!(segment, "." | "..")) {
+        if path
+            .split(['/', '?'])
+            .any(|segment| matches!(segment, "." | ".."))
+        {
             return invalid("path", "A path has no `.` or `..` segments.".to_owned());
         }
         let placeholders = crate::operation::parameters::placeholders(path);
         for parameter in &self.parameters {
-            if parameter.location == Location::Path && !placeholders.contains(&parameter.name.as_str()) {
-                return invalid("parameters", format!("`{}` is a path parameter, but `{{{}}}` is not in the path.", parameter.name, parameter.name));
+            if parameter.location == Location::Path
+                && !placeholders.contains(&parameter.name.as_str())
+            {
+                return invalid(
+                    "parameters",
+                    format!(
+                        "`{}` is a path parameter, but `{{{}}}` is not in the path.",
+                        parameter.name, parameter.name
+                    ),
+                );
             }
-            if parameter.location == Location::Header && http::HeaderName::try_from(parameter.name.as_str()).is_err() {
-                return invalid("parameters", format!("`{}` is not a header name.", parameter.name));
+            if parameter.location == Location::Header
+                && http::HeaderName::try_from(parameter.name.as_str()).is_err()
+            {
+                return invalid(
+                    "parameters",
+                    format!("`{}` is not a header name.", parameter.name),
+                );
             }
         }
         for placeholder in &placeholders {
-            if !self.parameters.iter().any(|p| p.location == Location::Path && p.name == *placeholder) {
-                return invalid("parameters", format!("`{{{placeholder}}}` in the path needs a parameter of that name in `path`."));
+            if !self
+                .parameters
+                .iter()
+                .any(|p| p.location == Location::Path && p.name == *placeholder)
+            {
+                return invalid(
+                    "parameters",
+                    format!(
+                        "`{{{placeholder}}}` in the path needs a parameter of that name in `path`."
+                    ),
+                );
             }
         }
         if let Some(body) = &self.body
-            && http::HeaderValue::try_from(body.content_type.trim()).is_ok_and(|kind| !kind.is_empty())
+            && http::HeaderValue::try_from(body.content_type.trim())
+                .is_ok_and(|kind| !kind.is_empty())
             && !body.content_type.contains('/')
         {
-            return invalid("body", "Give the body's media type, such as application/json.".to_owned());
+            return invalid(
+                "body",
+                "Give the body's media type, such as application/json.".to_owned(),
+            );
         }
         let document = self.document(&method, path)?;
         let mut imported = import::import(&document, &ImportOptions::default());
@@ -136,7 +182,12 @@ impl HandMade {
             Ok(tool) => {
                 let mut tool = *tool;
                 tool.name = self.name.clone();
-                if let Some(title) = self.title.as_deref().map(str::trim).filter(|title| !title.is_empty()) {
+                if let Some(title) = self
+                    .title
+                    .as_deref()
+                    .map(str::trim)
+                    .filter(|title| !title.is_empty())
+                {
                     tool.title = crate::operation::cut(title, 120);
                 }
                 Ok(tool)
@@ -156,21 +207,33 @@ impl HandMade {
             .collect();
         let mut operation = Map::new();
         operation.insert("operationId".to_owned(), json!(self.name));
-        operation.insert("summary".to_owned(), json!(self.title.as_deref().unwrap_or(&self.name)));
+        operation.insert(
+            "summary".to_owned(),
+            json!(self.title.as_deref().unwrap_or(&self.name)),
+        );
         operation.insert("description".to_owned(), json!(self.description));
         operation.insert("parameters".to_owned(), Value::Array(parameters));
         if let Some(body) = &self.body {
             let mut content = Map::new();
-            content.insert(body.content_type.trim().to_owned(), json!({"schema": body.schema}));
-            operation.insert("requestBody".to_owned(), json!({"required": body.required, "content": content}));
+            content.insert(
+                body.content_type.trim().to_owned(),
+                json!({"schema": body.schema}),
+            );
+            operation.insert(
+                "requestBody".to_owned(),
+                json!({"required": body.required, "content": content}),
+            );
         }
         let mut item = Map::new();
         item.insert(method.to_owned(), Value::Object(operation));
         let mut paths = Map::new();
         paths.insert(path.to_owned(), Value::Object(item));
-        let root = json!({"openapi": "3.1.0", "info": {"title": "", "version": ""}, "paths": paths});
-        Document::from_value(root, Vec::new())
-            .map_err(|_| InvalidDefinition { field: "path", message: "The definition is not usable.".to_owned() })
+        let root =
+            json!({"openapi": "3.1.0", "info": {"title": "", "version": ""}, "paths": paths});
+        Document::from_value(root, Vec::new()).map_err(|_| InvalidDefinition {
+            field: "path",
+            message: "The definition is not usable.".to_owned(),
+        })
     }
 }
 
@@ -188,7 +251,10 @@ mod tests {
             "parameters": [{"name": "id", "in": "path", "schema": {"type": "integer"}}],
             "body": {"schema": {"type": "object", "required": ["q"], "properties": {"q": {"type": "string"}}}, "required": true}}))
         .unwrap();
-        assert_eq!((tool.name.as_str(), tool.key.as_str()), ("find_pet", "POST /pets/{id}"));
+        assert_eq!(
+            (tool.name.as_str(), tool.key.as_str()),
+            ("find_pet", "POST /pets/{id}")
+        );
         assert_eq!(tool.input_schema["required"], json!(["id", "q"]));
     }
 
@@ -206,7 +272,19 @@ mod tests {
         assert_eq!(with("path", json!("a")), "path");
         assert_eq!(with("path", json!("/a/../b")), "path");
         assert_eq!(with("path", json!("/a/{id}")), "parameters");
-        assert_eq!(with("parameters", json!([{"name": "id", "in": "path", "schema": {}}])), "parameters");
-        assert_eq!(with("parameters", json!([{"name": "x y", "in": "header", "schema": {}}])), "parameters");
+        assert_eq!(
+            with(
+                "parameters",
+                json!([{"name": "id", "in": "path", "schema": {}}])
+            ),
+            "parameters"
+        );
+        assert_eq!(
+            with(
+                "parameters",
+                json!([{"name": "x y", "in": "header", "schema": {}}])
+            ),
+            "parameters"
+        );
     }
 }

@@ -83,7 +83,9 @@ pub struct Import {
 impl Import {
     /// The tools, in the order of the document.
     pub fn tools(&self) -> impl Iterator<Item = &ToolDraft> {
-        self.operations.iter().filter_map(|operation| operation.outcome.as_ref().ok().map(Box::as_ref))
+        self.operations
+            .iter()
+            .filter_map(|operation| operation.outcome.as_ref().ok().map(Box::as_ref))
     }
 }
 
@@ -91,14 +93,24 @@ impl Import {
 /// it on a blocking thread.
 pub fn import(document: &Document, options: &ImportOptions) -> Import {
     let root = &document.root;
-    let text = |pointer: &str| root.pointer(pointer).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
+    let text = |pointer: &str| {
+        root.pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .filter(|t| !t.is_empty())
+    };
     let security = security::hints(document);
     let mut problems = document.problems.clone();
     let mut operations = Vec::new();
     let mut checks = SchemaChecks::default();
     let mut keys: HashSet<String> = HashSet::new();
 
-    for (path, written) in root.get("paths").and_then(Value::as_object).into_iter().flatten() {
+    for (path, written) in root
+        .get("paths")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
         if path.starts_with("x-") {
             continue;
         }
@@ -106,12 +118,18 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
         let item = match refs::resolve(root, written) {
             Ok(item) => item,
             Err(fault) => {
-                problems.push(Problem::warning(format!("The path `{path}` was left out: {fault}."), item_pointer));
+                problems.push(Problem::warning(
+                    format!("The path `{path}` was left out: {fault}."),
+                    item_pointer,
+                ));
                 continue;
             }
         };
         let Some(item_object) = item.as_object() else {
-            problems.push(Problem::warning(format!("The path `{path}` was left out: it is not an object."), item_pointer));
+            problems.push(Problem::warning(
+                format!("The path `{path}` was left out: it is not an object."),
+                item_pointer,
+            ));
             continue;
         };
         for (method, operation) in item_object {
@@ -124,21 +142,29 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
                 hints: &security,
                 method: method.to_ascii_uppercase(),
                 path: path_of(path),
+                key: format!("{} {}", method.to_ascii_uppercase(), path.trim()),
                 path_item: item,
                 operation,
                 pointer: format!("{item_pointer}/{method}"),
             };
-            let key = format!("{} {}", site.method, site.path);
+            let key = site.key.clone();
             if !keys.insert(key.clone()) {
-                problems.push(Problem::warning(format!("`{key}` stands twice; the first was taken."), site.pointer));
+                problems.push(Problem::warning(
+                    format!("`{key}` stands twice; the first was taken."),
+                    site.pointer,
+                ));
                 continue;
             }
             let outcome = if operations.len() >= MAX_OPERATIONS {
-                Err(format!("The document has more than {MAX_OPERATIONS} operations; split it by tag."))
+                Err(format!(
+                    "The document has more than {MAX_OPERATIONS} operations; split it by tag."
+                ))
             } else if !path.starts_with('/') {
                 Err("Its path does not start with `/`.".to_owned())
             } else if let Some(server) = own_server(operation, item) {
-                Err(format!("It names its own server ({server}), so the source's credential must not go there; import it as a source of its own."))
+                Err(format!(
+                    "It names its own server ({server}), so the source's credential must not go there; import it as a source of its own."
+                ))
             } else {
                 operation::draft(&site, &mut checks).map(Box::new)
             };
@@ -156,18 +182,33 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
     }
     give_names(&mut operations, &options.names);
     if operations.is_empty() {
-        problems.push(Problem::warning("The document has no operations, so there is nothing to make tools from.", "/paths"));
+        problems.push(Problem::warning(
+            "The document has no operations, so there is nothing to make tools from.",
+            "/paths",
+        ));
     }
-    let servers = servers(root.get("servers"), options.document_url.as_ref(), &mut problems);
-    let base_url = servers.iter().map(|server| &server.url).find(|url| is_absolute(url)).cloned();
+    let servers = servers(
+        root.get("servers"),
+        options.document_url.as_ref(),
+        &mut problems,
+    );
+    let base_url = servers
+        .iter()
+        .map(|server| &server.url)
+        .find(|url| is_absolute(url))
+        .cloned();
     Import {
         title: operation::cut(text("/info/title").unwrap_or("Untitled API"), 200),
-        version: root.pointer("/info/version").map_or_else(String::new, |version| match version {
-            Value::String(version) => operation::cut(version, 100),
-            other => operation::cut(&other.to_string(), 100),
-        }),
+        version: root
+            .pointer("/info/version")
+            .map_or_else(String::new, |version| match version {
+                Value::String(version) => operation::cut(version, 100),
+                other => operation::cut(&other.to_string(), 100),
+            }),
         spec_version: document.version_text.clone(),
-        description: text("/info/description").or_else(|| text("/info/summary")).map(|text| operation::cut(text, 2_000)),
+        description: text("/info/description")
+            .or_else(|| text("/info/summary"))
+            .map(|text| operation::cut(text, 2_000)),
         servers,
         base_url,
         security,
@@ -176,7 +217,7 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
     }
 }
 
-/// A fragment in a path tells two operations of one address apart in some documents; it never reaches a server.
+/// A fragment in a path tells two operations of one address apart in some documents. It stays in the key and never reaches a server.
 fn path_of(path: &str) -> String {
     path.split('#').next().unwrap_or_default().trim().to_owned()
 }
@@ -185,13 +226,22 @@ fn tags(operation: &Value) -> Vec<String> {
     operation
         .get("tags")
         .and_then(Value::as_array)
-        .map(|tags| tags.iter().filter_map(Value::as_str).take(10).map(|tag| operation::cut(tag, 100)).collect())
+        .map(|tags| {
+            tags.iter()
+                .filter_map(Value::as_str)
+                .take(10)
+                .map(|tag| operation::cut(tag, 100))
+                .collect()
+        })
         .unwrap_or_default()
 }
 
 /// An absolute server of the operation or its path: the tool would leave the source's origin.
 fn own_server<'d>(operation: &'d Value, item: &'d Value) -> Option<&'d str> {
-    let servers = operation.get("servers").or_else(|| item.get("servers"))?.as_array()?;
+    let servers = operation
+        .get("servers")
+        .or_else(|| item.get("servers"))?
+        .as_array()?;
     let url = servers.first()?.get("url")?.as_str()?;
     (url.contains("://")).then_some(url)
 }
@@ -199,7 +249,13 @@ fn own_server<'d>(operation: &'d Value, item: &'d Value) -> Option<&'d str> {
 fn give_names(operations: &mut [ImportedOperation], taken: &BTreeMap<String, String>) {
     let wanted: BTreeMap<String, String> = operations
         .iter()
-        .filter_map(|operation| operation.outcome.as_ref().ok().map(|tool| (tool.key.clone(), tool.name.clone())))
+        .filter_map(|operation| {
+            operation
+                .outcome
+                .as_ref()
+                .ok()
+                .map(|tool| (tool.key.clone(), tool.name.clone()))
+        })
         .collect();
     let mut names = naming::unique(&wanted, taken);
     for operation in operations {
@@ -212,16 +268,31 @@ fn give_names(operations: &mut [ImportedOperation], taken: &BTreeMap<String, Str
 }
 
 fn is_absolute(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
+    Url::parse(url)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some())
 }
 
-fn servers(list: Option<&Value>, document_url: Option<&Url>, problems: &mut Vec<Problem>) -> Vec<ServerChoice> {
+fn servers(
+    list: Option<&Value>,
+    document_url: Option<&Url>,
+    problems: &mut Vec<Problem>,
+) -> Vec<ServerChoice> {
     let mut out: Vec<ServerChoice> = Vec::new();
-    let written = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let written = list
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for (index, server) in written.iter().enumerate().take(50) {
-        let Some(template) = server.get("url").and_then(Value::as_str) else { continue };
+        let Some(template) = server.get("url").and_then(Value::as_str) else {
+            continue;
+        };
         let mut url = template.trim().to_owned();
-        for (name, variable) in server.get("variables").and_then(Value::as_object).into_iter().flatten() {
+        for (name, variable) in server
+            .get("variables")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let value = match variable.get("default") {
                 Some(Value::String(text)) => text.clone(),
                 Some(other) => other.to_string(),
@@ -242,7 +313,10 @@ fn servers(list: Option<&Value>, document_url: Option<&Url>, problems: &mut Vec<
         }
         let choice = ServerChoice {
             url: url.trim_end_matches('/').to_owned(),
-            description: server.get("description").and_then(Value::as_str).map(|text| operation::cut(text, 200)),
+            description: server
+                .get("description")
+                .and_then(Value::as_str)
+                .map(|text| operation::cut(text, 200)),
         };
         if !choice.url.is_empty() && !out.iter().any(|present| present.url == choice.url) {
             out.push(choice);
@@ -252,7 +326,10 @@ fn servers(list: Option<&Value>, document_url: Option<&Url>, problems: &mut Vec<
         && let Some(base) = document_url.and_then(|base| base.join("/").ok())
     {
         // OpenAPI 3.1 §4.8.1: without `servers`, the document's own origin.
-        out.push(ServerChoice { url: base.as_str().trim_end_matches('/').to_owned(), description: None });
+        out.push(ServerChoice {
+            url: base.as_str().trim_end_matches('/').to_owned(),
+            description: None,
+        });
     }
     out
 }

@@ -43,7 +43,10 @@ fn clean(text: &str) -> String {
 fn from_path(method: &str, path: &str) -> String {
     let mut words = vec![method.to_ascii_lowercase()];
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
-        match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+        match segment
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
             Some(parameter) => words.extend(["by".to_owned(), clean(parameter)]),
             None => words.push(clean(segment)),
         }
@@ -63,20 +66,37 @@ fn shorten(name: &str, key: &str, max: usize) -> String {
         Some(at) if at > room / 2 => &cut[..at],
         _ => cut,
     };
-    format!("{}_{}", cut.trim_end_matches(['_', '-']), stable_suffix(key))
+    format!(
+        "{}_{}",
+        cut.trim_end_matches(['_', '-']),
+        stable_suffix(key)
+    )
 }
 
 /// The name an operation would like to have: from its `operationId`, else from method and path.
 pub fn wanted(operation_id: Option<&str>, method: &str, path: &str) -> String {
-    let name = operation_id.map(clean).filter(|name| !name.is_empty()).unwrap_or_else(|| from_path(method, path));
-    if name.len() > MAX_TOOL_NAME { shorten(&name, &format!("{method} {path}"), MAX_TOOL_NAME) } else { name }
+    let name = operation_id
+        .map(clean)
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| from_path(method, path));
+    if name.len() > MAX_TOOL_NAME {
+        shorten(&name, &format!("{method} {path}"), MAX_TOOL_NAME)
+    } else {
+        name
+    }
 }
 
 /// Gives each key a unique name. Names already given (`taken`, by key) are kept; clashes are told apart by the suffix
 /// of the key, so that neither the order of the document nor a new operation renames an old one.
 /// Names that differ only in case clash, because some clients fold case.
-pub fn unique(wanted: &BTreeMap<String, String>, taken: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut used: HashSet<String> = taken.values().map(|name| name.to_ascii_lowercase()).collect();
+pub fn unique(
+    wanted: &BTreeMap<String, String>,
+    taken: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let mut used: HashSet<String> = taken
+        .values()
+        .map(|name| name.to_ascii_lowercase())
+        .collect();
     let mut names = BTreeMap::new();
     for (key, name) in wanted {
         if let Some(kept) = taken.get(key) {
@@ -87,7 +107,11 @@ pub fn unique(wanted: &BTreeMap<String, String>, taken: &BTreeMap<String, String
         if used.contains(&chosen.to_ascii_lowercase()) {
             let room = MAX_TOOL_NAME - 7;
             let stem = &name[..room.min(name.len())];
-            chosen = format!("{}_{}", stem.trim_end_matches(['_', '-']), stable_suffix(key));
+            chosen = format!(
+                "{}_{}",
+                stem.trim_end_matches(['_', '-']),
+                stable_suffix(key)
+            );
         }
         let mut salt = 0_u32;
         while used.contains(&chosen.to_ascii_lowercase()) {
@@ -102,7 +126,10 @@ pub fn unique(wanted: &BTreeMap<String, String>, taken: &BTreeMap<String, String
 
 /// Whether a tool name chosen by a person is acceptable: 1–64 of `[A-Za-z0-9_-]`.
 pub fn is_valid(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 /// A top-level argument name for a parameter or property: model APIs accept `[A-Za-z0-9_.-]{1,64}` only.
@@ -135,9 +162,18 @@ mod tests {
 
     #[test]
     fn a_name_comes_from_the_operation_id_else_from_method_and_path() {
-        assert_eq!(wanted(Some("repos/list-for-user"), "GET", "/x"), "repos_list-for-user");
-        assert_eq!(wanted(Some("Pets.findByStatus"), "GET", "/x"), "Pets_findByStatus");
-        assert_eq!(wanted(None, "GET", "/pets/{petId}/toys"), "get_pets_by_petId_toys");
+        assert_eq!(
+            wanted(Some("repos/list-for-user"), "GET", "/x"),
+            "repos_list-for-user"
+        );
+        assert_eq!(
+            wanted(Some("Pets.findByStatus"), "GET", "/x"),
+            "Pets_findByStatus"
+        );
+        assert_eq!(
+            wanted(None, "GET", "/pets/{petId}/toys"),
+            "get_pets_by_petId_toys"
+        );
         assert_eq!(wanted(Some("???"), "DELETE", "/"), "delete_root");
     }
 
@@ -146,8 +182,14 @@ mod tests {
         let id = "read_all_items_of_a_collection_api_v1_collections__collection_id__items_get";
         let name = wanted(Some(id), "GET", "/api/v1/collections/{collection_id}/items");
         assert!(name.len() <= MAX_TOOL_NAME && is_valid(&name), "{name}");
-        assert_eq!(name, wanted(Some(id), "GET", "/api/v1/collections/{collection_id}/items"));
-        assert_ne!(name, wanted(Some(id), "GET", "/api/v2/collections/{collection_id}/items"));
+        assert_eq!(
+            name,
+            wanted(Some(id), "GET", "/api/v1/collections/{collection_id}/items")
+        );
+        assert_ne!(
+            name,
+            wanted(Some(id), "GET", "/api/v2/collections/{collection_id}/items")
+        );
     }
 
     #[test]
@@ -160,7 +202,14 @@ mod tests {
         let taken = BTreeMap::from([("GET /c".to_owned(), "list".to_owned())]);
         let names = unique(&wanted, &taken);
         assert_eq!(names["GET /c"], "list");
-        assert_eq!(names.values().map(|n| n.to_ascii_lowercase()).collect::<HashSet<_>>().len(), 3);
+        assert_eq!(
+            names
+                .values()
+                .map(|n| n.to_ascii_lowercase())
+                .collect::<HashSet<_>>()
+                .len(),
+            3
+        );
     }
 
     #[test]

@@ -41,14 +41,27 @@ pub struct Annotations {
 impl Annotations {
     /// From the method; for POST, which says nothing, from the words of the operation.
     pub fn from_method(method: &str, words: &str) -> Self {
-        const DESTRUCTIVE: [&str; 9] =
-            ["delete", "remove", "destroy", "purge", "revoke", "cancel", "reset", "terminate", "erase"];
+        const DESTRUCTIVE: [&str; 9] = [
+            "delete",
+            "remove",
+            "destroy",
+            "purge",
+            "revoke",
+            "cancel",
+            "reset",
+            "terminate",
+            "erase",
+        ];
         let words = words.to_ascii_lowercase();
         let (read_only, destructive, idempotent) = match method {
             "GET" | "HEAD" | "OPTIONS" => (true, false, true),
             "PUT" | "DELETE" => (false, true, true),
             "PATCH" => (false, true, false),
-            _ => (false, DESTRUCTIVE.iter().any(|word| words.contains(word)), false),
+            _ => (
+                false,
+                DESTRUCTIVE.iter().any(|word| words.contains(word)),
+                false,
+            ),
         };
         Self {
             read_only_hint: read_only,
@@ -89,6 +102,9 @@ pub(crate) struct Site<'d> {
     pub document: &'d Document,
     pub hints: &'d [SecurityHint],
     pub method: String,
+    /// Method and path as written.
+    pub key: String,
+    /// Without a fragment.
     pub path: String,
     /// The path item, resolved.
     pub path_item: &'d Value,
@@ -98,7 +114,11 @@ pub(crate) struct Site<'d> {
 
 impl Site<'_> {
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        self.operation.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty())
+        self.operation
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
     }
 
     pub(crate) fn is_deprecated(&self) -> bool {
@@ -107,16 +127,30 @@ impl Site<'_> {
 
     pub(crate) fn title(&self) -> String {
         let title = self.text("summary").map_or_else(
-            || self.text("operationId").map_or_else(|| format!("{} {}", self.method, self.path), words),
+            || {
+                self.text("operationId")
+                    .map_or_else(|| format!("{} {}", self.method, self.path), words)
+            },
             str::to_owned,
         );
-        cut(title.lines().next().unwrap_or_default().trim_end_matches('.'), 120)
+        cut(
+            title
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('.'),
+            120,
+        )
     }
 
     pub(crate) fn description(&self) -> String {
         let text = self.text("description").or_else(|| self.text("summary"));
         let text = text.map_or_else(|| self.title(), str::to_owned);
-        if self.is_deprecated() { cut(&format!("Deprecated. {text}"), MAX_DESCRIPTION) } else { cut(&text, MAX_DESCRIPTION) }
+        if self.is_deprecated() {
+            cut(&format!("Deprecated. {text}"), MAX_DESCRIPTION)
+        } else {
+            cut(&text, MAX_DESCRIPTION)
+        }
     }
 }
 
@@ -142,17 +176,25 @@ fn words(name: &str) -> String {
     }
     let trimmed = out.trim_end();
     let mut chars = trimmed.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
 }
 
 /// Cuts at a word and marks it; control characters other than line ends and tabs never reach a client (TL-23).
 pub(crate) fn cut(text: &str, max: usize) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    let clean: String = text
+        .chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect();
     if clean.chars().count() <= max {
         return clean;
     }
     let short: String = clean.chars().take(max - 1).collect();
-    let end = short.rfind(char::is_whitespace).filter(|at| *at > short.len() / 2).unwrap_or(short.len());
+    let end = short
+        .rfind(char::is_whitespace)
+        .filter(|at| *at > short.len() / 2)
+        .unwrap_or(short.len());
     format!("{}…", short[..end].trim_end())
 }
 
@@ -191,7 +233,12 @@ impl ArgumentNames {
     }
 
     pub(crate) fn body(&mut self) -> String {
-        for name in ["body", "request_body", "body_content", "request_body_content"] {
+        for name in [
+            "body",
+            "request_body",
+            "body_content",
+            "request_body_content",
+        ] {
             if self.used.insert(name.to_owned()) {
                 return name.to_owned();
             }
@@ -208,7 +255,8 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
     let mut required: Vec<Value> = Vec::new();
     let mut warnings = Vec::new();
 
-    let found = parameters::collect(site, &mut writer, &mut names, &mut warnings).map_err(|error| sentence(&error))?;
+    let found = parameters::collect(site, &mut writer, &mut names, &mut warnings)
+        .map_err(|error| sentence(&error))?;
     let mut plan_parameters = Vec::with_capacity(found.len());
     for parameter in found {
         if parameter.required {
@@ -217,7 +265,8 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
         properties.insert(parameter.plan.argument.clone(), parameter.schema);
         plan_parameters.push(parameter.plan);
     }
-    let body = body::plan(site, &mut writer, &mut names, &mut warnings).map_err(|error| sentence(&error))?;
+    let body = body::plan(site, &mut writer, &mut names, &mut warnings)
+        .map_err(|error| sentence(&error))?;
     let plan_body = body.map(|body| {
         for argument in body.arguments {
             if argument.required {
@@ -228,7 +277,10 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
         body.plan
     });
     if properties.len() > MAX_ARGUMENTS {
-        return Err(format!("It takes {} arguments; up to {MAX_ARGUMENTS} can be offered to a model.", properties.len()));
+        return Err(format!(
+            "It takes {} arguments; up to {MAX_ARGUMENTS} can be offered to a model.",
+            properties.len()
+        ));
     }
     let mut root = Map::new();
     root.insert("type".to_owned(), Value::from("object"));
@@ -240,7 +292,9 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
     root.insert("additionalProperties".to_owned(), Value::Bool(false));
     let (input_schema, schema_warnings) = writer.finish(root).map_err(|error| sentence(&error))?;
     warnings.extend(schema_warnings);
-    checks.check(&input_schema).map_err(|error| sentence(&error))?;
+    checks
+        .check(&input_schema)
+        .map_err(|error| sentence(&error))?;
 
     let answer = response::plan(site, &mut warnings, checks);
     let plan = RequestPlan {
@@ -251,10 +305,13 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
         accept: answer.accept,
     };
     if plan.body.is_some() && matches!(site.method.as_str(), "GET" | "HEAD" | "DELETE") {
-        warnings.push(format!("{} requests with a body are unusual; some APIs ignore it", site.method));
+        warnings.push(format!(
+            "{} requests with a body are unusual; some APIs ignore it",
+            site.method
+        ));
     }
     Ok(ToolDraft {
-        key: format!("{} {}", site.method, site.path),
+        key: site.key.clone(),
         name: naming::wanted(site.text("operationId"), &site.method, &site.path),
         title: site.title(),
         description: site.description(),
@@ -262,7 +319,11 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
         output_schema: answer.schema,
         annotations: Annotations::from_method(
             &site.method,
-            &format!("{} {}", site.text("operationId").unwrap_or_default(), site.path),
+            &format!(
+                "{} {}",
+                site.text("operationId").unwrap_or_default(),
+                site.path
+            ),
         ),
         plan,
         warnings,
@@ -273,7 +334,9 @@ pub(crate) fn draft(site: &Site<'_>, checks: &mut SchemaChecks) -> Result<ToolDr
 fn sentence(error: &SchemaError) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
-    let text: String = chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect());
+    let text: String = chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    });
     format!("{text}.")
 }
 
@@ -289,7 +352,9 @@ impl SchemaChecks {
         if let Some(known) = self.seen.get(&text) {
             return known.clone();
         }
-        let result = arguments::compile(schema).map(|_| ()).map_err(SchemaError::Invalid);
+        let result = arguments::compile(schema)
+            .map(|_| ())
+            .map_err(SchemaError::Invalid);
         self.seen.insert(text, result.clone());
         result
     }

@@ -6,7 +6,11 @@ use serde_json::Value;
 use crate::plan::Style;
 
 /// Everything but RFC 3986's unreserved characters.
-const STRICT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const STRICT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// With `allowReserved`: what has no meaning inside a query value stays. `&`, `#`, `+` and `[`, `]` are still encoded,
 /// because they would end or change the pair.
 const RESERVED: &AsciiSet = &STRICT
@@ -40,7 +44,11 @@ pub fn bare(value: &Value) -> String {
 
 fn joined(value: &Value, separator: &str, pair: &str, enc: impl Fn(&str) -> String) -> String {
     match value {
-        Value::Array(items) => items.iter().map(|item| enc(&bare(item))).collect::<Vec<_>>().join(separator),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| enc(&bare(item)))
+            .collect::<Vec<_>>()
+            .join(separator),
         Value::Object(fields) => fields
             .iter()
             .map(|(name, item)| format!("{}{pair}{}", enc(name), enc(&bare(item))))
@@ -58,12 +66,14 @@ pub fn path(name: &str, value: &Value, style: Style, explode: bool) -> String {
             format!(".{}", joined(value, separator, pair, encode))
         }
         Style::Matrix => match value {
-            Value::Array(items) if explode => {
-                items.iter().map(|item| format!(";{}={}", encode(name), encode(&bare(item)))).collect()
-            }
-            Value::Object(fields) if explode => {
-                fields.iter().map(|(key, item)| format!(";{}={}", encode(key), encode(&bare(item)))).collect()
-            }
+            Value::Array(items) if explode => items
+                .iter()
+                .map(|item| format!(";{}={}", encode(name), encode(&bare(item))))
+                .collect(),
+            Value::Object(fields) if explode => fields
+                .iter()
+                .map(|(key, item)| format!(";{}={}", encode(key), encode(&bare(item))))
+                .collect(),
             Value::Null => format!(";{}", encode(name)),
             Value::String(text) if text.is_empty() => format!(";{}", encode(name)),
             other => format!(";{}={}", encode(name), joined(other, ",", ",", encode)),
@@ -78,9 +88,20 @@ pub fn header(value: &Value, explode: bool) -> String {
 }
 
 /// A query parameter: one or more `name=value` pairs, appended to `query` with `&`.
-pub fn query(query: &mut String, name: &str, value: &Value, style: Style, explode: bool, allow_reserved: bool) {
+pub fn query(
+    query: &mut String,
+    name: &str,
+    value: &Value,
+    style: Style,
+    explode: bool,
+    allow_reserved: bool,
+) {
     let enc = |text: &str| {
-        if allow_reserved { utf8_percent_encode(text, RESERVED).to_string() } else { encode(text) }
+        if allow_reserved {
+            utf8_percent_encode(text, RESERVED).to_string()
+        } else {
+            encode(text)
+        }
     };
     match (style, value) {
         (Style::DeepObject, Value::Object(_) | Value::Array(_)) => deep(query, name, value, &enc),
@@ -107,9 +128,11 @@ pub fn query(query: &mut String, name: &str, value: &Value, style: Style, explod
 /// A cookie pair; form style without the ampersand, which no cookie has (OpenAPI 3.1.1 §4.8.12, appendix D).
 pub fn cookie(name: &str, value: &Value, explode: bool) -> String {
     match value {
-        Value::Array(items) if explode => {
-            items.iter().map(|item| format!("{name}={}", encode(&bare(item)))).collect::<Vec<_>>().join("; ")
-        }
+        Value::Array(items) if explode => items
+            .iter()
+            .map(|item| format!("{name}={}", encode(&bare(item))))
+            .collect::<Vec<_>>()
+            .join("; "),
         Value::Object(fields) if explode => fields
             .iter()
             .map(|(key, item)| format!("{}={}", encode(key), encode(&bare(item))))
@@ -139,7 +162,11 @@ fn deep(query: &mut String, prefix: &str, value: &Value, enc: &impl Fn(&str) -> 
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 let nested = item.is_object() || item.is_array();
-                let name = if nested { format!("{prefix}[{index}]") } else { format!("{prefix}[]") };
+                let name = if nested {
+                    format!("{prefix}[{index}]")
+                } else {
+                    format!("{prefix}[]")
+                };
                 deep(query, &name, item, enc);
             }
         }
@@ -171,7 +198,10 @@ mod tests {
         assert_eq!(p(Style::Matrix, false, &string), ";color=blue");
         assert_eq!(p(Style::Matrix, false, &array), ";color=blue,black,brown");
         assert_eq!(p(Style::Matrix, false, &object), ";color=R,100,G,200,B,150");
-        assert_eq!(p(Style::Matrix, true, &array), ";color=blue;color=black;color=brown");
+        assert_eq!(
+            p(Style::Matrix, true, &array),
+            ";color=blue;color=black;color=brown"
+        );
         assert_eq!(p(Style::Matrix, true, &object), ";R=100;G=200;B=150");
 
         assert_eq!(p(Style::Label, false, &empty), ".");
@@ -191,14 +221,32 @@ mod tests {
         assert_eq!(q(Style::Form, false, &string), "color=blue");
         assert_eq!(q(Style::Form, false, &array), "color=blue,black,brown");
         assert_eq!(q(Style::Form, false, &object), "color=R,100,G,200,B,150");
-        assert_eq!(q(Style::Form, true, &array), "color=blue&color=black&color=brown");
+        assert_eq!(
+            q(Style::Form, true, &array),
+            "color=blue&color=black&color=brown"
+        );
         assert_eq!(q(Style::Form, true, &object), "R=100&G=200&B=150");
 
-        assert_eq!(q(Style::SpaceDelimited, false, &array), "color=blue%20black%20brown");
-        assert_eq!(q(Style::SpaceDelimited, false, &object), "color=R%20100%20G%20200%20B%20150");
-        assert_eq!(q(Style::PipeDelimited, false, &array), "color=blue%7Cblack%7Cbrown");
-        assert_eq!(q(Style::PipeDelimited, false, &object), "color=R%7C100%7CG%7C200%7CB%7C150");
-        assert_eq!(q(Style::DeepObject, true, &object), "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150");
+        assert_eq!(
+            q(Style::SpaceDelimited, false, &array),
+            "color=blue%20black%20brown"
+        );
+        assert_eq!(
+            q(Style::SpaceDelimited, false, &object),
+            "color=R%20100%20G%20200%20B%20150"
+        );
+        assert_eq!(
+            q(Style::PipeDelimited, false, &array),
+            "color=blue%7Cblack%7Cbrown"
+        );
+        assert_eq!(
+            q(Style::PipeDelimited, false, &object),
+            "color=R%7C100%7CG%7C200%7CB%7C150"
+        );
+        assert_eq!(
+            q(Style::DeepObject, true, &object),
+            "color%5BR%5D=100&color%5BG%5D=200&color%5BB%5D=150"
+        );
 
         assert_eq!(header(&array, false), "blue,black,brown");
         assert_eq!(header(&object, true), "R=100,G=200,B=150");
@@ -207,17 +255,34 @@ mod tests {
 
     #[test]
     fn values_cannot_leave_their_place() {
-        assert_eq!(path("id", &json!("../a/b?c#d"), Style::Simple, false), "..%2Fa%2Fb%3Fc%23d");
-        assert_eq!(q(Style::Form, true, &json!("a&b=c d+é")), "color=a%26b%3Dc%20d%2B%C3%A9");
+        assert_eq!(
+            path("id", &json!("../a/b?c#d"), Style::Simple, false),
+            "..%2Fa%2Fb%3Fc%23d"
+        );
+        assert_eq!(
+            q(Style::Form, true, &json!("a&b=c d+é")),
+            "color=a%26b%3Dc%20d%2B%C3%A9"
+        );
         let mut out = String::new();
-        query(&mut out, "u", &json!("https://x/y?a=b&c#d"), Style::Form, true, true);
+        query(
+            &mut out,
+            "u",
+            &json!("https://x/y?a=b&c#d"),
+            Style::Form,
+            true,
+            true,
+        );
         assert_eq!(out, "u=https://x/y?a=b%26c%23d");
     }
 
     #[test]
     fn deep_objects_nest() {
         assert_eq!(
-            q(Style::DeepObject, true, &json!({"a": {"b": [1, 2]}, "c": [{"d": true}]})),
+            q(
+                Style::DeepObject,
+                true,
+                &json!({"a": {"b": [1, 2]}, "c": [{"d": true}]})
+            ),
             "color%5Ba%5D%5Bb%5D%5B%5D=1&color%5Ba%5D%5Bb%5D%5B%5D=2&color%5Bc%5D%5B0%5D%5Bd%5D=true"
         );
     }

@@ -49,7 +49,9 @@ impl Location {
 
     /// Reads OpenAPI's `in`.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Path, Self::Query, Self::Header, Self::Cookie].into_iter().find(|location| location.as_str() == text)
+        [Self::Path, Self::Query, Self::Header, Self::Cookie]
+            .into_iter()
+            .find(|location| location.as_str() == text)
     }
 
     /// The style that holds when the document names none (OpenAPI 3.1 §4.8.12.2).
@@ -133,7 +135,10 @@ impl Style {
         match location {
             Location::Path => matches!(self, Self::Simple | Self::Label | Self::Matrix),
             Location::Query => {
-                matches!(self, Self::Form | Self::SpaceDelimited | Self::PipeDelimited | Self::DeepObject)
+                matches!(
+                    self,
+                    Self::Form | Self::SpaceDelimited | Self::PipeDelimited | Self::DeepObject
+                )
             }
             Location::Header => matches!(self, Self::Simple),
             Location::Cookie => matches!(self, Self::Form),

@@ -10,7 +10,9 @@ const MAX_HOPS: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RefError {
     /// It leaves the document.
-    #[error("`{target}` points outside the document; bundle the document into one file first (for example with `npx @redocly/cli bundle`)")]
+    #[error(
+        "`{target}` points outside the document; bundle the document into one file first (for example with `npx @redocly/cli bundle`)"
+    )]
     Remote {
         /// The reference as written.
         target: String,
@@ -32,14 +34,20 @@ pub enum RefError {
 /// Checks that a `$ref` is a local JSON pointer and gives the pointer, decoded from its URI form.
 pub fn local_pointer(target: &str) -> Result<String, RefError> {
     let Some(fragment) = target.strip_prefix('#') else {
-        return Err(RefError::Remote { target: target.to_owned() });
+        return Err(RefError::Remote {
+            target: target.to_owned(),
+        });
     };
-    let pointer = percent_decode_str(fragment).decode_utf8_lossy().into_owned();
+    let pointer = percent_decode_str(fragment)
+        .decode_utf8_lossy()
+        .into_owned();
     if pointer.is_empty() || pointer.starts_with('/') {
         Ok(pointer)
     } else {
         // A plain-name anchor: rare, and not resolvable without scanning every schema.
-        Err(RefError::Missing { target: target.to_owned() })
+        Err(RefError::Missing {
+            target: target.to_owned(),
+        })
     }
 }
 
@@ -51,9 +59,15 @@ pub fn resolve<'d>(root: &'d Value, start: &'d Value) -> Result<&'d Value, RefEr
             return Ok(current);
         };
         let pointer = local_pointer(target)?;
-        current = root.pointer(&pointer).ok_or_else(|| RefError::Missing { target: target.to_owned() })?;
+        current = root.pointer(&pointer).ok_or_else(|| RefError::Missing {
+            target: target.to_owned(),
+        })?;
     }
-    let target = current.get("$ref").and_then(Value::as_str).unwrap_or("$ref").to_owned();
+    let target = current
+        .get("$ref")
+        .and_then(Value::as_str)
+        .unwrap_or("$ref")
+        .to_owned();
     Err(RefError::Circular { target })
 }
 
@@ -77,16 +91,34 @@ mod tests {
     #[test]
     fn percent_encoded_pointers_are_decoded() {
         let root = json!({"p": {"a b": {"x": 1}}});
-        assert_eq!(resolve(&root, &json!({"$ref": "#/p/a%20b"})).unwrap(), &json!({"x": 1}));
+        assert_eq!(
+            resolve(&root, &json!({"$ref": "#/p/a%20b"})).unwrap(),
+            &json!({"x": 1})
+        );
     }
 
     #[test]
     fn remote_missing_and_circular_references_are_told_apart_js_5() {
         let root = json!({"a": {"$ref": "#/b"}, "b": {"$ref": "#/a"}});
-        assert!(matches!(resolve(&root, &root["a"]), Err(RefError::Circular { .. })));
-        assert!(matches!(resolve(&root, &json!({"$ref": "https://x/y.json#/a"})), Err(RefError::Remote { .. })));
-        assert!(matches!(resolve(&root, &json!({"$ref": "./common.yaml#/a"})), Err(RefError::Remote { .. })));
-        assert!(matches!(resolve(&root, &json!({"$ref": "#/nope"})), Err(RefError::Missing { .. })));
-        assert!(matches!(resolve(&root, &json!({"$ref": "#anchor"})), Err(RefError::Missing { .. })));
+        assert!(matches!(
+            resolve(&root, &root["a"]),
+            Err(RefError::Circular { .. })
+        ));
+        assert!(matches!(
+            resolve(&root, &json!({"$ref": "https://x/y.json#/a"})),
+            Err(RefError::Remote { .. })
+        ));
+        assert!(matches!(
+            resolve(&root, &json!({"$ref": "./common.yaml#/a"})),
+            Err(RefError::Remote { .. })
+        ));
+        assert!(matches!(
+            resolve(&root, &json!({"$ref": "#/nope"})),
+            Err(RefError::Missing { .. })
+        ));
+        assert!(matches!(
+            resolve(&root, &json!({"$ref": "#anchor"})),
+            Err(RefError::Missing { .. })
+        ));
     }
 }

@@ -7,8 +7,7 @@ use url::Url;
 
 use crate::{
     arguments::ArgumentFaults,
-    body,
-    parameter_style,
+    body, parameter_style,
     plan::{Location, ParameterEncoding, PlanParameter, RequestPlan, Style},
     refs::escape_step,
 };
@@ -38,21 +37,41 @@ pub enum BuildError {
 }
 
 /// Builds the request of one call. `arguments` are already valid against the tool's schema.
-pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>) -> Result<BuiltRequest, BuildError> {
-    let method = Method::from_bytes(plan.method.as_bytes()).map_err(|_| BuildError::Plan("its method is not valid"))?;
+pub fn build(
+    plan: &RequestPlan,
+    base_url: &Url,
+    arguments: &Map<String, Value>,
+) -> Result<BuiltRequest, BuildError> {
+    let method = Method::from_bytes(plan.method.as_bytes())
+        .map_err(|_| BuildError::Plan("its method is not valid"))?;
     let mut headers = HeaderMap::new();
-    let accept = plan.accept.as_deref().and_then(|types| HeaderValue::try_from(types).ok());
-    headers.insert(header::ACCEPT, accept.unwrap_or_else(|| HeaderValue::from_static("application/json, */*;q=0.5")));
+    let accept = plan
+        .accept
+        .as_deref()
+        .and_then(|types| HeaderValue::try_from(types).ok());
+    headers.insert(
+        header::ACCEPT,
+        accept.unwrap_or_else(|| HeaderValue::from_static("application/json, */*;q=0.5")),
+    );
 
-    let (template, fixed_query) = plan.path.split_once('?').unwrap_or((plan.path.as_str(), ""));
+    let (template, fixed_query) = plan
+        .path
+        .split_once('?')
+        .unwrap_or((plan.path.as_str(), ""));
     let mut query = [base_url.query().unwrap_or_default(), fixed_query]
         .into_iter()
         .filter(|part| !part.is_empty())
         .collect::<Vec<_>>()
         .join("&");
     let mut cookies = String::new();
-    for parameter in plan.parameters.iter().filter(|parameter| parameter.location != Location::Path) {
-        let Some(value) = arguments.get(&parameter.argument) else { continue };
+    for parameter in plan
+        .parameters
+        .iter()
+        .filter(|parameter| parameter.location != Location::Path)
+    {
+        let Some(value) = arguments.get(&parameter.argument) else {
+            continue;
+        };
         match parameter.location {
             Location::Query => match &parameter.encoding {
                 ParameterEncoding::Json => parameter_style::push(
@@ -60,8 +79,19 @@ pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>)
                     &parameter_style::encode(&parameter.name),
                     &parameter_style::encode(&value.to_string()),
                 ),
-                ParameterEncoding::Style { style, explode, allow_reserved } => {
-                    parameter_style::query(&mut query, &parameter.name, value, *style, *explode, *allow_reserved);
+                ParameterEncoding::Style {
+                    style,
+                    explode,
+                    allow_reserved,
+                } => {
+                    parameter_style::query(
+                        &mut query,
+                        &parameter.name,
+                        value,
+                        *style,
+                        *explode,
+                        *allow_reserved,
+                    );
                 }
             },
             Location::Header => {
@@ -71,7 +101,11 @@ pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>)
             Location::Cookie => {
                 let pair = match &parameter.encoding {
                     ParameterEncoding::Json => {
-                        format!("{}={}", parameter.name, parameter_style::encode(&value.to_string()))
+                        format!(
+                            "{}={}",
+                            parameter.name,
+                            parameter_style::encode(&value.to_string())
+                        )
                     }
                     ParameterEncoding::Style { explode, .. } => {
                         parameter_style::cookie(&parameter.name, value, *explode)
@@ -86,7 +120,8 @@ pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>)
         }
     }
     if !cookies.is_empty() {
-        let value = HeaderValue::try_from(cookies).map_err(|_| BuildError::Plan("a cookie's name is not valid"))?;
+        let value = HeaderValue::try_from(cookies)
+            .map_err(|_| BuildError::Plan("a cookie's name is not valid"))?;
         headers.insert(header::COOKIE, value);
     }
 
@@ -109,29 +144,54 @@ pub fn build(plan: &RequestPlan, base_url: &Url, arguments: &Map<String, Value>)
         headers.insert(header::CONTENT_TYPE, kind);
         bytes = encoded.bytes;
     }
-    Ok(BuiltRequest { method, url, headers, body: bytes })
+    Ok(BuiltRequest {
+        method,
+        url,
+        headers,
+        body: bytes,
+    })
 }
 
 /// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/` and `/pets/..` are other
 /// resources than the one the model named.
-fn path_of(plan: &RequestPlan, template: &str, arguments: &Map<String, Value>) -> Result<String, BuildError> {
+fn path_of(
+    plan: &RequestPlan,
+    template: &str,
+    arguments: &Map<String, Value>,
+) -> Result<String, BuildError> {
     let mut out = String::with_capacity(template.len() + 32);
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else { break };
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
         out.push_str(before);
         let parameter = plan
             .parameters
             .iter()
             .find(|parameter| parameter.location == Location::Path && parameter.name == name)
-            .ok_or(BuildError::Plan("a placeholder of its path has no argument"))?;
-        let fault = |message: &str| ArgumentFaults::one(format!("/{}", escape_step(&parameter.argument)), message);
-        let value = arguments.get(&parameter.argument).ok_or_else(|| fault("is required but missing"))?;
+            .ok_or(BuildError::Plan(
+                "a placeholder of its path has no argument",
+            ))?;
+        let fault = |message: &str| {
+            ArgumentFaults::one(format!("/{}", escape_step(&parameter.argument)), message)
+        };
+        let value = arguments
+            .get(&parameter.argument)
+            .ok_or_else(|| fault("is required but missing"))?;
         let text = match &parameter.encoding {
             ParameterEncoding::Json => parameter_style::encode(&value.to_string()),
-            ParameterEncoding::Style { style, explode, .. } => parameter_style::path(name, value, *style, *explode),
+            ParameterEncoding::Style { style, explode, .. } => {
+                parameter_style::path(name, value, *style, *explode)
+            }
         };
-        let bare = matches!(parameter.encoding, ParameterEncoding::Style { style: Style::Simple, .. });
+        let bare = matches!(
+            parameter.encoding,
+            ParameterEncoding::Style {
+                style: Style::Simple,
+                ..
+            }
+        );
         if text.is_empty() && bare {
             return Err(fault("must not be empty: it is part of the path").into());
         }
@@ -148,17 +208,26 @@ fn path_of(plan: &RequestPlan, template: &str, arguments: &Map<String, Value>) -
 }
 
 /// A header parameter. CR, LF and other controls never reach the wire (AB-44); other characters travel as UTF-8.
-fn header_of(parameter: &PlanParameter, value: &Value) -> Result<(HeaderName, HeaderValue), BuildError> {
-    let name = HeaderName::try_from(parameter.name.as_str()).map_err(|_| BuildError::Plan("a header's name is not valid"))?;
+fn header_of(
+    parameter: &PlanParameter,
+    value: &Value,
+) -> Result<(HeaderName, HeaderValue), BuildError> {
+    let name = HeaderName::try_from(parameter.name.as_str())
+        .map_err(|_| BuildError::Plan("a header's name is not valid"))?;
     let text = match &parameter.encoding {
         ParameterEncoding::Json => value.to_string(),
         ParameterEncoding::Style { explode, .. } => parameter_style::header(value, *explode),
     };
     if text.chars().any(char::is_control) {
         let path = format!("/{}", escape_step(&parameter.argument));
-        return Err(ArgumentFaults::one(path, "must not contain line breaks or control characters: it is sent as a header").into());
+        return Err(ArgumentFaults::one(
+            path,
+            "must not contain line breaks or control characters: it is sent as a header",
+        )
+        .into());
     }
-    let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| BuildError::Plan("a header's value is not valid"))?;
+    let value = HeaderValue::from_bytes(text.as_bytes())
+        .map_err(|_| BuildError::Plan("a header's value is not valid"))?;
     Ok((name, value))
 }
 
@@ -170,23 +239,60 @@ mod tests {
 
     fn parameter(name: &str, location: Location) -> PlanParameter {
         let style = location.default_style();
-        let encoding = ParameterEncoding::Style { style, explode: style == Style::Form, allow_reserved: false };
-        PlanParameter { argument: name.to_owned(), name: name.to_owned(), location, encoding }
+        let encoding = ParameterEncoding::Style {
+            style,
+            explode: style == Style::Form,
+            allow_reserved: false,
+        };
+        PlanParameter {
+            argument: name.to_owned(),
+            name: name.to_owned(),
+            location,
+            encoding,
+        }
     }
 
     fn plan(path: &str, parameters: Vec<PlanParameter>) -> RequestPlan {
-        RequestPlan { method: "GET".into(), path: path.into(), parameters, body: None, accept: None }
+        RequestPlan {
+            method: "GET".into(),
+            path: path.into(),
+            parameters,
+            body: None,
+            accept: None,
+        }
     }
 
-    fn request(plan: &RequestPlan, base: &str, arguments: &Value) -> Result<BuiltRequest, BuildError> {
-        build(plan, &Url::parse(base).unwrap(), arguments.as_object().unwrap())
+    fn request(
+        plan: &RequestPlan,
+        base: &str,
+        arguments: &Value,
+    ) -> Result<BuiltRequest, BuildError> {
+        build(
+            plan,
+            &Url::parse(base).unwrap(),
+            arguments.as_object().unwrap(),
+        )
     }
 
     #[test]
     fn the_base_path_and_its_query_stay_in_front() {
-        let plan = plan("/pets/{id}?fixed=1", vec![parameter("id", Location::Path), parameter("q", Location::Query)]);
-        let built = request(&plan, "https://api.example.com/v1/?k=v", &json!({"id": "a b", "q": ["x", "y"]})).unwrap();
-        assert_eq!(built.url.as_str(), "https://api.example.com/v1/pets/a%20b?k=v&fixed=1&q=x&q=y");
+        let plan = plan(
+            "/pets/{id}?fixed=1",
+            vec![
+                parameter("id", Location::Path),
+                parameter("q", Location::Query),
+            ],
+        );
+        let built = request(
+            &plan,
+            "https://api.example.com/v1/?k=v",
+            &json!({"id": "a b", "q": ["x", "y"]}),
+        )
+        .unwrap();
+        assert_eq!(
+            built.url.as_str(),
+            "https://api.example.com/v1/pets/a%20b?k=v&fixed=1&q=x&q=y"
+        );
     }
 
     #[test]
@@ -205,14 +311,28 @@ mod tests {
     #[test]
     fn a_header_with_a_line_break_is_refused_with_its_path_ab_44() {
         let plan = plan("/x", vec![parameter("X-Note", Location::Header)]);
-        let error = request(&plan, "https://a.example", &json!({"X-Note": "a\r\nX-Admin: 1"})).unwrap_err();
-        let BuildError::Arguments(faults) = error else { panic!("is an argument fault") };
+        let error = request(
+            &plan,
+            "https://a.example",
+            &json!({"X-Note": "a\r\nX-Admin: 1"}),
+        )
+        .unwrap_err();
+        let BuildError::Arguments(faults) = error else {
+            panic!("is an argument fault")
+        };
         assert_eq!(faults.faults[0].path, "/X-Note");
     }
 
     #[test]
     fn cookies_are_joined_and_absent_arguments_are_not_sent() {
-        let plan = plan("/x", vec![parameter("a", Location::Cookie), parameter("b", Location::Cookie), parameter("c", Location::Query)]);
+        let plan = plan(
+            "/x",
+            vec![
+                parameter("a", Location::Cookie),
+                parameter("b", Location::Cookie),
+                parameter("c", Location::Query),
+            ],
+        );
         let built = request(&plan, "https://a.example", &json!({"a": 1, "b": "x;y"})).unwrap();
         assert_eq!(built.headers[header::COOKIE], "a=1; b=x%3By");
         assert_eq!(built.url.query(), None);

@@ -3,6 +3,8 @@
 //! Real documents break the rules in many ways. A keyword whose value cannot mean anything is dropped, so that one
 //! slip does not cost the tool; a reference that leads nowhere costs the operation, because guessing would be worse.
 
+mod endless;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
@@ -105,8 +107,10 @@ impl<'d> SchemaWriter<'d> {
     where
         'd: 's,
     {
-        refs::resolve(&self.document.root, schema)
-            .map_err(|fault| SchemaError::Ref { pointer: pointer.to_owned(), fault })
+        refs::resolve(&self.document.root, schema).map_err(|fault| SchemaError::Ref {
+            pointer: pointer.to_owned(),
+            fault,
+        })
     }
 
     /// Whether a property is left out in this direction.
@@ -124,9 +128,16 @@ impl<'d> SchemaWriter<'d> {
         self.schema(schema, pointer, 0)
     }
 
-    fn schema(&mut self, schema: &Value, pointer: &str, depth: usize) -> Result<Value, SchemaError> {
+    fn schema(
+        &mut self,
+        schema: &Value,
+        pointer: &str,
+        depth: usize,
+    ) -> Result<Value, SchemaError> {
         if depth > MAX_DEPTH {
-            return Err(SchemaError::TooDeep { pointer: pointer.to_owned() });
+            return Err(SchemaError::TooDeep {
+                pointer: pointer.to_owned(),
+            });
         }
         self.count += 1;
         if self.count > MAX_SUBSCHEMAS {
@@ -139,34 +150,49 @@ impl<'d> SchemaWriter<'d> {
             }
             Value::Object(object) => self.object(object, pointer, depth).map(Value::Object),
             _ => {
-                self.warn(format!("a schema that is not an object was ignored (at {pointer})"));
+                self.warn(format!(
+                    "a schema that is not an object was ignored (at {pointer})"
+                ));
                 Ok(json!({}))
             }
         }
     }
 
-    fn reference(&mut self, object: &Map<String, Value>, pointer: &str, depth: usize) -> Result<Value, SchemaError> {
-        let fault = |fault| SchemaError::Ref { pointer: pointer.to_owned(), fault };
-        let written = object.get("$ref").and_then(Value::as_str).unwrap_or_default();
+    fn reference(
+        &mut self,
+        object: &Map<String, Value>,
+        pointer: &str,
+        depth: usize,
+    ) -> Result<Value, SchemaError> {
+        let fault = |fault| SchemaError::Ref {
+            pointer: pointer.to_owned(),
+            fault,
+        };
+        let written = object
+            .get("$ref")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let mut target_pointer = refs::local_pointer(written).map_err(fault)?;
-        let mut target = self
-            .document
-            .root
-            .pointer(&target_pointer)
-            .ok_or_else(|| fault(RefError::Missing { target: written.to_owned() }))?;
+        let mut target = self.document.root.pointer(&target_pointer).ok_or_else(|| {
+            fault(RefError::Missing {
+                target: written.to_owned(),
+            })
+        })?;
         // A definition that is only a reference adds nothing; following it also finds rings of references.
         let mut hops = 0;
         while let Some(next) = target.get("$ref").and_then(Value::as_str) {
             hops += 1;
             if hops > MAX_DEPTH {
-                return Err(fault(RefError::Circular { target: written.to_owned() }));
+                return Err(fault(RefError::Circular {
+                    target: written.to_owned(),
+                }));
             }
             target_pointer = refs::local_pointer(next).map_err(fault)?;
-            target = self
-                .document
-                .root
-                .pointer(&target_pointer)
-                .ok_or_else(|| fault(RefError::Missing { target: next.to_owned() }))?;
+            target = self.document.root.pointer(&target_pointer).ok_or_else(|| {
+                fault(RefError::Missing {
+                    target: next.to_owned(),
+                })
+            })?;
         }
         let nullable = object.get("nullable") == Some(&Value::Bool(true));
         let mut out = if is_leaf(target) {
@@ -192,7 +218,11 @@ impl<'d> SchemaWriter<'d> {
                 }
             }
         }
-        Ok(if nullable { nullable_form(out) } else { Value::Object(out) })
+        Ok(if nullable {
+            nullable_form(out)
+        } else {
+            Value::Object(out)
+        })
     }
 
     /// The name of a referenced schema in `$defs`, asked for once.
@@ -200,10 +230,27 @@ impl<'d> SchemaWriter<'d> {
         if let Some(name) = self.names.get(pointer) {
             return name.clone();
         }
-        let last = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "_").replace("~0", "_");
-        let stem: String =
-            last.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' }).collect();
-        let stem = if stem.is_empty() { "schema".to_owned() } else { stem };
+        let last = pointer
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .replace("~1", "_")
+            .replace("~0", "_");
+        let stem: String = last
+            .chars()
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect();
+        let stem = if stem.is_empty() {
+            "schema".to_owned()
+        } else {
+            stem
+        };
         let mut name = stem.clone();
         let mut number = 2;
         while !self.used.insert(name.clone()) {
@@ -215,7 +262,10 @@ impl<'d> SchemaWriter<'d> {
         name
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm a keyword, like the table in the specification")]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one arm a keyword, like the table in the specification"
+    )]
     fn object(
         &mut self,
         object: &Map<String, Value>,
@@ -233,7 +283,9 @@ impl<'d> SchemaWriter<'d> {
                     }
                 }
                 "properties" => {
-                    let Value::Object(properties) = value else { continue };
+                    let Value::Object(properties) = value else {
+                        continue;
+                    };
                     let mut kept = Map::new();
                     for (name, property) in properties {
                         if self.is_hidden(property) {
@@ -262,18 +314,30 @@ impl<'d> SchemaWriter<'d> {
                 {
                     // APIs grow fields before their documents do; an answer with more than promised is no fault.
                 }
-                "additionalProperties" | "not" | "contains" | "propertyNames" | "if" | "then" | "else"
-                | "unevaluatedProperties" | "unevaluatedItems" => {
-                    if value.is_object() || value.is_boolean() {
-                        out.insert(key.clone(), self.schema(value, &here(), depth + 1)?);
-                    }
+                "additionalProperties"
+                | "not"
+                | "contains"
+                | "propertyNames"
+                | "if"
+                | "then"
+                | "else"
+                | "unevaluatedProperties"
+                | "unevaluatedItems"
+                    if (value.is_object() || value.is_boolean()) =>
+                {
+                    out.insert(key.clone(), self.schema(value, &here(), depth + 1)?);
                 }
                 "patternProperties" | "dependentSchemas" => {
-                    let Value::Object(schemas) = value else { continue };
+                    let Value::Object(schemas) = value else {
+                        continue;
+                    };
                     let mut kept = Map::new();
                     for (name, schema) in schemas {
                         if key == "patternProperties" && !pattern_compiles(name) {
-                            self.warn(format!("a pattern that is not supported was left out (at {})", here()));
+                            self.warn(format!(
+                                "a pattern that is not supported was left out (at {})",
+                                here()
+                            ));
                             continue;
                         }
                         let place = format!("{}/{}", here(), refs::escape_step(name));
@@ -288,7 +352,11 @@ impl<'d> SchemaWriter<'d> {
                         continue;
                     }
                     // Answers that fit two alternatives are common and harmless; `oneOf` would refuse them.
-                    let name = if key == "oneOf" && self.direction == Direction::Response { "anyOf" } else { key };
+                    let name = if key == "oneOf" && self.direction == Direction::Response {
+                        "anyOf"
+                    } else {
+                        key
+                    };
                     if let Some(Value::Array(present)) = out.get_mut(name) {
                         present.extend(items);
                     } else {
@@ -296,7 +364,9 @@ impl<'d> SchemaWriter<'d> {
                     }
                 }
                 "enum" => {
-                    let Value::Array(values) = value else { continue };
+                    let Value::Array(values) = value else {
+                        continue;
+                    };
                     let mut kept: Vec<Value> = Vec::with_capacity(values.len());
                     for value in values {
                         if !kept.contains(value) {
@@ -316,7 +386,11 @@ impl<'d> SchemaWriter<'d> {
                     }
                     // 3.0 and draft 4: a flag on the inclusive limit.
                     Value::Bool(true) => {
-                        let limit = if key == "exclusiveMinimum" { "minimum" } else { "maximum" };
+                        let limit = if key == "exclusiveMinimum" {
+                            "minimum"
+                        } else {
+                            "maximum"
+                        };
                         if let Some(number @ Value::Number(_)) = object.get(limit) {
                             out.insert(key.clone(), number.clone());
                         }
@@ -326,14 +400,16 @@ impl<'d> SchemaWriter<'d> {
                 "multipleOf" if value.as_f64().is_some_and(|step| step > 0.0) => {
                     out.insert(key.clone(), value.clone());
                 }
-                "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-                | "minContains" | "maxContains" => {
+                "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+                | "maxProperties" | "minContains" | "maxContains" => {
                     if let Some(count) = whole_number(value) {
                         out.insert(key.clone(), Value::from(count));
                     }
                 }
                 "pattern" => {
-                    let Value::String(pattern) = value else { continue };
+                    let Value::String(pattern) = value else {
+                        continue;
+                    };
                     if pattern_compiles(pattern) {
                         out.insert(key.clone(), value.clone());
                     } else {
@@ -346,7 +422,9 @@ impl<'d> SchemaWriter<'d> {
                 "uniqueItems" | "deprecated" if value.is_boolean() => {
                     out.insert(key.clone(), value.clone());
                 }
-                "title" | "description" | "format" | "contentEncoding" | "contentMediaType" if value.is_string() => {
+                "title" | "description" | "format" | "contentEncoding" | "contentMediaType"
+                    if value.is_string() =>
+                {
                     out.insert(key.clone(), value.clone());
                 }
                 "const" | "default" => {
@@ -361,14 +439,18 @@ impl<'d> SchemaWriter<'d> {
                 "dependentRequired" => {
                     let Value::Object(map) = value else { continue };
                     let sound = map.values().all(|names| {
-                        names.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+                        names
+                            .as_array()
+                            .is_some_and(|names| names.iter().all(Value::is_string))
                     });
                     if sound {
                         out.insert(key.clone(), value.clone());
                     }
                 }
                 "$dynamicRef" | "$recursiveRef" => {
-                    self.warn(format!("a dynamic reference is not supported and was left out (at {pointer})"));
+                    self.warn(format!(
+                        "a dynamic reference is not supported and was left out (at {pointer})"
+                    ));
                 }
                 _ => {}
             }
@@ -376,7 +458,10 @@ impl<'d> SchemaWriter<'d> {
         self.required(object, &hidden, &mut out);
         self.nullable(object, &mut out);
         // The exclusive limit replaced the inclusive one.
-        for (exclusive, inclusive) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        for (exclusive, inclusive) in [
+            ("exclusiveMinimum", "minimum"),
+            ("exclusiveMaximum", "maximum"),
+        ] {
             if object.get(exclusive) == Some(&Value::Bool(true)) && out.contains_key(exclusive) {
                 out.shift_remove(inclusive);
             }
@@ -384,7 +469,12 @@ impl<'d> SchemaWriter<'d> {
         Ok(out)
     }
 
-    fn list(&mut self, items: &[Value], pointer: &str, depth: usize) -> Result<Vec<Value>, SchemaError> {
+    fn list(
+        &mut self,
+        items: &[Value],
+        pointer: &str,
+        depth: usize,
+    ) -> Result<Vec<Value>, SchemaError> {
         items
             .iter()
             .enumerate()
@@ -394,7 +484,9 @@ impl<'d> SchemaWriter<'d> {
 
     /// `required` without what this direction hides, and without draft 3's boolean form.
     fn required(&self, object: &Map<String, Value>, hidden: &[&str], out: &mut Map<String, Value>) {
-        let Some(Value::Array(names)) = object.get("required") else { return };
+        let Some(Value::Array(names)) = object.get("required") else {
+            return;
+        };
         let mut kept: Vec<Value> = Vec::with_capacity(names.len());
         for name in names {
             let is_hidden = name.as_str().is_none_or(|name| hidden.contains(&name));
@@ -428,7 +520,10 @@ impl<'d> SchemaWriter<'d> {
                 }
             }
             _ => {
-                if ["allOf", "anyOf", "oneOf", "not"].iter().any(|key| out.contains_key(*key)) {
+                if ["allOf", "anyOf", "oneOf", "not"]
+                    .iter()
+                    .any(|key| out.contains_key(*key))
+                {
                     let inner = std::mem::take(out);
                     if let Value::Object(wrapped) = nullable_form(inner) {
                         *out = wrapped;
@@ -439,7 +534,9 @@ impl<'d> SchemaWriter<'d> {
     }
 
     fn types(&mut self, value: &Value, pointer: &str) -> Option<Value> {
-        const KNOWN: [&str; 7] = ["null", "boolean", "object", "array", "number", "string", "integer"];
+        const KNOWN: [&str; 7] = [
+            "null", "boolean", "object", "array", "number", "string", "integer",
+        ];
         let known = |name: &str| {
             let name = match name {
                 "file" | "str" | "date" | "datetime" => "string",
@@ -456,13 +553,19 @@ impl<'d> SchemaWriter<'d> {
             Value::String(name) => {
                 let found = known(&name.to_ascii_lowercase());
                 if found.is_none() && name != "any" {
-                    self.warn(format!("the type `{name}` does not exist and was left out (at {pointer})"));
+                    self.warn(format!(
+                        "the type `{name}` does not exist and was left out (at {pointer})"
+                    ));
                 }
                 found.map(Value::String)
             }
             Value::Array(names) => {
                 let mut kept: Vec<Value> = Vec::new();
-                for name in names.iter().filter_map(Value::as_str).filter_map(|name| known(&name.to_ascii_lowercase())) {
+                for name in names
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .filter_map(|name| known(&name.to_ascii_lowercase()))
+                {
                     let name = Value::String(name);
                     if !kept.contains(&name) {
                         kept.push(name);
@@ -475,14 +578,17 @@ impl<'d> SchemaWriter<'d> {
     }
 
     /// Converts everything that was referenced, then checks that no schema is endless, and adds `$defs` to `root`.
-    pub fn finish(mut self, mut root: Map<String, Value>) -> Result<(Value, Vec<String>), SchemaError> {
+    pub fn finish(
+        mut self,
+        mut root: Map<String, Value>,
+    ) -> Result<(Value, Vec<String>), SchemaError> {
         while let Some((pointer, name)) = self.queue.pop() {
             let document = self.document;
             let target = document.root.pointer(&pointer).unwrap_or(&Value::Null);
             let converted = self.schema(target, &pointer, 0)?;
             self.defs.insert(name, converted);
         }
-        self.endless()?;
+        endless::refuse(&self.defs)?;
         if !self.defs.is_empty() {
             let defs: Map<String, Value> = std::mem::take(&mut self.defs).into_iter().collect();
             root.insert("$defs".to_owned(), Value::Object(defs));
@@ -492,63 +598,15 @@ impl<'d> SchemaWriter<'d> {
             strip(&mut schema, 0, &["examples", "title"]);
             if byte_size(&schema) > MAX_SCHEMA_BYTES {
                 strip(&mut schema, 0, &["description"]);
-                self.warn("nested descriptions were left out because the schema is very large".to_owned());
+                self.warn(
+                    "nested descriptions were left out because the schema is very large".to_owned(),
+                );
             }
             if byte_size(&schema) > MAX_SCHEMA_BYTES {
                 return Err(SchemaError::TooLarge);
             }
         }
         Ok((schema, self.warnings))
-    }
-
-    /// Refuses definitions that reach themselves without going one level into the value: validating them never ends.
-    fn endless(&self) -> Result<(), SchemaError> {
-        fn edges<'v>(schema: &'v Value, out: &mut Vec<&'v str>) {
-            let Value::Object(object) = schema else { return };
-            if let Some(name) = object.get("$ref").and_then(Value::as_str).and_then(|r| r.strip_prefix("#/$defs/")) {
-                out.push(name);
-            }
-            for key in ["allOf", "anyOf", "oneOf"] {
-                if let Some(Value::Array(items)) = object.get(key) {
-                    items.iter().for_each(|item| edges(item, out));
-                }
-            }
-            for key in ["not", "if", "then", "else"] {
-                if let Some(inner) = object.get(key) {
-                    edges(inner, out);
-                }
-            }
-            if let Some(Value::Object(schemas)) = object.get("dependentSchemas") {
-                schemas.values().for_each(|inner| edges(inner, out));
-            }
-        }
-        // Depth-first with an explicit stack: definitions can form long chains.
-        let mut finished: BTreeSet<&str> = BTreeSet::new();
-        for start in self.defs.keys() {
-            let mut on_path: Vec<&str> = Vec::new();
-            let mut stack: Vec<(&str, bool)> = vec![(start, false)];
-            while let Some((name, leaving)) = stack.pop() {
-                if leaving {
-                    on_path.pop();
-                    finished.insert(name);
-                    continue;
-                }
-                if finished.contains(name) {
-                    continue;
-                }
-                if on_path.contains(&name) {
-                    return Err(SchemaError::Endless { pointer: format!("#/components/schemas/{name}") });
-                }
-                on_path.push(name);
-                stack.push((name, true));
-                let mut next = Vec::new();
-                if let Some(schema) = self.defs.get(name) {
-                    edges(schema, &mut next);
-                }
-                stack.extend(next.into_iter().map(|name| (name, false)));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -564,11 +622,17 @@ fn strip(value: &mut Value, depth: usize, keys: &[&str]) {
             // Depth 0 is the root, 1 its `properties`, 2 one argument: its description is what a model needs most.
             if depth > 2 {
                 // A property may itself be called "description": only texts are annotations.
-                object.retain(|key, value| !(keys.contains(&key.as_str()) && (value.is_string() || value.is_array())));
+                object.retain(|key, value| {
+                    !(keys.contains(&key.as_str()) && (value.is_string() || value.is_array()))
+                });
             }
-            object.values_mut().for_each(|value| strip(value, depth + 1, keys));
+            object
+                .values_mut()
+                .for_each(|value| strip(value, depth + 1, keys));
         }
-        Value::Array(items) => items.iter_mut().for_each(|value| strip(value, depth + 1, keys)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|value| strip(value, depth + 1, keys)),
         _ => {}
     }
 }
@@ -580,8 +644,17 @@ fn is_worth_showing(example: &Value) -> bool {
 }
 
 fn whole_number(value: &Value) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range and fraction are checked")]
-    value.as_u64().or_else(|| value.as_f64().filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n < 9e15).map(|n| n as u64))
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "range and fraction are checked"
+    )]
+    value.as_u64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|n| *n >= 0.0 && n.fract() == 0.0 && *n < 9e15)
+            .map(|n| n as u64)
+    })
 }
 
 /// `schema` or null, with its texts outside where a model sees them.
@@ -599,109 +672,37 @@ fn nullable_form(mut schema: Map<String, Value>) -> Value {
 /// A schema without subschemas: small enough to stand where it is used, which more clients understand than `$ref`.
 fn is_leaf(schema: &Value) -> bool {
     const NESTING: [&str; 19] = [
-        "$ref", "properties", "items", "allOf", "anyOf", "oneOf", "not", "additionalProperties", "patternProperties",
-        "prefixItems", "if", "then", "else", "contains", "propertyNames", "dependentSchemas", "unevaluatedItems",
-        "unevaluatedProperties", "$dynamicRef",
+        "$ref",
+        "properties",
+        "items",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "additionalProperties",
+        "patternProperties",
+        "prefixItems",
+        "if",
+        "then",
+        "else",
+        "contains",
+        "propertyNames",
+        "dependentSchemas",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "$dynamicRef",
     ];
     match schema {
         Value::Object(object) => {
             !NESTING.iter().any(|key| object.contains_key(*key))
-                && object.get("enum").and_then(Value::as_array).is_none_or(|values| values.len() <= 50)
+                && object
+                    .get("enum")
+                    .and_then(Value::as_array)
+                    .is_none_or(|values| values.len() <= 50)
         }
         _ => true,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn document(version: &str, schemas: Value) -> Document {
-        Document::from_value(json!({"openapi": version, "paths": {}, "components": {"schemas": schemas}}), vec![])
-            .unwrap()
-    }
-
-    fn convert(version: &str, direction: Direction, schema: Value) -> Value {
-        let document = document(version, json!({}));
-        SchemaWriter::new(&document, direction).convert(&schema, "#").unwrap()
-    }
-
-    #[test]
-    fn the_3_0_dialect_becomes_2020_12() {
-        let out = convert("3.0.3", Direction::Request, json!({"type": "integer", "minimum": 1, "exclusiveMinimum": true, "nullable": true}));
-        assert_eq!(out, json!({"exclusiveMinimum": 1, "type": ["integer", "null"]}));
-        let out = convert("3.0.3", Direction::Request, json!({"enum": ["a", "a"], "type": "string", "nullable": true}));
-        assert_eq!(out, json!({"enum": ["a", null], "type": ["string", "null"]}));
-        let out = convert("3.0.3", Direction::Request, json!({"allOf": [{"type": "string"}], "nullable": true, "description": "d"}));
-        assert_eq!(out, json!({"description": "d", "anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]}));
-    }
-
-    #[test]
-    fn read_only_is_dropped_in_requests_and_write_only_in_responses() {
-        let schema = json!({"type": "object", "required": ["id", "secret", "name"], "properties": {
-            "id": {"type": "string", "readOnly": true}, "secret": {"type": "string", "writeOnly": true}, "name": {"type": "string"}}});
-        let request = convert("3.0.3", Direction::Request, schema.clone());
-        assert_eq!(request["required"], json!(["secret", "name"]));
-        assert!(request["properties"].get("id").is_none());
-        let response = convert("3.1.0", Direction::Response, schema);
-        assert_eq!(response["required"], json!(["id", "name"]));
-        assert!(response["properties"].get("secret").is_none());
-    }
-
-    #[test]
-    fn slips_of_real_documents_do_not_cost_the_tool() {
-        let out = convert(
-            "3.0.3",
-            Direction::Request,
-            json!({"type": "object", "required": true, "properties": {"a": {"type": "float", "minLength": "3", "pattern": "(?=x)", "enum": "x"},
-                "b": null, "c": {"type": "array", "items": [{"type": "string"}], "maxItems": 2.0}}, "x-internal": {}}),
-        );
-        assert_eq!(
-            out,
-            json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {},
-                "c": {"type": "array", "prefixItems": [{"type": "string"}], "maxItems": 2}}})
-        );
-    }
-
-    #[test]
-    fn a_cycle_stays_a_reference_into_defs_and_only_what_is_reachable_is_kept() {
-        let document = document(
-            "3.1.0",
-            json!({"Node": {"type": "object", "properties": {"next": {"$ref": "#/components/schemas/Node"}, "kind": {"$ref": "#/components/schemas/Kind"}}},
-                "Kind": {"type": "string", "enum": ["a"]}, "Unused": {"type": "object", "properties": {}}}),
-        );
-        let mut writer = SchemaWriter::new(&document, Direction::Request);
-        let node = writer.convert(&json!({"$ref": "#/components/schemas/Node"}), "#").unwrap();
-        assert_eq!(node, json!({"$ref": "#/$defs/Node"}));
-        let (root, _) = writer.finish(Map::from_iter([("items".to_owned(), node)])).unwrap();
-        assert_eq!(root["$defs"].as_object().unwrap().keys().collect::<Vec<_>>(), ["Node"]);
-        assert_eq!(root["$defs"]["Node"]["properties"]["next"], json!({"$ref": "#/$defs/Node"}));
-        assert_eq!(root["$defs"]["Node"]["properties"]["kind"], json!({"type": "string", "enum": ["a"]}), "leaves are inlined");
-    }
-
-    #[test]
-    fn a_schema_made_only_of_itself_is_refused() {
-        let document = document("3.1.0", json!({"A": {"allOf": [{"$ref": "#/components/schemas/B"}]}, "B": {"anyOf": [{"$ref": "#/components/schemas/A"}]}}));
-        let mut writer = SchemaWriter::new(&document, Direction::Request);
-        writer.convert(&json!({"$ref": "#/components/schemas/A"}), "#").unwrap();
-        assert!(matches!(writer.finish(Map::new()), Err(SchemaError::Endless { .. })));
-    }
-
-    #[test]
-    fn schema_bombs_are_refused_js_7() {
-        let mut deep = json!({"type": "string"});
-        for _ in 0..40 {
-            deep = json!({"type": "array", "items": deep});
-        }
-        let document = document("3.1.0", json!({}));
-        assert!(matches!(SchemaWriter::new(&document, Direction::Request).convert(&deep, "#"), Err(SchemaError::TooDeep { .. })));
-        let wide: Map<String, Value> = (0..2_100).map(|n| (format!("p{n}"), json!({"type": "string"}))).collect();
-        assert_eq!(
-            SchemaWriter::new(&document, Direction::Request).convert(&json!({"properties": wide}), "#"),
-            Err(SchemaError::TooMany)
-        );
-        let large = json!({"type": "object", "properties": {"x": {"enum": ["y".repeat(70_000)]}}});
-        let writer = SchemaWriter::new(&document, Direction::Request);
-        assert_eq!(writer.finish(large.as_object().unwrap().clone()).unwrap_err(), SchemaError::TooLarge);
-    }
-}
+mod tests;

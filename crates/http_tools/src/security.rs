@@ -40,12 +40,18 @@ pub struct SecurityHint {
 
 /// The hints of a document, in its order, without doubles.
 pub fn hints(document: &Document) -> Vec<SecurityHint> {
-    let Some(schemes) = document.root.pointer("/components/securitySchemes").and_then(Value::as_object) else {
+    let Some(schemes) = document
+        .root
+        .pointer("/components/securitySchemes")
+        .and_then(Value::as_object)
+    else {
         return Vec::new();
     };
     let mut hints: Vec<SecurityHint> = Vec::new();
     for scheme in schemes.values() {
-        let Ok(scheme) = refs::resolve(&document.root, scheme) else { continue };
+        let Ok(scheme) = refs::resolve(&document.root, scheme) else {
+            continue;
+        };
         if let Some(hint) = hint(scheme)
             && !hints.contains(&hint)
         {
@@ -64,10 +70,18 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
         token_url: None,
         description: text("description").map(|text| text.chars().take(500).collect()),
     };
-    match scheme.get("type").and_then(Value::as_str)?.to_ascii_lowercase().as_str() {
+    match scheme
+        .get("type")
+        .and_then(Value::as_str)?
+        .to_ascii_lowercase()
+        .as_str()
+    {
         "apikey" => {
             let name = text("name")?;
-            let location = text("in").as_deref().and_then(Location::parse).unwrap_or(Location::Header);
+            let location = text("in")
+                .as_deref()
+                .and_then(Location::parse)
+                .unwrap_or(Location::Header);
             if location == Location::Path {
                 return None;
             }
@@ -84,7 +98,10 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
         "oauth2" => {
             if let Some(flow) = scheme.pointer("/flows/clientCredentials") {
                 hint.kind = SecurityKind::OauthClientCredentials;
-                hint.token_url = flow.get("tokenUrl").and_then(Value::as_str).map(str::to_owned);
+                hint.token_url = flow
+                    .get("tokenUrl")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned);
             }
         }
         "openidconnect" => {}
@@ -102,5 +119,6 @@ pub fn is_credential(hints: &[SecurityHint], location: Location, name: &str) -> 
                 _ => other == name,
             })
     };
-    (location == Location::Header && name.eq_ignore_ascii_case("authorization")) || hints.iter().any(same)
+    (location == Location::Header && name.eq_ignore_ascii_case("authorization"))
+        || hints.iter().any(same)
 }

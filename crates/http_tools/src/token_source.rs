@@ -74,7 +74,10 @@ impl std::fmt::Debug for TokenSource {
 impl TokenSource {
     /// An empty cache. The clock decides when a token has expired.
     pub fn new(clock: Clock) -> Self {
-        Self { clock, slots: Arc::default() }
+        Self {
+            clock,
+            slots: Arc::default(),
+        }
     }
 
     fn slot(&self, key: &str) -> Slot {
@@ -83,7 +86,10 @@ impl TokenSource {
             // Slots that nobody waits for and that hold nothing alive go first.
             let now = self.clock.now();
             slots.retain(|_, slot| {
-                slot.try_lock().map_or(true, |state| matches!(&*state, Some(State::Token { until, .. }) if *until > now))
+                slot.try_lock().map_or(
+                    true,
+                    |state| matches!(&*state, Some(State::Token { until, .. }) if *until > now),
+                )
             });
             if slots.len() >= MAX_SLOTS {
                 slots.clear();
@@ -93,8 +99,18 @@ impl TokenSource {
     }
 
     /// The access token for a credential of kind `oauth_client_credentials`; nothing for other kinds.
-    pub async fn token(&self, egress: &Egress, slot: &CredentialSlot) -> Result<Option<Arc<str>>, TokenError> {
-        let Credential::OauthClientCredentials { token_url, client_id, client_secret, scope, auth } = &slot.credential
+    pub async fn token(
+        &self,
+        egress: &Egress,
+        slot: &CredentialSlot,
+    ) -> Result<Option<Arc<str>>, TokenError> {
+        let Credential::OauthClientCredentials {
+            token_url,
+            client_id,
+            client_secret,
+            scope,
+            auth,
+        } = &slot.credential
         else {
             return Ok(None);
         };
@@ -102,17 +118,34 @@ impl TokenSource {
         let mut state = shared.lock().await;
         let now = self.clock.now();
         match &*state {
-            Some(State::Token { token, until }) if *until > now => return Ok(Some(Arc::clone(token))),
+            Some(State::Token { token, until }) if *until > now => {
+                return Ok(Some(Arc::clone(token)));
+            }
             Some(State::Failure { error, until }) if *until > now => return Err(error.clone()),
             _ => {}
         }
-        match fetch(egress, token_url, client_id, client_secret, scope.as_deref(), *auth).await {
+        match fetch(
+            egress,
+            token_url,
+            client_id,
+            client_secret,
+            scope.as_deref(),
+            *auth,
+        )
+        .await
+        {
             Ok((token, life)) => {
-                *state = Some(State::Token { token: Arc::clone(&token), until: self.clock.now() + life });
+                *state = Some(State::Token {
+                    token: Arc::clone(&token),
+                    until: self.clock.now() + life,
+                });
                 Ok(Some(token))
             }
             Err(error) => {
-                *state = Some(State::Failure { error: error.clone(), until: self.clock.now() + FAILURE_LIFE });
+                *state = Some(State::Failure {
+                    error: error.clone(),
+                    until: self.clock.now() + FAILURE_LIFE,
+                });
                 Err(error)
             }
         }
@@ -150,7 +183,8 @@ async fn fetch(
     scope: Option<&str>,
     auth: ClientAuth,
 ) -> Result<(Arc<str>, Duration), TokenError> {
-    let url = Url::parse(token_url).map_err(|_| TokenError::Unreachable("its address is not a URL".to_owned()))?;
+    let url = Url::parse(token_url)
+        .map_err(|_| TokenError::Unreachable("its address is not a URL".to_owned()))?;
     let mut form = "grant_type=client_credentials".to_owned();
     if let Some(scope) = scope {
         parameter_style::push(&mut form, "scope", &parameter_style::encode(scope));
@@ -159,7 +193,11 @@ async fn fetch(
     match auth {
         ClientAuth::Basic => {
             // RFC 6749 §2.3.1: form-encoded first, then Basic.
-            let pair = format!("{}:{}", parameter_style::encode(client_id), parameter_style::encode(client_secret));
+            let pair = format!(
+                "{}:{}",
+                parameter_style::encode(client_id),
+                parameter_style::encode(client_secret)
+            );
             let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)))
                 .map_err(|_| TokenError::Unusable)?;
             value.set_sensitive(true);
@@ -167,27 +205,54 @@ async fn fetch(
         }
         ClientAuth::Post => {
             parameter_style::push(&mut form, "client_id", &parameter_style::encode(client_id));
-            parameter_style::push(&mut form, "client_secret", &parameter_style::encode(client_secret));
+            parameter_style::push(
+                &mut form,
+                "client_secret",
+                &parameter_style::encode(client_secret),
+            );
         }
     }
-    request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    request
+        .headers
+        .insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    request.headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/x-www-form-urlencoded"),
+    );
     request.body = Bytes::from(form);
     request.timeout = TIMEOUT;
     request.max_response_bytes = MAX_ANSWER_BYTES;
     request.redirects = Redirects::None;
-    let response = egress.send(request).await.map_err(|error: EgressError| TokenError::Unreachable(error.to_string()))?;
+    let response = egress
+        .send(request)
+        .await
+        .map_err(|error: EgressError| TokenError::Unreachable(error.to_string()))?;
     if !response.status.is_success() {
         let code = serde_json::from_slice::<ErrorAnswer>(&response.body)
             .ok()
             .map(|answer| answer.error)
             // RFC 6749 §5.2 names the characters; anything else is not repeated.
-            .filter(|code| code.len() <= 60 && code.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'));
-        return Err(TokenError::Refused { status: response.status.as_u16(), code });
+            .filter(|code| {
+                code.len() <= 60
+                    && code
+                        .bytes()
+                        .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            });
+        return Err(TokenError::Refused {
+            status: response.status.as_u16(),
+            code,
+        });
     }
-    let answer: TokenAnswer = serde_json::from_slice(&response.body).map_err(|_| TokenError::Unusable)?;
-    let is_bearer = answer.token_type.as_deref().is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
-    if !is_bearer || answer.access_token.is_empty() || !answer.access_token.bytes().all(|b| b.is_ascii_graphic()) {
+    let answer: TokenAnswer =
+        serde_json::from_slice(&response.body).map_err(|_| TokenError::Unusable)?;
+    let is_bearer = answer
+        .token_type
+        .as_deref()
+        .is_none_or(|kind| kind.eq_ignore_ascii_case("bearer"));
+    if !is_bearer
+        || answer.access_token.is_empty()
+        || !answer.access_token.bytes().all(|b| b.is_ascii_graphic())
+    {
         return Err(TokenError::Unusable);
     }
     let seconds = match answer.expires_in {
@@ -195,6 +260,11 @@ async fn fetch(
         Some(serde_json::Value::String(text)) => text.trim().parse().ok(),
         _ => None,
     };
-    let life = seconds.map_or(DEFAULT_LIFE, Duration::from_secs).min(MAX_LIFE);
-    Ok((answer.access_token.into(), life.saturating_sub(MARGIN.min(life / 2))))
+    let life = seconds
+        .map_or(DEFAULT_LIFE, Duration::from_secs)
+        .min(MAX_LIFE);
+    Ok((
+        answer.access_token.into(),
+        life.saturating_sub(MARGIN.min(life / 2)),
+    ))
 }

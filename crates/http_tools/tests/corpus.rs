@@ -6,17 +6,23 @@ use portolan_http_tools::{CompiledTool, Document, Import, ImportOptions, import,
 use serde_json::{Value, json};
 
 fn read(name: &str) -> Import {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(name);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/corpus")
+        .join(name);
     let document = Document::parse(&std::fs::read(path).unwrap()).unwrap();
     import(&document, &ImportOptions::default())
 }
 
 fn references_resolve(schema: &Value, root: &Value) -> bool {
     match schema {
-        Value::Object(object) => object.iter().all(|(key, value)| match (key.as_str(), value) {
-            ("$ref", Value::String(target)) => target.strip_prefix('#').is_some_and(|p| root.pointer(p).is_some()),
-            (_, value) => references_resolve(value, root),
-        }),
+        Value::Object(object) => object
+            .iter()
+            .all(|(key, value)| match (key.as_str(), value) {
+                ("$ref", Value::String(target)) => target
+                    .strip_prefix('#')
+                    .is_some_and(|p| root.pointer(p).is_some()),
+                (_, value) => references_resolve(value, root),
+            }),
         Value::Array(items) => items.iter().all(|item| references_resolve(item, root)),
         _ => true,
     }
@@ -33,33 +39,69 @@ fn check(name: &str) -> Value {
             Ok(tool) => tool,
             Err(reason) => {
                 assert!(reason.ends_with('.'), "{name}: {}: {reason}", operation.key);
-                *left_out.entry(reason.chars().take(60).collect()).or_default() += 1;
+                *left_out
+                    .entry(reason.chars().take(60).collect())
+                    .or_default() += 1;
                 continue;
             }
         };
-        assert!(naming::is_valid(&tool.name) && tool.name.len() <= naming::MAX_TOOL_NAME, "{name}: {}", tool.name);
-        assert!(names.insert(tool.name.to_ascii_lowercase()), "{name}: {} twice", tool.name);
+        assert!(
+            naming::is_valid(&tool.name) && tool.name.len() <= naming::MAX_TOOL_NAME,
+            "{name}: {}",
+            tool.name
+        );
+        assert!(
+            names.insert(tool.name.to_ascii_lowercase()),
+            "{name}: {} twice",
+            tool.name
+        );
         assert_eq!(tool.input_schema["type"], "object", "{name}: {}", tool.key);
         assert!(tool.description.chars().count() <= 1024 && !tool.title.is_empty());
         for (argument, _) in tool.input_schema["properties"].as_object().unwrap() {
-            assert_eq!(naming::argument(argument), *argument, "{name}: {}", tool.key);
+            assert_eq!(
+                naming::argument(argument),
+                *argument,
+                "{name}: {}",
+                tool.key
+            );
         }
         for schema in std::iter::once(&tool.input_schema).chain(&tool.output_schema) {
             assert!(references_resolve(schema, schema), "{name}: {}", tool.key);
-            assert!(schema.to_string().len() <= 64 * 1024, "{name}: {}", tool.key);
+            assert!(
+                schema.to_string().len() <= 64 * 1024,
+                "{name}: {}",
+                tool.key
+            );
             assert_eq!(schema["type"], "object");
         }
-        let compiled = CompiledTool::new(tool.input_schema.clone(), tool.output_schema.clone(), tool.plan.clone());
+        let compiled = CompiledTool::new(
+            tool.input_schema.clone(),
+            tool.output_schema.clone(),
+            tool.plan.clone(),
+        );
         // The verdict does not matter: that there is one means the schema compiled.
-        let verdict = compiled.check_arguments(&json!({"portolan_unknown": 1})).unwrap_err();
-        assert!(!verdict.text().contains("cannot be used"), "{name}: {}: {}", tool.key, verdict.text());
+        let verdict = compiled
+            .check_arguments(&json!({"portolan_unknown": 1}))
+            .unwrap_err();
+        assert!(
+            !verdict.text().contains("cannot be used"),
+            "{name}: {}: {}",
+            tool.key,
+            verdict.text()
+        );
         let text = serde_json::to_string(&tool.plan).unwrap();
-        assert_eq!(serde_json::from_str::<portolan_http_tools::RequestPlan>(&text).unwrap(), tool.plan);
+        assert_eq!(
+            serde_json::from_str::<portolan_http_tools::RequestPlan>(&text).unwrap(),
+            tool.plan
+        );
         outputs += usize::from(tool.output_schema.is_some());
         warned += usize::from(!tool.warnings.is_empty());
         if let Some(body) = &tool.plan.body {
             bodies += 1;
-            flattened += usize::from(matches!(body.shape, portolan_http_tools::plan::BodyShape::Properties { .. }));
+            flattened += usize::from(matches!(
+                body.shape,
+                portolan_http_tools::plan::BodyShape::Properties { .. }
+            ));
         }
     }
     json!({
@@ -114,6 +156,9 @@ fn an_import_is_repeatable_and_a_second_one_shows_no_difference() {
         })
         .collect();
     let again = diff(&known, &read("readme-api-3.1.json"));
-    assert_eq!((again.added.len(), again.removed.len(), again.changed.len()), (0, 0, 0));
+    assert_eq!(
+        (again.added.len(), again.removed.len(), again.changed.len()),
+        (0, 0, 0)
+    );
     assert_eq!(again.unchanged, known.len());
 }

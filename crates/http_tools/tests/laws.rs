@@ -8,9 +8,26 @@ const PETSTORE: &str = include_str!("corpus/petstore-3.1.yaml");
 
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
-        Just("$ref"), Just("type"), Just("properties"), Just("items"), Just("allOf"), Just("required"), Just("nullable"),
-        Just("schema"), Just("content"), Just("parameters"), Just("in"), Just("name"), Just("enum"), Just("pattern"),
-        Just("get"), Just("post"), Just("requestBody"), Just("responses"), Just("200"), Just("application/json"),
+        Just("$ref"),
+        Just("type"),
+        Just("properties"),
+        Just("items"),
+        Just("allOf"),
+        Just("required"),
+        Just("nullable"),
+        Just("schema"),
+        Just("content"),
+        Just("parameters"),
+        Just("in"),
+        Just("name"),
+        Just("enum"),
+        Just("pattern"),
+        Just("get"),
+        Just("post"),
+        Just("requestBody"),
+        Just("responses"),
+        Just("200"),
+        Just("application/json"),
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -19,16 +36,27 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<f64>().prop_map(Value::from),
         "\\PC{0,12}".prop_map(Value::from),
         prop_oneof![
-            Just("#/components/schemas/A"), Just("#/components/schemas/B"), Just("#"), Just("#/paths"), Just("object"),
-            Just("array"), Just("string"), Just("path"), Just("query"), Just("header"), Just("https://x/y"), Just("(?=a)"),
+            Just("#/components/schemas/A"),
+            Just("#/components/schemas/B"),
+            Just("#"),
+            Just("#/paths"),
+            Just("object"),
+            Just("array"),
+            Just("string"),
+            Just("path"),
+            Just("query"),
+            Just("header"),
+            Just("https://x/y"),
+            Just("(?=a)"),
         ]
         .prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 60, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((word.clone(), inner), 0..6)
-                .prop_map(|fields| Value::Object(fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|fields| Value::Object(
+                fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+            )),
         ]
     })
 }

@@ -35,14 +35,24 @@ fixed_word!(Signature, "sig");
 impl PublicJwk {
     /// From an uncompressed curve point (`04 | x | y`, 65 bytes). The key id is the RFC 7638 thumbprint.
     pub fn from_point(point: &[u8]) -> Result<Self, KeysError> {
-        let [4, coordinates @ ..] = point else { return Err(KeysError::Crypto) };
+        let [4, coordinates @ ..] = point else {
+            return Err(KeysError::Crypto);
+        };
         if coordinates.len() != 64 {
             return Err(KeysError::Crypto);
         }
         let x = URL_SAFE_NO_PAD.encode(&coordinates[..32]);
         let y = URL_SAFE_NO_PAD.encode(&coordinates[32..]);
         let kid = thumbprint(&x, &y);
-        Ok(Self { kty: EcKeyType::Only, crv: P256::Only, x, y, kid, alg: Es256::Only, usage: Signature::Only })
+        Ok(Self {
+            kty: EcKeyType::Only,
+            crv: P256::Only,
+            x,
+            y,
+            kid,
+            alg: Es256::Only,
+            usage: Signature::Only,
+        })
     }
 
     /// The key id.
@@ -53,10 +63,15 @@ impl PublicJwk {
     pub(crate) fn decoding_key(&self) -> Result<jsonwebtoken::DecodingKey, KeysError> {
         // A document that names a key by another id than its own is not ours, or was changed.
         if self.kid != thumbprint(&self.x, &self.y) {
-            return Err(KeysError::SigningKey { kid: self.kid.clone() });
+            return Err(KeysError::SigningKey {
+                kid: self.kid.clone(),
+            });
         }
-        jsonwebtoken::DecodingKey::from_ec_components(&self.x, &self.y)
-            .map_err(|_| KeysError::SigningKey { kid: self.kid.clone() })
+        jsonwebtoken::DecodingKey::from_ec_components(&self.x, &self.y).map_err(|_| {
+            KeysError::SigningKey {
+                kid: self.kid.clone(),
+            }
+        })
     }
 }
 
@@ -81,8 +96,16 @@ mod tests {
     fn j4_the_key_id_is_the_thumbprint_of_rfc_7638() {
         // The P-256 key of RFC 7517, appendix A.1.
         let mut point = vec![4];
-        point.extend(URL_SAFE_NO_PAD.decode("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4").unwrap());
-        point.extend(URL_SAFE_NO_PAD.decode("4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM").unwrap());
+        point.extend(
+            URL_SAFE_NO_PAD
+                .decode("MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4")
+                .unwrap(),
+        );
+        point.extend(
+            URL_SAFE_NO_PAD
+                .decode("4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM")
+                .unwrap(),
+        );
         let jwk = PublicJwk::from_point(&point).unwrap();
         assert_eq!(jwk.kid(), "cn-I_WNMClehiVp51i_0VpOENW1upEerA8sEam5hn-s");
         let json = serde_json::to_value(&jwk).unwrap();

@@ -36,7 +36,11 @@ pub struct Epochs {
 
 impl From<[i32; 3]> for Epochs {
     fn from([user, tenant, member]: [i32; 3]) -> Self {
-        Self { user, tenant, member }
+        Self {
+            user,
+            tenant,
+            member,
+        }
     }
 }
 impl From<Epochs> for [i32; 3] {
@@ -105,9 +109,11 @@ impl VerifyError {
     /// One fixed text per class of cause, without a quote or a backslash: clients parse the challenge by regular expression.
     pub const fn description(&self) -> &'static str {
         match self {
-            Self::Malformed | Self::Header | Self::UnknownKey { .. } | Self::Signature | Self::Claims => {
-                "the access token is not valid here"
-            }
+            Self::Malformed
+            | Self::Header
+            | Self::UnknownKey { .. }
+            | Self::Signature
+            | Self::Claims => "the access token is not valid here",
             Self::Expired => "the access token has expired",
         }
     }
@@ -123,7 +129,10 @@ pub struct Verifier {
 impl Verifier {
     /// A verifier that knows no key yet: everything is [`VerifyError::UnknownKey`] until [`Verifier::set_keys`].
     pub fn new(issuer: impl Into<Arc<str>>) -> Self {
-        Self { issuer: issuer.into(), keys: Arc::default() }
+        Self {
+            issuer: issuer.into(),
+            keys: Arc::default(),
+        }
     }
 
     /// Replaces the published keys.
@@ -169,7 +178,10 @@ impl Verifier {
             .claims;
 
         let now = now.unix_timestamp();
-        if claims.iat > now + MAX_AHEAD || claims.exp.saturating_sub(claims.iat) > MAX_LIFE || claims.aud.is_empty() {
+        if claims.iat > now + MAX_AHEAD
+            || claims.exp.saturating_sub(claims.iat) > MAX_LIFE
+            || claims.aud.is_empty()
+        {
             return Err(VerifyError::Claims);
         }
         if now > claims.exp + LEEWAY {
@@ -184,13 +196,20 @@ const REFUSED_MEMBERS: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "
 
 fn checked_header(token: &str) -> Result<String, VerifyError> {
     let mut parts = token.split('.');
-    let (Some(header), Some(_), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+    let (Some(header), Some(_), Some(_), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
         return Err(VerifyError::Malformed);
     };
-    let bytes = URL_SAFE_NO_PAD.decode(header).map_err(|_| VerifyError::Malformed)?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(header)
+        .map_err(|_| VerifyError::Malformed)?;
     let members: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(&bytes).map_err(|_| VerifyError::Malformed)?;
-    if REFUSED_MEMBERS.iter().any(|member| members.contains_key(*member)) {
+    if REFUSED_MEMBERS
+        .iter()
+        .any(|member| members.contains_key(*member))
+    {
         return Err(VerifyError::Header);
     }
     let word = |member: &str| members.get(member).and_then(serde_json::Value::as_str);

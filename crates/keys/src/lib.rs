@@ -37,5 +37,5 @@ pub use purpose::Purpose;
 pub use ring::SigningKeys;
 pub use seal::{Keys, MasterSecret};
 pub use secret::Secret;
-pub use vault::DataKey;
 pub use token::{SecretToken, TokenForm, digest, digests_equal};
+pub use vault::DataKey;

@@ -100,28 +100,50 @@ impl PasswordHasher {
     pub async fn hash(&self, password: &Secret<String>) -> Result<String, PasswordError> {
         let normal = normalise(password);
         let params = self.params.clone();
-        self.run(move || hash_blocking(&params, normal.expose().as_bytes())).await?.map_err(PasswordError::Failed)
+        self.run(move || hash_blocking(&params, normal.expose().as_bytes()))
+            .await?
+            .map_err(PasswordError::Failed)
     }
 
     /// Compares with a stored PHC string. `None` (no such user, no password) costs the same and never matches (L5).
-    pub async fn verify(&self, password: &Secret<String>, stored: Option<&str>) -> Result<Verification, PasswordError> {
-        let too_long = password.expose().chars().take(MAX_CODE_POINTS + 1).count() > MAX_CODE_POINTS;
-        let normal = if too_long { Secret::new(String::new()) } else { normalise(password) };
+    pub async fn verify(
+        &self,
+        password: &Secret<String>,
+        stored: Option<&str>,
+    ) -> Result<Verification, PasswordError> {
+        let too_long =
+            password.expose().chars().take(MAX_CODE_POINTS + 1).count() > MAX_CODE_POINTS;
+        let normal = if too_long {
+            Secret::new(String::new())
+        } else {
+            normalise(password)
+        };
         let known = stored.is_some() && !too_long;
         let phc = stored.filter(|_| known).unwrap_or(&self.decoy).to_owned();
         let params = self.params.clone();
-        let outcome = self.run(move || verify_blocking(&params, normal.expose().as_bytes(), &phc)).await??;
-        Ok(if known { outcome } else { Verification::NoMatch })
+        let outcome = self
+            .run(move || verify_blocking(&params, normal.expose().as_bytes(), &phc))
+            .await??;
+        Ok(if known {
+            outcome
+        } else {
+            Verification::NoMatch
+        })
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, PasswordError> {
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, PasswordError> {
         let place = match Arc::clone(&self.places).try_acquire_owned() {
             Ok(place) => place,
-            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => return Err(PasswordError::Busy),
+            Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
+                return Err(PasswordError::Busy);
+            }
         };
-        let permit = match tokio::time::timeout(MAX_WAIT, Arc::clone(&self.permits).acquire_owned()).await {
-            Ok(Ok(permit)) => permit,
-            Ok(Err(_)) | Err(_) => return Err(PasswordError::Busy),
+        let turn = Arc::clone(&self.permits).acquire_owned();
+        let Ok(Ok(permit)) = tokio::time::timeout(MAX_WAIT, turn).await else {
+            return Err(PasswordError::Busy);
         };
         // The permits travel with the work: a caller that goes away does not make room for more than the cores can do.
         tokio::task::spawn_blocking(move || {
@@ -141,7 +163,9 @@ fn normalise(password: &Secret<String>) -> Secret<String> {
 fn hash_blocking(params: &Params, password: &[u8]) -> Result<String, KeysError> {
     let salt = random::bytes::<16>()?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
-    let phc = argon2.hash_password_with_salt(password, &salt).map_err(KeysError::PasswordHash)?;
+    let phc = argon2
+        .hash_password_with_salt(password, &salt)
+        .map_err(KeysError::PasswordHash)?;
     Ok(phc.to_string())
 }
 
@@ -153,7 +177,8 @@ fn verify_blocking(params: &Params, password: &[u8], phc: &str) -> Result<Verifi
             let used = Params::try_from(&stored).map_err(KeysError::PasswordHash)?;
             let rehash = stored.algorithm.as_str() != "argon2id"
                 || stored.version != Some(Version::V0x13.into())
-                || (used.m_cost(), used.t_cost(), used.p_cost()) != (params.m_cost(), params.t_cost(), params.p_cost());
+                || (used.m_cost(), used.t_cost(), used.p_cost())
+                    != (params.m_cost(), params.t_cost(), params.p_cost());
             Ok(Verification::Match { rehash })
         }
         Err(argon2::password_hash::Error::PasswordInvalid) => Ok(Verification::NoMatch),
@@ -171,7 +196,9 @@ pub enum PasswordRule {
     #[error("use at most {MAX_CODE_POINTS} characters")]
     TooLong,
     /// Easy to guess.
-    #[error("this password is easy to guess: use a few unrelated words, or let a password manager choose")]
+    #[error(
+        "this password is easy to guess: use a few unrelated words, or let a password manager choose"
+    )]
     TooWeak,
 }
 
@@ -190,7 +217,11 @@ pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), Passw
     let mut known: Vec<&str> = vec!["portolan"];
     for input in inputs {
         known.push(input);
-        known.extend(input.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() > 2));
+        known.extend(
+            input
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|part| part.len() > 2),
+        );
     }
     if zxcvbn::zxcvbn(normal.expose(), &known).score() < zxcvbn::Score::Three {
         return Err(PasswordRule::TooWeak);
@@ -211,14 +242,29 @@ mod tests {
         let hasher = PasswordHasher::new(PasswordCost::Test, 2).unwrap();
         let phc = hasher.hash(&secret("correct horse battery")).await.unwrap();
         assert!(phc.starts_with("$argon2id$v=19$m=1024,t=1,p=1$"), "{phc}");
-        let verify = async |password: &str, stored: Option<&str>| hasher.verify(&secret(password), stored).await.unwrap();
-        assert_eq!(verify("correct horse battery", Some(&phc)).await, Verification::Match { rehash: false });
-        assert_eq!(verify("correct horse batterz", Some(&phc)).await, Verification::NoMatch);
-        assert_eq!(verify("correct horse battery", None).await, Verification::NoMatch, "L5");
+        let verify = async |password: &str, stored: Option<&str>| {
+            hasher.verify(&secret(password), stored).await.unwrap()
+        };
+        assert_eq!(
+            verify("correct horse battery", Some(&phc)).await,
+            Verification::Match { rehash: false }
+        );
+        assert_eq!(
+            verify("correct horse batterz", Some(&phc)).await,
+            Verification::NoMatch
+        );
+        assert_eq!(
+            verify("correct horse battery", None).await,
+            Verification::NoMatch,
+            "L5"
+        );
 
         let older = Params::new(512, 1, 1, Some(32)).unwrap();
         let old_phc = hash_blocking(&older, b"correct horse battery").unwrap();
-        assert_eq!(verify("correct horse battery", Some(&old_phc)).await, Verification::Match { rehash: true });
+        assert_eq!(
+            verify("correct horse battery", Some(&old_phc)).await,
+            Verification::Match { rehash: true }
+        );
     }
 
     #[tokio::test]
@@ -226,21 +272,42 @@ mod tests {
         let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
         let phc = hasher.hash(&secret("Å passphrase of mine")).await.unwrap();
         let decomposed = secret("A\u{30a} passphrase of mine");
-        assert_eq!(hasher.verify(&decomposed, Some(&phc)).await.unwrap(), Verification::Match { rehash: false });
+        assert_eq!(
+            hasher.verify(&decomposed, Some(&phc)).await.unwrap(),
+            Verification::Match { rehash: false }
+        );
 
         // Case 147: bcrypt would call these two equal.
         let prefix = "x".repeat(100);
         let phc = hasher.hash(&secret(&format!("{prefix}a"))).await.unwrap();
-        assert_eq!(hasher.verify(&secret(&format!("{prefix}b")), Some(&phc)).await.unwrap(), Verification::NoMatch);
+        assert_eq!(
+            hasher
+                .verify(&secret(&format!("{prefix}b")), Some(&phc))
+                .await
+                .unwrap(),
+            Verification::NoMatch
+        );
         let empty = hasher.hash(&secret("")).await.unwrap();
-        assert_eq!(hasher.verify(&secret(&"x".repeat(129)), Some(&empty)).await.unwrap(), Verification::NoMatch);
+        assert_eq!(
+            hasher
+                .verify(&secret(&"x".repeat(129)), Some(&empty))
+                .await
+                .unwrap(),
+            Verification::NoMatch
+        );
     }
 
     #[tokio::test]
     async fn l2_a_full_queue_refuses_instead_of_growing() {
         let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
-        let places = Arc::clone(&hasher.places).acquire_many_owned(33).await.unwrap();
-        assert!(matches!(hasher.hash(&secret("x")).await, Err(PasswordError::Busy)));
+        let places = Arc::clone(&hasher.places)
+            .acquire_many_owned(33)
+            .await
+            .unwrap();
+        assert!(matches!(
+            hasher.hash(&secret("x")).await,
+            Err(PasswordError::Busy)
+        ));
         drop(places);
         assert!(hasher.hash(&secret("x")).await.is_ok());
     }
@@ -249,17 +316,42 @@ mod tests {
     async fn l2_a_wait_ends_after_two_seconds() {
         let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
         let _busy = Arc::clone(&hasher.permits).acquire_owned().await.unwrap();
-        assert!(matches!(hasher.hash(&secret("x")).await, Err(PasswordError::Busy)));
+        assert!(matches!(
+            hasher.hash(&secret("x")).await,
+            Err(PasswordError::Busy)
+        ));
     }
 
     #[test]
     fn l3_new_passwords_are_long_and_hard_to_guess() {
-        assert_eq!(check_new(&secret("short"), &[]), Err(PasswordRule::TooShort));
-        assert_eq!(check_new(&secret(&"ab1!".repeat(33)), &[]), Err(PasswordRule::TooLong));
-        for weak in ["Password12345!", "aaaaaaaaaaaaaaaa", "qwertyuiop1234567890", "ann.smith@acme.example"] {
-            assert_eq!(check_new(&secret(weak), &["ann.smith@acme.example"]), Err(PasswordRule::TooWeak), "{weak}");
+        assert_eq!(
+            check_new(&secret("short"), &[]),
+            Err(PasswordRule::TooShort)
+        );
+        assert_eq!(
+            check_new(&secret(&"ab1!".repeat(33)), &[]),
+            Err(PasswordRule::TooLong)
+        );
+        for weak in [
+            "Password12345!",
+            "aaaaaaaaaaaaaaaa",
+            "qwertyuiop1234567890",
+            "ann.smith@acme.example",
+        ] {
+            assert_eq!(
+                check_new(&secret(weak), &["ann.smith@acme.example"]),
+                Err(PasswordRule::TooWeak),
+                "{weak}"
+            );
         }
-        assert_eq!(check_new(&secret("anchovy tram lantern sixty"), &["ann@acme.example"]), Ok(()));
-        assert_eq!(check_new(&secret("  двенадцать слонов едут  "), &[]), Ok(()), "nothing is trimmed, any script goes");
+        assert_eq!(
+            check_new(&secret("anchovy tram lantern sixty"), &["ann@acme.example"]),
+            Ok(())
+        );
+        assert_eq!(
+            check_new(&secret("  двенадцать слонов едут  "), &[]),
+            Ok(()),
+            "nothing is trimmed, any script goes"
+        );
     }
 }

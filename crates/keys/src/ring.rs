@@ -55,7 +55,12 @@ pub enum KeyState {
 impl KeyTimes {
     fn signing_from(publish_at: Timestamp, sign_from: Timestamp) -> Self {
         let sign_until = sign_from + ACTIVE_FOR;
-        Self { publish_at, sign_from, sign_until, gone_at: sign_until + RETIRING_FOR }
+        Self {
+            publish_at,
+            sign_from,
+            sign_until,
+            gone_at: sign_until + RETIRING_FOR,
+        }
     }
 
     /// The state at `now`.
@@ -78,15 +83,24 @@ impl KeyTimes {
 /// over gets its own standby, at least [`PUBLISH_AHEAD`] before it signs. After a pause so long that no key is active, like a first start.
 pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
     let mut made = Vec::new();
-    let active_until =
-        existing.iter().filter(|key| key.state(now) == KeyState::Active).map(|key| key.sign_until).max();
+    let active_until = existing
+        .iter()
+        .filter(|key| key.state(now) == KeyState::Active)
+        .map(|key| key.sign_until)
+        .max();
     let active_until = active_until.unwrap_or_else(|| {
         let first = KeyTimes::signing_from(now, now);
         made.push(first);
         first.sign_until
     });
-    if !existing.iter().any(|key| key.sign_from > now && key.gone_at > now) {
-        made.push(KeyTimes::signing_from(now, active_until.max(now + PUBLISH_AHEAD)));
+    if !existing
+        .iter()
+        .any(|key| key.sign_from > now && key.gone_at > now)
+    {
+        made.push(KeyTimes::signing_from(
+            now,
+            active_until.max(now + PUBLISH_AHEAD),
+        ));
     }
     made
 }
@@ -104,12 +118,19 @@ impl NewKeyPair {
     pub fn generate() -> Result<Self, KeysError> {
         let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
         let private = Secret::new(pair.to_pkcs8v1()?.as_ref().to_vec());
-        Ok(Self { public: PublicJwk::from_point(pair.public_key().as_ref())?, private })
+        Ok(Self {
+            public: PublicJwk::from_point(pair.public_key().as_ref())?,
+            private,
+        })
     }
 
     /// The private half as it is stored.
     pub fn sealed_private(&self, keys: &Keys) -> Result<Vec<u8>, KeysError> {
-        keys.seal(Purpose::SigningKey, self.private.expose(), self.public.kid().as_bytes())
+        keys.seal(
+            Purpose::SigningKey,
+            self.private.expose(),
+            self.public.kid().as_bytes(),
+        )
     }
 }
 
@@ -122,7 +143,10 @@ pub struct SigningKey {
 
 impl std::fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SigningKey").field("kid", &self.public.kid()).field("times", &self.times).finish_non_exhaustive()
+        f.debug_struct("SigningKey")
+            .field("kid", &self.public.kid())
+            .field("times", &self.times)
+            .finish_non_exhaustive()
     }
 }
 
@@ -135,15 +159,28 @@ impl SigningKey {
         times: KeyTimes,
         now: Timestamp,
     ) -> Result<Self, KeysError> {
-        let unusable = || KeysError::SigningKey { kid: public.kid().to_owned() };
-        let private =
-            keys.open(Purpose::SigningKey, sealed_private, public.kid().as_bytes(), now).map_err(|_| unusable())?;
+        let unusable = || KeysError::SigningKey {
+            kid: public.kid().to_owned(),
+        };
+        let private = keys
+            .open(
+                Purpose::SigningKey,
+                sealed_private,
+                public.kid().as_bytes(),
+                now,
+            )
+            .map_err(|_| unusable())?;
         // A private half that does not belong to its public half would sign tokens that nobody accepts.
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, private.expose()).map_err(|_| unusable())?;
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, private.expose())
+            .map_err(|_| unusable())?;
         if PublicJwk::from_point(pair.public_key().as_ref())? != public {
             return Err(unusable());
         }
-        Ok(Self { private: EncodingKey::from_ec_der(private.expose()), public, times })
+        Ok(Self {
+            private: EncodingKey::from_ec_der(private.expose()),
+            public,
+            times,
+        })
     }
 }
 
@@ -168,19 +205,28 @@ impl SigningKeys {
         let mut header = Header::new(Algorithm::ES256);
         header.typ = Some("at+jwt".to_owned());
         header.kid = Some(key.public.kid().to_owned());
-        jsonwebtoken::encode(&header, claims, &key.private).map(Secret::new).map_err(KeysError::Sign)
+        jsonwebtoken::encode(&header, claims, &key.private)
+            .map(Secret::new)
+            .map_err(KeysError::Sign)
     }
 
     /// True if a token can be signed: part of readiness.
     pub fn can_sign(&self, now: Timestamp) -> bool {
-        self.0.load().iter().any(|key| key.times.state(now) == KeyState::Active)
+        self.0
+            .load()
+            .iter()
+            .any(|key| key.times.state(now) == KeyState::Active)
     }
 
     /// What is published at `now`: all but retired keys.
     pub fn jwks(&self, now: Timestamp) -> Jwks {
         let keys = self.0.load();
-        let published = keys.iter().filter(|key| key.times.state(now) != KeyState::Retired);
-        Jwks { keys: published.map(|key| key.public.clone()).collect() }
+        let published = keys
+            .iter()
+            .filter(|key| key.times.state(now) != KeyState::Retired);
+        Jwks {
+            keys: published.map(|key| key.public.clone()).collect(),
+        }
     }
 }
 
@@ -221,8 +267,16 @@ mod tests {
             }
             keys.extend(made);
             assert!(keys.iter().any(|key| key.state(now) == KeyState::Active));
-            assert!(keys.iter().any(|key| key.state(now) == KeyState::Pending), "a standby at {now}");
-            assert!(keys.iter().filter(|key| key.state(now) != KeyState::Retired).count() <= 3);
+            assert!(
+                keys.iter().any(|key| key.state(now) == KeyState::Pending),
+                "a standby at {now}"
+            );
+            assert!(
+                keys.iter()
+                    .filter(|key| key.state(now) != KeyState::Retired)
+                    .count()
+                    <= 3
+            );
             now += Duration::hours(1);
         }
         assert_eq!(keys.len(), 6);

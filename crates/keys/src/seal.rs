@@ -46,9 +46,13 @@ impl MasterSecret {
             }
             return Ok(Self::from_bytes(bytes));
         }
-        let standard = text.trim_end_matches('=').replace('-', "+").replace('_', "/");
-        let mut decoded =
-            general_purpose::STANDARD_NO_PAD.decode(standard).map_err(|_| KeysError::MasterSecret)?;
+        let standard = text
+            .trim_end_matches('=')
+            .replace('-', "+")
+            .replace('_', "/");
+        let mut decoded = general_purpose::STANDARD_NO_PAD
+            .decode(standard)
+            .map_err(|_| KeysError::MasterSecret)?;
         let bytes = <[u8; 32]>::try_from(decoded.as_slice()).map_err(|_| KeysError::MasterSecret);
         decoded.zeroize();
         bytes.map(Self::from_bytes)
@@ -93,12 +97,20 @@ impl fmt::Debug for Keys {
 impl Keys {
     /// Derives every key. `current` seals; `previous` only opens and verifies.
     pub fn new(current: &MasterSecret, previous: &[MasterSecret]) -> Result<Self, KeysError> {
-        let ring = std::iter::once(current).chain(previous).map(Generation::derive).collect::<Result<Vec<_>, _>>()?;
+        let ring = std::iter::once(current)
+            .chain(previous)
+            .map(Generation::derive)
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self { ring: ring.into() })
     }
 
     /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version (`auth.md` §3.5).
-    pub fn seal(&self, purpose: Purpose, plaintext: &[u8], aad: &[u8]) -> Result<Vec<u8>, KeysError> {
+    pub fn seal(
+        &self,
+        purpose: Purpose,
+        plaintext: &[u8],
+        aad: &[u8],
+    ) -> Result<Vec<u8>, KeysError> {
         self.seal_header(purpose, plaintext, aad, 0)
     }
 
@@ -126,7 +138,12 @@ impl Keys {
         out.extend_from_slice(&current.id);
         out.extend_from_slice(&expires_at.to_be_bytes());
         let associated = associated(&out, purpose.label(), aad);
-        append_sealed(&current.derived[purpose.index()].aead, &associated, plaintext, &mut out)?;
+        append_sealed(
+            &current.derived[purpose.index()].aead,
+            &associated,
+            plaintext,
+            &mut out,
+        )?;
         Ok(out)
     }
 
@@ -138,11 +155,17 @@ impl Keys {
         aad: &[u8],
         now: Timestamp,
     ) -> Result<Secret<Vec<u8>>, OpenError> {
-        let (header, body) = sealed.split_at_checked(HEADER_LEN).ok_or(OpenError::Malformed)?;
+        let (header, body) = sealed
+            .split_at_checked(HEADER_LEN)
+            .ok_or(OpenError::Malformed)?;
         if header[0] != VERSION {
             return Err(OpenError::Malformed);
         }
-        let generation = self.ring.iter().find(|generation| generation.id == header[1..5]).ok_or(OpenError::UnknownKey)?;
+        let generation = self
+            .ring
+            .iter()
+            .find(|generation| generation.id == header[1..5])
+            .ok_or(OpenError::UnknownKey)?;
         let associated = associated(header, purpose.label(), aad);
         let plaintext = open_body(&generation.derived[purpose.index()].aead, &associated, body)?;
         let mut expiry = [0; 8];
@@ -183,7 +206,8 @@ impl Keys {
         let mut bytes = general_purpose::URL_SAFE_NO_PAD.decode(text).ok()?;
         let at = bytes.len().checked_sub(STAMP_LEN)?;
         let tag = bytes.split_off(at);
-        self.verify_mac(purpose, &associated(&bytes, "stamp", scope), &tag).then_some(bytes)
+        self.verify_mac(purpose, &associated(&bytes, "stamp", scope), &tag)
+            .then_some(bytes)
     }
 }
 
@@ -212,12 +236,21 @@ impl Generation {
 pub fn seal_under_token(token: &str, plaintext: &[u8], aad: &[u8]) -> Result<Vec<u8>, KeysError> {
     let mut out = Vec::with_capacity(1 + NONCE_LEN + plaintext.len() + TAG_LEN);
     out.push(VERSION);
-    append_sealed(&token_key(token)?, &associated(&[VERSION], "token", aad), plaintext, &mut out)?;
+    append_sealed(
+        &token_key(token)?,
+        &associated(&[VERSION], "token", aad),
+        plaintext,
+        &mut out,
+    )?;
     Ok(out)
 }
 
 /// Opens what [`seal_under_token`] made with the same token and associated data.
-pub fn open_under_token(token: &str, sealed: &[u8], aad: &[u8]) -> Result<Secret<Vec<u8>>, OpenError> {
+pub fn open_under_token(
+    token: &str,
+    sealed: &[u8],
+    aad: &[u8],
+) -> Result<Secret<Vec<u8>>, OpenError> {
     let (&version, body) = sealed.split_first().ok_or(OpenError::Malformed)?;
     if version != VERSION {
         return Err(OpenError::Malformed);
@@ -240,13 +273,19 @@ fn mac(generation: &Generation, purpose: Purpose, bytes: &[u8]) -> [u8; 32] {
 
 fn derive_key(prk: &hkdf::Prk, info: &[&str]) -> Result<Secret<[u8; 32]>, KeysError> {
     let mut key = [0; 32];
-    let parts: Vec<&[u8]> = info.iter().flat_map(|part| [part.as_bytes(), b"\0"]).collect();
+    let parts: Vec<&[u8]> = info
+        .iter()
+        .flat_map(|part| [part.as_bytes(), b"\0"])
+        .collect();
     prk.expand(&parts, hkdf::HKDF_SHA256)?.fill(&mut key)?;
     Ok(Secret::new(key))
 }
 
 fn aead_key(bytes: &[u8; 32]) -> Result<aead::LessSafeKey, KeysError> {
-    Ok(aead::LessSafeKey::new(aead::UnboundKey::new(&aead::AES_256_GCM, bytes)?))
+    Ok(aead::LessSafeKey::new(aead::UnboundKey::new(
+        &aead::AES_256_GCM,
+        bytes,
+    )?))
 }
 
 /// Length-prefixed, so that no two different inputs give the same bytes.
@@ -278,8 +317,14 @@ fn append_sealed(
     Ok(())
 }
 
-fn open_body(key: &aead::LessSafeKey, associated: &[u8], body: &[u8]) -> Result<Secret<Vec<u8>>, OpenError> {
-    let (nonce, ciphertext) = body.split_at_checked(NONCE_LEN).ok_or(OpenError::Malformed)?;
+fn open_body(
+    key: &aead::LessSafeKey,
+    associated: &[u8],
+    body: &[u8],
+) -> Result<Secret<Vec<u8>>, OpenError> {
+    let (nonce, ciphertext) = body
+        .split_at_checked(NONCE_LEN)
+        .ok_or(OpenError::Malformed)?;
     let nonce = aead::Nonce::try_assume_unique_for_key(nonce).map_err(|_| OpenError::Malformed)?;
     let mut buffer = ciphertext.to_vec();
     let len = key
@@ -308,33 +353,84 @@ mod tests {
     #[test]
     fn case_166_a_sealed_value_opens_only_in_its_place() {
         let keys = keys();
-        let sealed = keys.seal(Purpose::Credential, b"secret", b"tenant|row").unwrap();
-        assert_eq!(keys.open(Purpose::Credential, &sealed, b"tenant|row", now()).unwrap().expose(), b"secret");
-        assert_eq!(keys.open(Purpose::Credential, &sealed, b"other|row", now()).unwrap_err(), OpenError::Broken);
-        assert_eq!(keys.open(Purpose::SigningKey, &sealed, b"tenant|row", now()).unwrap_err(), OpenError::Broken);
+        let sealed = keys
+            .seal(Purpose::Credential, b"secret", b"tenant|row")
+            .unwrap();
+        assert_eq!(
+            keys.open(Purpose::Credential, &sealed, b"tenant|row", now())
+                .unwrap()
+                .expose(),
+            b"secret"
+        );
+        assert_eq!(
+            keys.open(Purpose::Credential, &sealed, b"other|row", now())
+                .unwrap_err(),
+            OpenError::Broken
+        );
+        assert_eq!(
+            keys.open(Purpose::SigningKey, &sealed, b"tenant|row", now())
+                .unwrap_err(),
+            OpenError::Broken
+        );
     }
 
     #[test]
     fn every_changed_byte_breaks_the_seal() {
         let keys = keys();
-        let sealed = keys.seal_until(Purpose::Credential, b"secret", b"", now() + Duration::hours(1)).unwrap();
+        let sealed = keys
+            .seal_until(
+                Purpose::Credential,
+                b"secret",
+                b"",
+                now() + Duration::hours(1),
+            )
+            .unwrap();
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert!(keys.open(Purpose::Credential, &changed, b"", now()).is_err(), "byte {at}");
+            assert!(
+                keys.open(Purpose::Credential, &changed, b"", now())
+                    .is_err(),
+                "byte {at}"
+            );
         }
         for len in 0..sealed.len() {
-            assert!(keys.open(Purpose::Credential, &sealed[..len], b"", now()).is_err(), "length {len}");
+            assert!(
+                keys.open(Purpose::Credential, &sealed[..len], b"", now())
+                    .is_err(),
+                "length {len}"
+            );
         }
     }
 
     #[test]
     fn a_sealed_value_expires() {
         let keys = keys();
-        let sealed = keys.seal_until(Purpose::Credential, b"x", b"", now() + Duration::seconds(10)).unwrap();
-        assert!(keys.open(Purpose::Credential, &sealed, b"", now() + Duration::seconds(9)).is_ok());
+        let sealed = keys
+            .seal_until(
+                Purpose::Credential,
+                b"x",
+                b"",
+                now() + Duration::seconds(10),
+            )
+            .unwrap();
+        assert!(
+            keys.open(
+                Purpose::Credential,
+                &sealed,
+                b"",
+                now() + Duration::seconds(9)
+            )
+            .is_ok()
+        );
         assert_eq!(
-            keys.open(Purpose::Credential, &sealed, b"", now() + Duration::seconds(10)).unwrap_err(),
+            keys.open(
+                Purpose::Credential,
+                &sealed,
+                b"",
+                now() + Duration::seconds(10)
+            )
+            .unwrap_err(),
             OpenError::Expired
         );
     }
@@ -342,13 +438,31 @@ mod tests {
     #[test]
     fn a_former_master_secret_still_opens_and_verifies() {
         let old = MasterSecret::from_bytes([7; 32]);
-        let rotated = Keys::new(&MasterSecret::from_bytes([8; 32]), std::slice::from_ref(&old)).unwrap();
+        let rotated = Keys::new(
+            &MasterSecret::from_bytes([8; 32]),
+            std::slice::from_ref(&old),
+        )
+        .unwrap();
         let stranger = Keys::new(&MasterSecret::from_bytes([9; 32]), &[]).unwrap();
         let sealed = keys().seal(Purpose::Credential, b"x", b"").unwrap();
         let stamp = keys().stamp(Purpose::Cursor, b"ten", b"page 2");
-        assert!(rotated.open(Purpose::Credential, &sealed, b"", now()).is_ok());
-        assert_eq!(rotated.read_stamp(Purpose::Cursor, b"ten", &stamp).as_deref(), Some(&b"page 2"[..]));
-        assert_eq!(stranger.open(Purpose::Credential, &sealed, b"", now()).unwrap_err(), OpenError::UnknownKey);
+        assert!(
+            rotated
+                .open(Purpose::Credential, &sealed, b"", now())
+                .is_ok()
+        );
+        assert_eq!(
+            rotated
+                .read_stamp(Purpose::Cursor, b"ten", &stamp)
+                .as_deref(),
+            Some(&b"page 2"[..])
+        );
+        assert_eq!(
+            stranger
+                .open(Purpose::Credential, &sealed, b"", now())
+                .unwrap_err(),
+            OpenError::UnknownKey
+        );
         assert_eq!(stranger.read_stamp(Purpose::Cursor, b"ten", &stamp), None);
     }
 
@@ -359,13 +473,21 @@ mod tests {
         assert_eq!(keys.read_stamp(Purpose::Cursor, b"ab", &stamp), None);
         assert_eq!(keys.read_stamp(Purpose::FormToken, b"a", &stamp), None);
         assert_eq!(keys.read_stamp(Purpose::Cursor, b"a", "AAAA"), None);
-        assert!(!keys.verify_mac(Purpose::Cursor, b"", &[]), "an empty tag proves nothing");
+        assert!(
+            !keys.verify_mac(Purpose::Cursor, b"", &[]),
+            "an empty tag proves nothing"
+        );
     }
 
     #[test]
     fn k9_only_the_presented_token_opens_its_successor() {
         let sealed = seal_under_token("rt_one", b"rt_two", b"fam|3").unwrap();
-        assert_eq!(open_under_token("rt_one", &sealed, b"fam|3").unwrap().expose(), b"rt_two");
+        assert_eq!(
+            open_under_token("rt_one", &sealed, b"fam|3")
+                .unwrap()
+                .expose(),
+            b"rt_two"
+        );
         assert!(open_under_token("rt_other", &sealed, b"fam|3").is_err());
         assert!(open_under_token("rt_one", &sealed, b"fam|4").is_err());
     }
@@ -376,7 +498,12 @@ mod tests {
         let hex = secret.to_hex();
         let base64 = general_purpose::STANDARD.encode([0xfb; 32]);
         let url = general_purpose::URL_SAFE_NO_PAD.encode([0xfb; 32]);
-        for text in [hex.expose().as_str(), &base64, &url, &format!(" {base64}\n")] {
+        for text in [
+            hex.expose().as_str(),
+            &base64,
+            &url,
+            &format!(" {base64}\n"),
+        ] {
             assert_eq!(MasterSecret::parse(text).unwrap().0.expose(), &[0xfb; 32]);
         }
         for bad in ["", "abc", &hex.expose()[1..], "!!"] {

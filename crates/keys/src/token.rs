@@ -61,14 +61,25 @@ impl SecretToken {
             let checksum = checksum(&text);
             text.push_str(&checksum);
         }
-        Ok(Self { form, text: Secret::new(text) })
+        Ok(Self {
+            form,
+            text: Secret::new(text),
+        })
     }
 
     /// Reads a presented value: right prefix, length, alphabet and checksum. `None` needs no look into the database (case 129).
     pub fn parse(form: TokenForm, text: &str) -> Option<Self> {
         let body = text.strip_prefix(form.prefix())?;
-        let expected = if form.has_checksum() { BODY_LEN + CHECKSUM_LEN } else { BODY_LEN };
-        if body.len() != expected || !body.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+        let expected = if form.has_checksum() {
+            BODY_LEN + CHECKSUM_LEN
+        } else {
+            BODY_LEN
+        };
+        if body.len() != expected
+            || !body
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        {
             return None;
         }
         if form.has_checksum() {
@@ -77,7 +88,10 @@ impl SecretToken {
                 return None;
             }
         }
-        Some(Self { form, text: Secret::new(text.to_owned()) })
+        Some(Self {
+            form,
+            text: Secret::new(text.to_owned()),
+        })
     }
 
     /// What it opens.
@@ -124,8 +138,13 @@ pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
 mod tests {
     use super::*;
 
-    const FORMS: [TokenForm; 5] =
-        [TokenForm::Code, TokenForm::Refresh, TokenForm::ClientSecret, TokenForm::Session, TokenForm::Browser];
+    const FORMS: [TokenForm; 5] = [
+        TokenForm::Code,
+        TokenForm::Refresh,
+        TokenForm::ClientSecret,
+        TokenForm::Session,
+        TokenForm::Browser,
+    ];
 
     #[test]
     fn t1_a_token_reads_back_and_is_known_by_its_digest() {
@@ -133,7 +152,13 @@ mod tests {
             let token = SecretToken::generate(form).unwrap();
             let read = SecretToken::parse(form, token.expose()).unwrap();
             assert_eq!(read.digest(), token.digest());
-            assert!(token.expose().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'), "T13");
+            assert!(
+                token
+                    .expose()
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-'),
+                "T13"
+            );
             assert!(!format!("{token:?}").contains(&token.expose()[4..]), "X1");
         }
     }
@@ -143,7 +168,10 @@ mod tests {
         for form in FORMS {
             let token = SecretToken::generate(form).unwrap();
             for other in FORMS {
-                assert_eq!(SecretToken::parse(other, token.expose()).is_some(), form == other);
+                assert_eq!(
+                    SecretToken::parse(other, token.expose()).is_some(),
+                    form == other
+                );
             }
         }
     }
@@ -154,7 +182,11 @@ mod tests {
         for at in 3..token.expose().len() {
             let mut bytes = token.expose().as_bytes().to_vec();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
-            assert!(SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(&bytes).unwrap()).is_none(), "byte {at}");
+            assert!(
+                SecretToken::parse(TokenForm::Refresh, std::str::from_utf8(&bytes).unwrap())
+                    .is_none(),
+                "byte {at}"
+            );
         }
     }
 }

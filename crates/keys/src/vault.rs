@@ -16,27 +16,61 @@ impl Keys {
     /// Makes a data key. The second value is what is stored; `owner` (tenant and key id) is bound to it.
     pub fn new_data_key(&self, owner: &[u8]) -> Result<(DataKey, Vec<u8>), KeysError> {
         let bytes = Secret::new(random::bytes::<32>()?);
-        let wrapped = self.seal(Purpose::Credential, bytes.expose(), &bound(b"data-key", owner))?;
-        Ok((DataKey(Keys::new(&MasterSecret::from_bytes(*bytes.expose()), &[])?), wrapped))
+        let wrapped = self.seal(
+            Purpose::Credential,
+            bytes.expose(),
+            &bound(b"data-key", owner),
+        )?;
+        Ok((
+            DataKey(Keys::new(&MasterSecret::from_bytes(*bytes.expose()), &[])?),
+            wrapped,
+        ))
     }
 
     /// Opens a stored data key.
-    pub fn open_data_key(&self, owner: &[u8], wrapped: &[u8], now: OffsetDateTime) -> Result<DataKey, OpenError> {
-        let bytes = self.open(Purpose::Credential, wrapped, &bound(b"data-key", owner), now)?;
-        let bytes: [u8; 32] = bytes.expose().as_slice().try_into().map_err(|_| OpenError::Malformed)?;
-        Keys::new(&MasterSecret::from_bytes(bytes), &[]).map(DataKey).map_err(|_| OpenError::Malformed)
+    pub fn open_data_key(
+        &self,
+        owner: &[u8],
+        wrapped: &[u8],
+        now: OffsetDateTime,
+    ) -> Result<DataKey, OpenError> {
+        let bytes = self.open(
+            Purpose::Credential,
+            wrapped,
+            &bound(b"data-key", owner),
+            now,
+        )?;
+        let bytes: [u8; 32] = bytes
+            .expose()
+            .as_slice()
+            .try_into()
+            .map_err(|_| OpenError::Malformed)?;
+        Keys::new(&MasterSecret::from_bytes(bytes), &[])
+            .map(DataKey)
+            .map_err(|_| OpenError::Malformed)
     }
 }
 
 impl DataKey {
     /// Seals a credential; `place` names where it is kept.
     pub fn seal(&self, place: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, KeysError> {
-        self.0.seal(Purpose::Credential, plaintext, &bound(b"credential", place))
+        self.0
+            .seal(Purpose::Credential, plaintext, &bound(b"credential", place))
     }
 
     /// Opens what was sealed for the same place.
-    pub fn open(&self, place: &[u8], sealed: &[u8], now: OffsetDateTime) -> Result<Secret<Vec<u8>>, OpenError> {
-        self.0.open(Purpose::Credential, sealed, &bound(b"credential", place), now)
+    pub fn open(
+        &self,
+        place: &[u8],
+        sealed: &[u8],
+        now: OffsetDateTime,
+    ) -> Result<Secret<Vec<u8>>, OpenError> {
+        self.0.open(
+            Purpose::Credential,
+            sealed,
+            &bound(b"credential", place),
+            now,
+        )
     }
 }
 
@@ -63,16 +97,37 @@ mod tests {
         // auth.md, case 166
         let keys = Keys::new(&MasterSecret::generate().unwrap(), &[]).unwrap();
         let now = OffsetDateTime::now_utc();
-        let (acme, wrapped) = keys.new_data_key(&data_key_owner([1; 16], [9; 16])).unwrap();
-        let (beta, _) = keys.new_data_key(&data_key_owner([2; 16], [9; 16])).unwrap();
+        let (acme, wrapped) = keys
+            .new_data_key(&data_key_owner([1; 16], [9; 16]))
+            .unwrap();
+        let (beta, _) = keys
+            .new_data_key(&data_key_owner([2; 16], [9; 16]))
+            .unwrap();
         let place = credential_place([1; 16], [7; 16], 1);
         let sealed = acme.seal(&place, b"token").unwrap();
         assert_eq!(acme.open(&place, &sealed, now).unwrap().expose(), b"token");
-        assert!(beta.open(&place, &sealed, now).is_err(), "another tenant's key");
-        assert!(acme.open(&credential_place([2; 16], [7; 16], 1), &sealed, now).is_err(), "another tenant's row");
-        assert!(acme.open(&credential_place([1; 16], [7; 16], 2), &sealed, now).is_err(), "another version");
-        let again = keys.open_data_key(&data_key_owner([1; 16], [9; 16]), &wrapped, now).unwrap();
+        assert!(
+            beta.open(&place, &sealed, now).is_err(),
+            "another tenant's key"
+        );
+        assert!(
+            acme.open(&credential_place([2; 16], [7; 16], 1), &sealed, now)
+                .is_err(),
+            "another tenant's row"
+        );
+        assert!(
+            acme.open(&credential_place([1; 16], [7; 16], 2), &sealed, now)
+                .is_err(),
+            "another version"
+        );
+        let again = keys
+            .open_data_key(&data_key_owner([1; 16], [9; 16]), &wrapped, now)
+            .unwrap();
         assert_eq!(again.open(&place, &sealed, now).unwrap().expose(), b"token");
-        assert!(keys.open_data_key(&data_key_owner([2; 16], [9; 16]), &wrapped, now).is_err(), "a wrapped key of another tenant");
+        assert!(
+            keys.open_data_key(&data_key_owner([2; 16], [9; 16]), &wrapped, now)
+                .is_err(),
+            "a wrapped key of another tenant"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Access tokens: what a node accepts, and everything else it refuses (`auth.md` §4.5, cases 109–117).
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use aws_lc_rs::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
@@ -32,7 +34,11 @@ fn claims() -> AccessClaims {
         client_id: "cli_x".to_owned(),
         tid: TenantId::generate(),
         gid: GrantId::generate(),
-        ep: Epochs { user: 1, tenant: 2, member: 3 },
+        ep: Epochs {
+            user: 1,
+            tenant: 2,
+            member: 3,
+        },
         scope: "mcp".to_owned(),
         jti: TokenId::generate(),
         iat,
@@ -76,7 +82,11 @@ impl Forge {
         let kid = jwk.kid().to_owned();
         let verifier = Verifier::new(ISSUER);
         verifier.set_keys(&Jwks { keys: vec![jwk] }).unwrap();
-        Self { pair, kid, verifier }
+        Self {
+            pair,
+            kid,
+            verifier,
+        }
     }
 
     fn header(&self) -> Value {
@@ -89,7 +99,10 @@ impl Forge {
             URL_SAFE_NO_PAD.encode(header.to_string()),
             URL_SAFE_NO_PAD.encode(payload.to_string())
         );
-        let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes()).unwrap();
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), message.as_bytes())
+            .unwrap();
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
@@ -105,7 +118,9 @@ fn k1_a_signed_token_verifies_and_is_below_a_kilobyte() {
     let token = ring.sign(&claims, now()).unwrap();
     assert!(token.expose().len() < 1024, "{}", token.expose().len());
     assert_eq!(verifier(&ring).verify(token.expose(), now()), Ok(claims));
-    let header = URL_SAFE_NO_PAD.decode(token.expose().split('.').next().unwrap()).unwrap();
+    let header = URL_SAFE_NO_PAD
+        .decode(token.expose().split('.').next().unwrap())
+        .unwrap();
     let header: Value = serde_json::from_slice(&header).unwrap();
     assert_eq!(header["typ"], "at+jwt");
     assert_eq!(header["alg"], "ES256");
@@ -116,24 +131,44 @@ fn k1_a_signed_token_verifies_and_is_below_a_kilobyte() {
 fn case_109_foreign_algorithms_and_keys_are_refused() {
     let forge = Forge::new();
     let payload = serde_json::to_value(claims()).unwrap();
-    assert!(forge.verdict(&forge.header(), &payload).is_ok(), "the forge itself works");
+    assert!(
+        forge.verdict(&forge.header(), &payload).is_ok(),
+        "the forge itself works"
+    );
     for alg in ["none", "HS256", "RS256", "ES384", "es256"] {
         let header = json!({"typ": "at+jwt", "alg": alg, "kid": forge.kid});
-        assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header), "{alg}");
+        assert_eq!(
+            forge.verdict(&header, &payload),
+            Err(VerifyError::Header),
+            "{alg}"
+        );
     }
     let mut header = forge.header();
     header["kid"] = json!("unknown");
-    assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::UnknownKey { kid: "unknown".to_owned() }));
+    assert_eq!(
+        forge.verdict(&header, &payload),
+        Err(VerifyError::UnknownKey {
+            kid: "unknown".to_owned()
+        })
+    );
     let stranger = Forge::new();
     let token = stranger.token(&forge.header(), &payload);
-    assert_eq!(forge.verifier.verify(&token, now()), Err(VerifyError::Signature));
+    assert_eq!(
+        forge.verifier.verify(&token, now()),
+        Err(VerifyError::Signature)
+    );
 }
 
 #[test]
 fn case_110_other_kinds_of_jwt_are_refused() {
     let forge = Forge::new();
     let payload = serde_json::to_value(claims()).unwrap();
-    for typ in [json!("JWT"), json!("client-authentication+jwt"), json!(null), json!(1)] {
+    for typ in [
+        json!("JWT"),
+        json!("client-authentication+jwt"),
+        json!(null),
+        json!(1),
+    ] {
         let header = json!({"typ": typ, "alg": "ES256", "kid": forge.kid});
         assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header));
     }
@@ -145,10 +180,26 @@ fn case_110_other_kinds_of_jwt_are_refused() {
 fn case_111_every_claim_is_needed() {
     let forge = Forge::new();
     let payload = serde_json::to_value(claims()).unwrap();
-    for claim in ["iss", "aud", "exp", "iat", "sub", "tid", "gid", "ep", "jti", "client_id", "scope"] {
+    for claim in [
+        "iss",
+        "aud",
+        "exp",
+        "iat",
+        "sub",
+        "tid",
+        "gid",
+        "ep",
+        "jti",
+        "client_id",
+        "scope",
+    ] {
         let mut less = payload.clone();
         less.as_object_mut().unwrap().remove(claim);
-        assert_eq!(forge.verdict(&forge.header(), &less), Err(VerifyError::Claims), "{claim}");
+        assert_eq!(
+            forge.verdict(&forge.header(), &less),
+            Err(VerifyError::Claims),
+            "{claim}"
+        );
     }
     for (claim, wrong) in [
         ("iss", json!("https://mcp.example.com/")),
@@ -160,7 +211,11 @@ fn case_111_every_claim_is_needed() {
     ] {
         let mut changed = payload.clone();
         changed[claim] = wrong;
-        assert_eq!(forge.verdict(&forge.header(), &changed), Err(VerifyError::Claims), "{claim}");
+        assert_eq!(
+            forge.verdict(&forge.header(), &changed),
+            Err(VerifyError::Claims),
+            "{claim}"
+        );
     }
 }
 
@@ -180,7 +235,11 @@ fn case_112_headers_that_change_the_meaning_are_refused() {
     ] {
         let mut header = forge.header();
         header[member] = value;
-        assert_eq!(forge.verdict(&header, &payload), Err(VerifyError::Header), "{member}");
+        assert_eq!(
+            forge.verdict(&header, &payload),
+            Err(VerifyError::Header),
+            "{member}"
+        );
     }
 }
 
@@ -189,13 +248,24 @@ fn case_115_a_token_is_good_until_thirty_seconds_after_its_end() {
     let ring = signing_keys();
     let verifier = verifier(&ring);
     let token = ring.sign(&claims(), now()).unwrap();
-    let at = |seconds| verifier.verify(token.expose(), now() + Duration::seconds(seconds)).map(|_| ());
+    let at = |seconds| {
+        verifier
+            .verify(token.expose(), now() + Duration::seconds(seconds))
+            .map(|_| ())
+    };
     assert_eq!(at(3600 + 29), Ok(()));
     assert_eq!(at(3600 + 31), Err(VerifyError::Expired));
     assert_eq!(at(-61), Err(VerifyError::Claims), "from the future");
-    let long = AccessClaims { exp: claims().iat + 8 * 3600 + 1, ..claims() };
+    let long = AccessClaims {
+        exp: claims().iat + 8 * 3600 + 1,
+        ..claims()
+    };
     let long = ring.sign(&long, now()).unwrap();
-    assert_eq!(verifier.verify(long.expose(), now()), Err(VerifyError::Claims), "longer than any token");
+    assert_eq!(
+        verifier.verify(long.expose(), now()),
+        Err(VerifyError::Claims),
+        "longer than any token"
+    );
 }
 
 #[test]
@@ -208,7 +278,11 @@ fn j2_a_rotation_is_seen_by_nobody() {
     claims.iat = later.unix_timestamp();
     claims.exp = claims.iat + 3600;
     let token = ring.sign(&claims, later).unwrap();
-    assert_eq!(verifier.verify(token.expose(), later), Ok(claims), "keys of the first day verify the standby's tokens");
+    assert_eq!(
+        verifier.verify(token.expose(), later),
+        Ok(claims),
+        "keys of the first day verify the standby's tokens"
+    );
     assert_eq!(ring.jwks(later).keys.len(), 1, "the first key is gone");
 }
 
@@ -216,7 +290,10 @@ fn j2_a_rotation_is_seen_by_nobody() {
 fn a_stolen_row_opens_under_no_other_key_id() {
     let keys = Keys::new(&MasterSecret::from_bytes([1; 32]), &[]).unwrap();
     let times = plan(&[], now())[0];
-    let (one, two) = (NewKeyPair::generate().unwrap(), NewKeyPair::generate().unwrap());
+    let (one, two) = (
+        NewKeyPair::generate().unwrap(),
+        NewKeyPair::generate().unwrap(),
+    );
     let sealed = one.sealed_private(&keys).unwrap();
     assert!(SigningKey::open(&keys, two.public, &sealed, times, now()).is_err());
 }

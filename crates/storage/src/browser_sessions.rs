@@ -58,8 +58,6 @@ pub enum EndReason {
     SignedOut,
     /// The same browser signed in again (S3).
     Replaced,
-    /// The password was changed (S4).
-    PasswordChanged,
 }
 
 impl EndReason {
@@ -67,7 +65,6 @@ impl EndReason {
         match self {
             Self::SignedOut => "signed_out",
             Self::Replaced => "replaced",
-            Self::PasswordChanged => "password_changed",
         }
     }
 }
@@ -161,25 +158,4 @@ pub async fn end(
     .fetch_optional(tx.connection())
     .await?;
     Ok(row.map(|row| (SessionId::from_uuid(row.id), UserId::from_uuid(row.user_id))))
-}
-
-/// Ends every session of a person but `keep` (S4). Returns how many.
-pub async fn end_others(
-    tx: &mut SystemTx,
-    user: UserId,
-    keep: Option<SessionId>,
-    reason: EndReason,
-    now: Timestamp,
-) -> Result<u64, StorageError> {
-    let done = sqlx::query!(
-        "update browser_sessions set ended_at = $3, end_reason = $4
-         where user_id = $1 and ended_at is null and ($2::uuid is null or id <> $2)",
-        user.uuid(),
-        keep.map(SessionId::uuid),
-        now,
-        reason.as_str(),
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected())
 }

@@ -357,6 +357,12 @@ pub async fn names_tenant(
 
 /// Narrows a grant to the resource that the client named at the token endpoint after the picker had chosen (§5.4).
 pub async fn narrow(tx: &mut SystemTx, id: GrantId, resource: &str) -> Result<(), StorageError> {
-    sqlx::query!("update grants set resource = $2 where id = $1", id.uuid(), resource).execute(tx.connection()).await?;
+    sqlx::query!(
+        "update grants set resource = $2 where id = $1",
+        id.uuid(),
+        resource
+    )
+    .execute(tx.connection())
+    .await?;
     Ok(())
 }

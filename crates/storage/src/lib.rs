@@ -98,7 +98,11 @@ impl Store {
     pub fn connect_later(config: &StorageConfig) -> Result<Self, StorageError> {
         let options = PgConnectOptions::from_str(&config.url)?
             .application_name("portolan")
-            .options([("statement_timeout", "5000"), ("lock_timeout", "3000"), ("idle_in_transaction_session_timeout", "15000")]);
+            .options([
+                ("statement_timeout", "5000"),
+                ("lock_timeout", "3000"),
+                ("idle_in_transaction_session_timeout", "15000"),
+            ]);
         let pool = PgPoolOptions::new()
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout)

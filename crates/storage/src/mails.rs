@@ -67,15 +67,3 @@ pub async fn newest(tx: &mut SystemTx, limit: i64) -> Result<Vec<Mail>, StorageE
         })
         .collect())
 }
-
-/// Notes that a message left.
-pub async fn sent(tx: &mut SystemTx, id: MailId, now: Timestamp) -> Result<(), StorageError> {
-    sqlx::query!(
-        "update mails set sent_at = $2 where id = $1 and sent_at is null",
-        id.uuid(),
-        now
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(())
-}

@@ -117,5 +117,9 @@ pub async fn schema_state(store: &Store) -> Result<SchemaState, StorageError> {
 
 async fn applied(store: &Store) -> Result<Vec<i64>, StorageError> {
     let mut tx = store.system(Reason::Operator).await?;
-    Ok(sqlx::query_scalar("select version from _sqlx_migrations where success").fetch_all(tx.connection()).await?)
+    Ok(
+        sqlx::query_scalar("select version from _sqlx_migrations where success")
+            .fetch_all(tx.connection())
+            .await?,
+    )
 }

@@ -310,7 +310,12 @@ pub const NAME_CLASH: &str = "server_tools_name";
 
 /// Lets the servers that offer a tool under its old name follow a rename; names that a server chose itself stay. A clash violates
 /// [`NAME_CLASH`].
-pub async fn rename_tool(tx: &mut TenantTx, tool: ToolId, old: &str, new: &str) -> Result<u64, StorageError> {
+pub async fn rename_tool(
+    tx: &mut TenantTx,
+    tool: ToolId,
+    old: &str,
+    new: &str,
+) -> Result<u64, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
         "update server_tools set published_name = $4 where tenant_id = $1 and tool_id = $2 and published_name = $3",

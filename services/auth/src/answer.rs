@@ -19,11 +19,24 @@ pub(crate) struct Answer {
 impl Answer {
     /// The person allowed it.
     pub(crate) fn code(issuer: &str, redirect_uri: &str, state: Option<&str>, code: &str) -> Self {
-        Self::build(redirect_uri, &[("code", Some(code)), ("state", state), ("iss", Some(issuer))])
+        Self::build(
+            redirect_uri,
+            &[
+                ("code", Some(code)),
+                ("state", state),
+                ("iss", Some(issuer)),
+            ],
+        )
     }
 
     /// It was refused.
-    pub(crate) fn error(issuer: &str, redirect_uri: &str, state: Option<&str>, code: ErrorCode, description: &str) -> Self {
+    pub(crate) fn error(
+        issuer: &str,
+        redirect_uri: &str,
+        state: Option<&str>,
+        code: ErrorCode,
+        description: &str,
+    ) -> Self {
         let parameters = [
             ("error", Some(code.as_str())),
             ("error_description", Some(description)),
@@ -70,14 +83,24 @@ impl Answer {
             Ok(Destination::App { .. })
         );
         if is_app {
-            return pages::html(StatusCode::OK, &ReturnToApp { location: &self.location, client_name });
+            return pages::html(
+                StatusCode::OK,
+                &ReturnToApp {
+                    location: &self.location,
+                    client_name,
+                },
+            );
         }
-        let mut location = HeaderValue::try_from(self.location).map_err(|_| PageError::Internal("redirect target"))?;
+        let mut location = HeaderValue::try_from(self.location)
+            .map_err(|_| PageError::Internal("redirect target"))?;
         location.set_sensitive(true);
         let headers = [
             (header::LOCATION, location),
             (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-            (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+            (
+                header::REFERRER_POLICY,
+                HeaderValue::from_static("no-referrer"),
+            ),
         ];
         Ok((StatusCode::SEE_OTHER, headers).into_response())
     }
@@ -99,21 +122,38 @@ mod tests {
 
     fn parameters(answer: &Answer) -> Vec<(String, String)> {
         let (_, query) = answer.as_str().split_once('?').unwrap();
-        url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
     }
 
     #[test]
     fn a7_every_answer_has_iss_once_and_keeps_the_query_of_the_uri() {
-        for uri in ["https://a.example/cb", "https://a.example/cb?x=1", "cursor://app/cb?x=1&"] {
+        for uri in [
+            "https://a.example/cb",
+            "https://a.example/cb?x=1",
+            "cursor://app/cb?x=1&",
+        ] {
             for answer in [
                 Answer::code(ISSUER, uri, Some("s"), "ac_1"),
                 Answer::error(ISSUER, uri, Some("s"), ErrorCode::AccessDenied, "no"),
             ] {
                 let parameters = parameters(&answer);
-                let of = |wanted: &str| parameters.iter().filter(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).collect::<Vec<_>>();
+                let of = |wanted: &str| {
+                    parameters
+                        .iter()
+                        .filter(|(name, _)| name == wanted)
+                        .map(|(_, value)| value.as_str())
+                        .collect::<Vec<_>>()
+                };
                 assert_eq!(of("iss"), [ISSUER], "{}", answer.as_str());
                 assert_eq!(of("state"), ["s"]);
-                assert_eq!(of("x").len(), usize::from(uri.contains('x') && uri.contains('?')), "{}", answer.as_str());
+                assert_eq!(
+                    of("x").len(),
+                    usize::from(uri.contains('x') && uri.contains('?')),
+                    "{}",
+                    answer.as_str()
+                );
                 assert!(!answer.as_str().contains('#'));
             }
         }
@@ -123,7 +163,17 @@ mod tests {
     fn case_20_state_comes_back_byte_for_byte() {
         let state = format!("&#%\"+ ä<script>{}", "x".repeat(2000));
         let answer = Answer::code(ISSUER, "https://a.example/cb", Some(&state), "ac_1");
-        assert_eq!(parameters(&answer).iter().find(|(name, _)| name == "state").unwrap().1, state);
-        assert!(!answer.as_str().contains('+'), "both kinds of decoder read it alike");
+        assert_eq!(
+            parameters(&answer)
+                .iter()
+                .find(|(name, _)| name == "state")
+                .unwrap()
+                .1,
+            state
+        );
+        assert!(
+            !answer.as_str().contains('+'),
+            "both kinds of decoder read it alike"
+        );
     }
 }

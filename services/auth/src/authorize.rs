@@ -53,7 +53,11 @@ struct Fault {
 
 impl Fault {
     fn new(text: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, title: "This app cannot connect", text: text.into() }
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            title: "This app cannot connect",
+            text: text.into(),
+        }
     }
 }
 
@@ -81,23 +85,34 @@ pub(crate) async fn authorize(
     throttle(&state, &visitor)?;
     let query = query.unwrap_or_default();
     let parameters = Parameters::parse(query.as_bytes());
-    let (client, redirect_uri, echo) = match client_and_redirect(&state, &visitor, &query, &parameters).await? {
-        Ok(proved) => proved,
-        Err(fault) => {
-            metrics::counter!("oauth_authorize_total", "outcome" => "page").increment(1);
-            tracing::info!(fault = fault.text, "authorization request refused with a page");
-            let page = FaultPage {
-                status: fault.status.as_u16(),
-                title: fault.title,
-                text: &fault.text,
-                request_id: &visitor.request_id,
-            };
-            return pages::html(fault.status, &page);
-        }
-    };
+    let (client, redirect_uri, echo) =
+        match client_and_redirect(&state, &visitor, &query, &parameters).await? {
+            Ok(proved) => proved,
+            Err(fault) => {
+                metrics::counter!("oauth_authorize_total", "outcome" => "page").increment(1);
+                tracing::info!(
+                    fault = fault.text,
+                    "authorization request refused with a page"
+                );
+                let page = FaultPage {
+                    status: fault.status.as_u16(),
+                    title: fault.title,
+                    text: &fault.text,
+                    request_id: &visitor.request_id,
+                };
+                return pages::html(fault.status, &page);
+            }
+        };
     let back = |(code, description): Refusal| {
         metrics::counter!("oauth_authorize_total", "outcome" => code.as_str()).increment(1);
-        Answer::error(state.site.issuer(), &redirect_uri, echo.as_deref(), code, description).into_response(&client.name)
+        Answer::error(
+            state.site.issuer(),
+            &redirect_uri,
+            echo.as_deref(),
+            code,
+            description,
+        )
+        .into_response(&client.name)
     };
     let details = match Details::read(&parameters, &state.oauth.resources) {
         Ok(details) => details,
@@ -107,7 +122,10 @@ pub(crate) async fn authorize(
         // Never a silent success for a client without a key (A10).
         return back(match session.0 {
             None => (ErrorCode::LoginRequired, "the user has to sign in"),
-            Some(_) => (ErrorCode::ConsentRequired, "the user has to decide on the consent page"),
+            Some(_) => (
+                ErrorCode::ConsentRequired,
+                "the user has to decide on the consent page",
+            ),
         });
     }
 
@@ -150,11 +168,17 @@ pub(crate) fn consent_path(id: RequestId) -> String {
 
 /// Whether the person has to prove again who they are before this request may be decided (A10): `prompt=login` or
 /// `select_account` want a sign-in that is newer than the request, `max_age` one that is not older than it says.
-pub(crate) fn needs_sign_in(request: &AuthorizationRequest, auth_time: Timestamp, now: Timestamp) -> bool {
+pub(crate) fn needs_sign_in(
+    request: &AuthorizationRequest,
+    auth_time: Timestamp,
+    now: Timestamp,
+) -> bool {
     let prompt = Prompt::from_stored(request.prompt.as_deref());
     let before_request = auth_time < request.created_at;
     ((prompt.login || prompt.select_account) && before_request)
-        || request.max_age.is_some_and(|seconds| before_request && now - auth_time > Duration::seconds(i64::from(seconds)))
+        || request.max_age.is_some_and(|seconds| {
+            before_request && now - auth_time > Duration::seconds(i64::from(seconds))
+        })
 }
 
 fn throttle(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
@@ -165,7 +189,9 @@ fn throttle(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
         .oauth
         .authorizations
         .take(&visitor.ip_block(), state.now())
-        .map_err(|wait| PageError::Throttled { retry_after: wait.whole_seconds() + 1 })
+        .map_err(|wait| PageError::Throttled {
+            retry_after: wait.whole_seconds() + 1,
+        })
 }
 
 type Proved = (Client, String, Option<String>);
@@ -179,12 +205,23 @@ async fn client_and_redirect(
 ) -> Result<Result<Proved, Fault>, PageError> {
     if query.len() > MAX_QUERY {
         let text = "The app sent a request that is longer than any app needs.";
-        return Ok(Err(Fault { status: StatusCode::URI_TOO_LONG, ..Fault::new(text) }));
+        return Ok(Err(Fault {
+            status: StatusCode::URI_TOO_LONG,
+            ..Fault::new(text)
+        }));
     }
     let client_id = match parameters.one("client_id") {
         Ok(Some(client_id)) => client_id,
-        Ok(None) => return Ok(Err(Fault::new("The app did not say who it is: client_id is missing."))),
-        Err(_) => return Ok(Err(Fault::new("The app named itself twice: client_id is repeated."))),
+        Ok(None) => {
+            return Ok(Err(Fault::new(
+                "The app did not say who it is: client_id is missing.",
+            )));
+        }
+        Err(_) => {
+            return Ok(Err(Fault::new(
+                "The app named itself twice: client_id is repeated.",
+            )));
+        }
     };
     let client = match find_client(state, visitor, client_id).await? {
         Ok(client) => client,
@@ -195,30 +232,52 @@ async fn client_and_redirect(
     }
     let redirect_uri = match parameters.one("redirect_uri") {
         Ok(Some(uri)) => uri,
-        Ok(None) => return Ok(Err(Fault::new("The app did not say where to return to: redirect_uri is missing."))),
-        Err(_) => return Ok(Err(Fault::new("The app named two places to return to: redirect_uri is repeated."))),
+        Ok(None) => {
+            return Ok(Err(Fault::new(
+                "The app did not say where to return to: redirect_uri is missing.",
+            )));
+        }
+        Err(_) => {
+            return Ok(Err(Fault::new(
+                "The app named two places to return to: redirect_uri is repeated.",
+            )));
+        }
     };
-    if !client.redirect_uris.iter().any(|registered| redirect::matches(registered, redirect_uri)) {
-        return Ok(Err(Fault::new("The app wants to return to an address that it did not register: redirect_uri does not match.")));
+    if !client
+        .redirect_uris
+        .iter()
+        .any(|registered| redirect::matches(registered, redirect_uri))
+    {
+        return Ok(Err(Fault::new(
+            "The app wants to return to an address that it did not register: redirect_uri does not match.",
+        )));
     }
     // A client that cannot be sent its state back whole must not be sent back at all (A6).
     let echo = parameters.first("state");
     if echo.is_some_and(|value| value.len() > MAX_STATE) {
-        return Ok(Err(Fault::new("The app sent a state that is longer than 2048 bytes.")));
+        return Ok(Err(Fault::new(
+            "The app sent a state that is longer than 2048 bytes.",
+        )));
     }
     let echo = echo.map(str::to_owned);
     let redirect_uri = redirect_uri.to_owned();
     Ok(Ok((client, redirect_uri, echo)))
 }
 
-async fn find_client(state: &AuthState, visitor: &Visitor, client_id: &str) -> Result<Result<Client, Fault>, PageError> {
+async fn find_client(
+    state: &AuthState,
+    visitor: &Visitor,
+    client_id: &str,
+) -> Result<Result<Client, Fault>, PageError> {
     // A string that begins like a URL can never be a registered id (C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
         return match metadata_document::resolve(state, client_id, visitor).await {
             Ok(client) => Ok(Ok(client)),
             Err(DocumentFault::Storage(error)) => Err(error.into()),
             Err(DocumentFault::TooMany) => Err(PageError::Throttled { retry_after: 60 }),
-            Err(fault) => Ok(Err(Fault::new(format!("We could not learn who this app is: {fault}.")))),
+            Err(fault) => Ok(Err(Fault::new(format!(
+                "We could not learn who this app is: {fault}."
+            )))),
         };
     }
     let mut tx = state.store.system(Reason::OAuth).await?;
@@ -246,25 +305,51 @@ impl Details {
             return Err((InvalidRequest, "a parameter is repeated"));
         }
         if parameters.first("request").is_some() {
-            return Err((ErrorCode::RequestNotSupported, "request objects are not served"));
+            return Err((
+                ErrorCode::RequestNotSupported,
+                "request objects are not served",
+            ));
         }
         if parameters.first("request_uri").is_some() {
-            return Err((ErrorCode::RequestUriNotSupported, "request_uri is not served"));
+            return Err((
+                ErrorCode::RequestUriNotSupported,
+                "request_uri is not served",
+            ));
         }
         match parameters.first("response_type") {
             Some("code") => {}
             None => return Err((InvalidRequest, "response_type is missing")),
-            Some(_) => return Err((ErrorCode::UnsupportedResponseType, "response_type must be code")),
+            Some(_) => {
+                return Err((
+                    ErrorCode::UnsupportedResponseType,
+                    "response_type must be code",
+                ));
+            }
         }
-        if parameters.first("response_mode").is_some_and(|mode| mode != "query") {
+        if parameters
+            .first("response_mode")
+            .is_some_and(|mode| mode != "query")
+        {
             return Err((InvalidRequest, "response_mode must be query"));
         }
         if parameters.first("code_challenge_method") != Some("S256") {
-            return Err((InvalidRequest, "PKCE with code_challenge_method S256 is required"));
+            return Err((
+                InvalidRequest,
+                "PKCE with code_challenge_method S256 is required",
+            ));
         }
-        let challenge = parameters.first("code_challenge").ok_or((InvalidRequest, "code_challenge is missing"))?;
-        if challenge.len() != 43 || !challenge.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-            return Err((InvalidRequest, "code_challenge must be 43 characters of base64url"));
+        let challenge = parameters
+            .first("code_challenge")
+            .ok_or((InvalidRequest, "code_challenge is missing"))?;
+        if challenge.len() != 43
+            || !challenge
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        {
+            return Err((
+                InvalidRequest,
+                "code_challenge must be 43 characters of base64url",
+            ));
         }
         let scopes = ScopeSet::from_request(parameters.first("scope").unwrap_or_default())
             .map_err(|_| (InvalidScope, "scope is malformed or too long"))?;
@@ -281,7 +366,8 @@ impl Details {
             (Some(text), None) => match resources.read(text) {
                 Ok(Asked::Named(resource)) => Some(resources.url(&resource)),
                 Ok(Asked::Origin) => {
-                    metrics::counter!("oauth_resource_absent_total", "form" => "origin").increment(1);
+                    metrics::counter!("oauth_resource_absent_total", "form" => "origin")
+                        .increment(1);
                     None
                 }
                 Err(_) => return Err((InvalidTarget, "resource is not an MCP server here")),
@@ -294,14 +380,20 @@ impl Details {
             resource,
             prompt,
             max_age,
-            login_hint: parameters.first("login_hint").filter(|hint| hint.len() <= 254).map(str::to_owned),
+            login_hint: parameters
+                .first("login_hint")
+                .filter(|hint| hint.len() <= 254)
+                .map(str::to_owned),
         })
     }
 }
 
 /// `prompt` (A10). Unknown words are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent words of one parameter")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent words of one parameter"
+)]
 struct Prompt {
     none: bool,
     login: bool,
@@ -320,14 +412,23 @@ impl Prompt {
 
     fn from_stored(text: Option<&str>) -> Self {
         let has = |word: &str| text.is_some_and(|text| text.split(' ').any(|known| known == word));
-        Self { none: has("none"), login: has("login"), consent: has("consent"), select_account: has("select_account") }
+        Self {
+            none: has("none"),
+            login: has("login"),
+            consent: has("consent"),
+            select_account: has("select_account"),
+        }
     }
 
     fn to_stored(self) -> Option<String> {
-        let words: Vec<&str> = [(self.login, "login"), (self.consent, "consent"), (self.select_account, "select_account")]
-            .into_iter()
-            .filter_map(|(set, word)| set.then_some(word))
-            .collect();
+        let words: Vec<&str> = [
+            (self.login, "login"),
+            (self.consent, "consent"),
+            (self.select_account, "select_account"),
+        ]
+        .into_iter()
+        .filter_map(|(set, word)| set.then_some(word))
+        .collect();
         (!words.is_empty()).then(|| words.join(" "))
     }
 }
@@ -339,28 +440,51 @@ mod tests {
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
     fn read(extra: &str) -> Result<Details, Refusal> {
-        let base = format!("response_type=code&code_challenge={CHALLENGE}&code_challenge_method=S256&{extra}");
-        Details::read(&Parameters::parse(base.as_bytes()), &ResourceSite::new("https://mcp.example.com").unwrap())
+        let base = format!(
+            "response_type=code&code_challenge={CHALLENGE}&code_challenge_method=S256&{extra}"
+        );
+        Details::read(
+            &Parameters::parse(base.as_bytes()),
+            &ResourceSite::new("https://mcp.example.com").unwrap(),
+        )
     }
 
     fn code(query: &str) -> ErrorCode {
-        Details::read(&Parameters::parse(query.as_bytes()), &ResourceSite::new("https://mcp.example.com").unwrap()).unwrap_err().0
+        Details::read(
+            &Parameters::parse(query.as_bytes()),
+            &ResourceSite::new("https://mcp.example.com").unwrap(),
+        )
+        .unwrap_err()
+        .0
     }
 
     #[test]
     fn cases_12_to_15_response_type_and_pkce() {
         let pkce = format!("code_challenge={CHALLENGE}&code_challenge_method=S256");
-        assert_eq!(code(&format!("response_type=token&{pkce}")), ErrorCode::UnsupportedResponseType);
+        assert_eq!(
+            code(&format!("response_type=token&{pkce}")),
+            ErrorCode::UnsupportedResponseType
+        );
         assert_eq!(code(&pkce), ErrorCode::InvalidRequest);
         assert_eq!(code("response_type=code"), ErrorCode::InvalidRequest);
         for bad in [
             format!("code_challenge={CHALLENGE}"),
             format!("code_challenge={CHALLENGE}&code_challenge_method=plain"),
-            format!("code_challenge={}&code_challenge_method=S256", &CHALLENGE[1..]),
+            format!(
+                "code_challenge={}&code_challenge_method=S256",
+                &CHALLENGE[1..]
+            ),
             format!("code_challenge={CHALLENGE}x&code_challenge_method=S256"),
-            format!("code_challenge={}%3D&code_challenge_method=S256", &CHALLENGE[1..]),
+            format!(
+                "code_challenge={}%3D&code_challenge_method=S256",
+                &CHALLENGE[1..]
+            ),
         ] {
-            assert_eq!(code(&format!("response_type=code&{bad}")), ErrorCode::InvalidRequest, "{bad}");
+            assert_eq!(
+                code(&format!("response_type=code&{bad}")),
+                ErrorCode::InvalidRequest,
+                "{bad}"
+            );
         }
     }
 
@@ -377,8 +501,14 @@ mod tests {
             ("prompt=none%20login", ErrorCode::InvalidRequest),
             ("max_age=soon", ErrorCode::InvalidRequest),
             ("scope=%22", ErrorCode::InvalidScope),
-            ("resource=https://mcp.example.com/mcp&resource=https://mcp.example.com/mcp", ErrorCode::InvalidTarget),
-            ("resource=https://evil.example/mcp", ErrorCode::InvalidTarget),
+            (
+                "resource=https://mcp.example.com/mcp&resource=https://mcp.example.com/mcp",
+                ErrorCode::InvalidTarget,
+            ),
+            (
+                "resource=https://evil.example/mcp",
+                ErrorCode::InvalidTarget,
+            ),
         ] {
             assert_eq!(read(extra).unwrap_err().0, expected, "{extra}");
         }
@@ -389,15 +519,25 @@ mod tests {
     fn case_21_unknown_scopes_leave_the_default() {
         assert_eq!(read("scope=claudeai").unwrap().scopes.to_string(), "mcp");
         assert_eq!(read("").unwrap().scopes.to_string(), "mcp");
-        assert_eq!(read("scope=offline_access").unwrap().scopes.to_string(), "mcp offline_access");
+        assert_eq!(
+            read("scope=offline_access").unwrap().scopes.to_string(),
+            "mcp offline_access"
+        );
     }
 
     #[test]
     fn case_101_the_resource_is_kept_in_its_canonical_form() {
         let resource = |text: &str| read(&format!("resource={text}")).unwrap().resource;
         let canonical = Some("https://mcp.example.com/t/acme/mcp".to_owned());
-        assert_eq!(resource("HTTPS://Mcp.Example.com:443/t/acme/mcp/"), canonical);
-        assert_eq!(resource("https://mcp.example.com/"), None, "the bare origin is as if absent");
+        assert_eq!(
+            resource("HTTPS://Mcp.Example.com:443/t/acme/mcp/"),
+            canonical
+        );
+        assert_eq!(
+            resource("https://mcp.example.com/"),
+            None,
+            "the bare origin is as if absent"
+        );
         assert_eq!(resource(""), None);
     }
 }

@@ -46,15 +46,25 @@ impl FromRequestParts<AuthState> for Browser {
 
     async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, PageError> {
         let jar = CookieJar::from_headers(&parts.headers);
-        let known = jar.get(&state.site.cookie_name(COOKIE)).and_then(|cookie| SecretToken::parse(TokenForm::Browser, cookie.value()));
+        let known = jar
+            .get(&state.site.cookie_name(COOKIE))
+            .and_then(|cookie| SecretToken::parse(TokenForm::Browser, cookie.value()));
         if let Some(token) = known {
-            return Ok(Self { digest: token.digest(), set_cookie: None });
+            return Ok(Self {
+                digest: token.digest(),
+                set_cookie: None,
+            });
         }
         let token = SecretToken::generate(TokenForm::Browser)?;
-        let cookie = state.site.set_cookie(COOKIE, token.expose(), Some(MAX_AGE_SECONDS));
+        let cookie = state
+            .site
+            .set_cookie(COOKIE, token.expose(), Some(MAX_AGE_SECONDS));
         let mut value = HeaderValue::try_from(cookie).map_err(|_| PageError::Internal("cookie"))?;
         value.set_sensitive(true);
-        Ok(Self { digest: token.digest(), set_cookie: Some(value) })
+        Ok(Self {
+            digest: token.digest(),
+            set_cookie: Some(value),
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod metadata_document;
 pub(crate) mod name;
 pub(crate) mod register;
+mod strict_json;
 pub(crate) mod verified;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -14,11 +15,7 @@ use portolan_storage::{
     clients::{self, Client},
 };
 
-use crate::{
-    error::OAuthError,
-    parameters::Parameters,
-    state::AuthState,
-};
+use crate::{error::OAuthError, parameters::Parameters, state::AuthState};
 
 /// What a request offers as proof.
 enum Offer {
@@ -33,7 +30,9 @@ enum Offer {
 impl Offer {
     fn client_id(&self) -> &str {
         match self {
-            Self::Name(client_id) | Self::Basic { client_id, .. } | Self::Post { client_id, .. } => client_id,
+            Self::Name(client_id)
+            | Self::Basic { client_id, .. }
+            | Self::Post { client_id, .. } => client_id,
         }
     }
 }
@@ -47,13 +46,19 @@ pub(crate) async fn authenticate(
     let offer = read_offer(headers, form)?;
     let is_basic = matches!(offer, Offer::Basic { .. });
     let refuse = |description| {
-        if is_basic { OAuthError::BasicRefused { description } } else { OAuthError::invalid_client(description) }
+        if is_basic {
+            OAuthError::BasicRefused { description }
+        } else {
+            OAuthError::invalid_client(description)
+        }
     };
 
     let mut tx = state.store.system(Reason::OAuth).await?;
     let client = clients::find(&mut tx, offer.client_id()).await?;
     let secrets = match &client {
-        Some(client) if client.auth_method != AuthMethod::None => clients::live_secrets(&mut tx, client.id, state.now()).await?,
+        Some(client) if client.auth_method != AuthMethod::None => {
+            clients::live_secrets(&mut tx, client.id, state.now()).await?
+        }
         _ => Vec::new(),
     };
     drop(tx);
@@ -61,20 +66,27 @@ pub(crate) async fn authenticate(
     // The comparison runs for unknown clients too, against nothing (T15).
     let proved = match &offer {
         Offer::Name(_) => None,
-        Offer::Basic { secret, .. } => Some((AuthMethod::ClientSecretBasic, matches_any(secret, &secrets))),
-        Offer::Post { secret, .. } => Some((AuthMethod::ClientSecretPost, matches_any(secret, &secrets))),
+        Offer::Basic { secret, .. } => {
+            Some((AuthMethod::ClientSecretBasic, matches_any(secret, &secrets)))
+        }
+        Offer::Post { secret, .. } => {
+            Some((AuthMethod::ClientSecretPost, matches_any(secret, &secrets)))
+        }
     };
-    let client = client.ok_or_else(|| refuse("this client is not registered here, register again"))?;
+    let client =
+        client.ok_or_else(|| refuse("this client is not registered here, register again"))?;
     if client.is_blocked {
         return Err(refuse("this client is blocked"));
     }
     match (client.auth_method, proved) {
         (AuthMethod::None, None) => Ok(client),
-        (AuthMethod::None, Some(_)) => Err(refuse("this client is public and must not send a secret")),
-        (_, None) => Err(refuse("this client has to send its secret")),
-        (registered, Some((used, _))) if registered != used => {
-            Err(refuse("this client registered another token_endpoint_auth_method"))
+        (AuthMethod::None, Some(_)) => {
+            Err(refuse("this client is public and must not send a secret"))
         }
+        (_, None) => Err(refuse("this client has to send its secret")),
+        (registered, Some((used, _))) if registered != used => Err(refuse(
+            "this client registered another token_endpoint_auth_method",
+        )),
         (_, Some((_, true))) => Ok(client),
         (_, Some((_, false))) => Err(refuse("the client secret is wrong")),
     }
@@ -82,7 +94,8 @@ pub(crate) async fn authenticate(
 
 fn matches_any(secret: &str, known: &[Digest]) -> bool {
     // Secrets are ours and have 256 bits: a digest is right here, argon2 would be an open door for floods (T16).
-    let presented = SecretToken::parse(TokenForm::ClientSecret, secret).map_or_else(|| digest(secret.as_bytes()), |token| token.digest());
+    let presented = SecretToken::parse(TokenForm::ClientSecret, secret)
+        .map_or_else(|| digest(secret.as_bytes()), |token| token.digest());
     let decoy = Digest::from_bytes([0; 32]);
     let mut found = digests_equal(&presented, &decoy);
     for one in known {
@@ -94,42 +107,74 @@ fn matches_any(secret: &str, known: &[Digest]) -> bool {
 fn read_offer(headers: &HeaderMap, form: &Parameters) -> Result<Offer, OAuthError> {
     let body_id = form.first("client_id");
     let body_secret = form.first("client_secret");
-    let has_assertion = form.first("client_assertion").is_some() || form.first("client_assertion_type").is_some();
+    let has_assertion =
+        form.first("client_assertion").is_some() || form.first("client_assertion_type").is_some();
     let basic = basic_credentials(headers)?;
-    if (basic.is_some() && (body_secret.is_some() || has_assertion)) || (body_secret.is_some() && has_assertion) {
-        return Err(OAuthError::invalid_request("authenticate the client in one way only"));
+    if (basic.is_some() && (body_secret.is_some() || has_assertion))
+        || (body_secret.is_some() && has_assertion)
+    {
+        return Err(OAuthError::invalid_request(
+            "authenticate the client in one way only",
+        ));
     }
     if has_assertion {
-        return Err(OAuthError::invalid_client("private_key_jwt is not served here"));
+        return Err(OAuthError::invalid_client(
+            "private_key_jwt is not served here",
+        ));
     }
     if let Some((client_id, secret)) = basic {
         if body_id.is_some_and(|id| id != client_id) {
-            return Err(OAuthError::invalid_request("client_id differs from the authenticated client"));
+            return Err(OAuthError::invalid_request(
+                "client_id differs from the authenticated client",
+            ));
         }
         return Ok(Offer::Basic { client_id, secret });
     }
-    let client_id = body_id.ok_or(OAuthError::invalid_client("client_id is missing"))?.to_owned();
+    let client_id = body_id
+        .ok_or(OAuthError::invalid_client("client_id is missing"))?
+        .to_owned();
     Ok(match body_secret {
-        Some(secret) => Offer::Post { client_id, secret: secret.to_owned() },
+        Some(secret) => Offer::Post {
+            client_id,
+            secret: secret.to_owned(),
+        },
         None => Offer::Name(client_id),
     })
 }
 
 /// Reads `Authorization: Basic`: split at the first colon, both halves form-decoded (T13). Other schemes are not for us.
 fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OAuthError> {
-    let malformed = OAuthError::BasicRefused { description: "the Authorization header is malformed" };
+    let malformed = OAuthError::BasicRefused {
+        description: "the Authorization header is malformed",
+    };
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     if values.next().is_some() {
-        return Err(OAuthError::invalid_request("more than one Authorization header"));
+        return Err(OAuthError::invalid_request(
+            "more than one Authorization header",
+        ));
     }
-    let (scheme, encoded) = value.as_bytes().split_at(value.as_bytes().iter().position(|b| *b == b' ').unwrap_or(value.len()));
+    let (scheme, encoded) = value.as_bytes().split_at(
+        value
+            .as_bytes()
+            .iter()
+            .position(|b| *b == b' ')
+            .unwrap_or(value.len()),
+    );
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return Ok(None);
     }
-    let Ok(decoded) = STANDARD.decode(encoded.trim_ascii()) else { return Err(malformed) };
-    let Ok(decoded) = String::from_utf8(decoded) else { return Err(malformed) };
-    let Some((id, secret)) = decoded.split_once(':') else { return Err(malformed) };
+    let Ok(decoded) = STANDARD.decode(encoded.trim_ascii()) else {
+        return Err(malformed);
+    };
+    let Ok(decoded) = String::from_utf8(decoded) else {
+        return Err(malformed);
+    };
+    let Some((id, secret)) = decoded.split_once(':') else {
+        return Err(malformed);
+    };
     let decode = |half: &str| {
         url::form_urlencoded::parse(format!("v={}", half.replace('&', "%26")).as_bytes())
             .next()
@@ -159,31 +204,66 @@ mod tests {
 
     #[test]
     fn t13_both_encodings_of_basic_agree() {
-        for value in [basic(b"cli_1:cs_a-b_c"), basic(b"cli_1:cs%5Fa-b_c"), basic(b"cli%5F1:cs_a%2Db_c")] {
-            let Ok(Offer::Basic { client_id, secret }) = offer(Some(&value), "") else { panic!("{value}") };
+        for value in [
+            basic(b"cli_1:cs_a-b_c"),
+            basic(b"cli_1:cs%5Fa-b_c"),
+            basic(b"cli%5F1:cs_a%2Db_c"),
+        ] {
+            let Ok(Offer::Basic { client_id, secret }) = offer(Some(&value), "") else {
+                panic!("{value}")
+            };
             assert_eq!((client_id.as_str(), secret.as_str()), ("cli_1", "cs_a-b_c"));
         }
     }
 
     #[test]
     fn case_65_malformed_basic_is_401_and_no_panic() {
-        for value in [basic(b"no-colon"), basic(b"\xff\xfe:x"), "Basic !!!".to_owned(), "basic ".to_owned()] {
-            assert!(matches!(offer(Some(&value), "client_id=cli_1"), Err(OAuthError::BasicRefused { .. })), "{value}");
+        for value in [
+            basic(b"no-colon"),
+            basic(b"\xff\xfe:x"),
+            "Basic !!!".to_owned(),
+            "basic ".to_owned(),
+        ] {
+            assert!(
+                matches!(
+                    offer(Some(&value), "client_id=cli_1"),
+                    Err(OAuthError::BasicRefused { .. })
+                ),
+                "{value}"
+            );
         }
     }
 
     #[test]
     fn case_58_one_method_only() {
         let both = offer(Some(&basic(b"cli_1:cs_x")), "client_secret=cs_x");
-        assert!(matches!(both, Err(OAuthError::Refused { code: crate::error::ErrorCode::InvalidRequest, .. })));
-        let both = offer(None, "client_id=cli_1&client_secret=cs_x&client_assertion=e30");
-        assert!(matches!(both, Err(OAuthError::Refused { code: crate::error::ErrorCode::InvalidRequest, .. })));
+        assert!(matches!(
+            both,
+            Err(OAuthError::Refused {
+                code: crate::error::ErrorCode::InvalidRequest,
+                ..
+            })
+        ));
+        let both = offer(
+            None,
+            "client_id=cli_1&client_secret=cs_x&client_assertion=e30",
+        );
+        assert!(matches!(
+            both,
+            Err(OAuthError::Refused {
+                code: crate::error::ErrorCode::InvalidRequest,
+                ..
+            })
+        ));
         assert!(offer(Some(&basic(b"cli_1:cs_x")), "client_id=cli_2").is_err());
         assert!(offer(Some(&basic(b"cli_1:cs_x")), "client_id=cli_1").is_ok());
     }
 
     #[test]
     fn a_bearer_header_is_not_for_us() {
-        assert!(matches!(offer(Some("Bearer x"), "client_id=cli_1"), Ok(Offer::Name(_))));
+        assert!(matches!(
+            offer(Some("Bearer x"), "client_id=cli_1"),
+            Ok(Offer::Name(_))
+        ));
     }
 }

@@ -6,12 +6,8 @@ use url::Url;
 /// Settings of this service.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
-    /// The one public origin, without a path: `https://portolan.example`.
-    pub public_url: Url,
     /// Requests from loopback addresses are not throttled by address. For development and tests, where everybody is 127.0.0.1.
     pub loopback_is_unthrottled: bool,
-    /// Mail is shown on a page, `/dev/mail`. Only `portolan dev` sets it.
-    pub shows_mail: bool,
     /// The demo API that runs beside `portolan dev`.
     pub demo_api: Option<DemoApi>,
 }
@@ -46,7 +42,10 @@ impl Site {
             Some(url::Host::Ipv6(address)) => address.is_loopback(),
             None => false,
         };
-        Self { origin: public_url.origin().ascii_serialization(), secure: !(public_url.scheme() == "http" && is_loopback) }
+        Self {
+            origin: public_url.origin().ascii_serialization(),
+            secure: !(public_url.scheme() == "http" && is_loopback),
+        }
     }
 
     /// Scheme, host and port, without a slash at the end. It is the issuer too, byte for byte (E1).
@@ -71,14 +70,21 @@ impl Site {
 
     /// `name` with the prefix that this origin can have: `__Host-sid`, or `sid` on plain loopback.
     pub fn cookie_name(&self, name: &str) -> String {
-        if self.secure { format!("__Host-{name}") } else { name.to_owned() }
+        if self.secure {
+            format!("__Host-{name}")
+        } else {
+            name.to_owned()
+        }
     }
 
     /// A `Set-Cookie` value: HttpOnly, SameSite=Lax, Path=/, no Domain (S1). `max_age` in seconds; `None` ends with the browser,
     /// 0 removes the cookie.
     pub fn set_cookie(&self, name: &str, value: &str, max_age: Option<i64>) -> String {
         use std::fmt::Write as _;
-        let mut cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Lax", self.cookie_name(name));
+        let mut cookie = format!(
+            "{}={value}; Path=/; HttpOnly; SameSite=Lax",
+            self.cookie_name(name)
+        );
         if let Some(seconds) = max_age {
             let _ = write!(cookie, "; Max-Age={seconds}");
         }
@@ -96,11 +102,20 @@ mod tests {
     #[test]
     fn s1_cookies_are_host_bound_except_on_plain_loopback() {
         let site = Site::new(&"https://portolan.example".parse().unwrap());
-        assert_eq!(site.set_cookie("sid", "x", Some(5)), "__Host-sid=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=5; Secure");
+        assert_eq!(
+            site.set_cookie("sid", "x", Some(5)),
+            "__Host-sid=x; Path=/; HttpOnly; SameSite=Lax; Max-Age=5; Secure"
+        );
         assert_eq!(site.issuer(), "https://portolan.example");
         let site = Site::new(&"http://127.0.0.1:8080/".parse().unwrap());
-        assert_eq!(site.set_cookie("sid", "x", None), "sid=x; Path=/; HttpOnly; SameSite=Lax");
+        assert_eq!(
+            site.set_cookie("sid", "x", None),
+            "sid=x; Path=/; HttpOnly; SameSite=Lax"
+        );
         assert_eq!(site.url("/login"), "http://127.0.0.1:8080/login");
-        assert!(Site::new(&"http://portolan.example".parse().unwrap()).is_secure(), "only loopback is let off");
+        assert!(
+            Site::new(&"http://portolan.example".parse().unwrap()).is_secure(),
+            "only loopback is let off"
+        );
     }
 }

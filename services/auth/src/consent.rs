@@ -96,7 +96,9 @@ pub(crate) async fn decide(
     let Form(form) = form?;
     let mut tx = state.store.system(Reason::OAuth).await?;
     let (request, client) = load(&mut tx, &browser, &request).await?;
-    let Some(session) = session else { return pages::see_other(&login_path(request.id, false)) };
+    let Some(session) = session else {
+        return pages::see_other(&login_path(request.id, false));
+    };
     let now = state.now();
     if request.status == Status::Pending {
         if now >= request.expires_at {
@@ -107,33 +109,68 @@ pub(crate) async fn decide(
         }
         // Another account was signed in meanwhile, in another tab: what was shown is not what would be decided (case 31).
         if request.session != Some(session.id) {
-            let notice = "You changed your account in another tab. Please look again before you decide.";
+            let notice =
+                "You changed your account in another tab. Please look again before you decide.";
             return shown(&state, tx, &request, &client, &session, Some(notice)).await;
         }
     }
     let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
-    let binding: [&[u8]; 3] = [request.browser.as_bytes(), session_id.as_bytes(), request_id.as_bytes()];
+    let binding: [&[u8]; 3] = [
+        request.browser.as_bytes(),
+        session_id.as_bytes(),
+        request_id.as_bytes(),
+    ];
     if !forms::is_valid(&state.keys, &binding, &form.token) {
         return Err(PageError::ForeignForm);
     }
     if request.status != Status::Pending {
         return again(&state, &request, &client);
     }
-    if request.shown_at.is_none_or(|shown_at| now < shown_at + MIN_LOOK) {
+    if request
+        .shown_at
+        .is_none_or(|shown_at| now < shown_at + MIN_LOOK)
+    {
         let notice = "That was very quick. Please take a look, then decide.";
         return shown(&state, tx, &request, &client, &session, Some(notice)).await;
     }
     match form.decision.as_str() {
-        "approve" => approve(&state, tx, &visitor, &request, &client, &session, &form.workspace).await,
+        "approve" => {
+            approve(
+                &state,
+                tx,
+                &visitor,
+                &request,
+                &client,
+                &session,
+                &form.workspace,
+            )
+            .await
+        }
         "deny" => deny(&state, tx, &request, &client, &session).await,
-        _ => shown(&state, tx, &request, &client, &session, Some("Please choose one of the buttons.")).await,
+        _ => {
+            shown(
+                &state,
+                tx,
+                &request,
+                &client,
+                &session,
+                Some("Please choose one of the buttons."),
+            )
+            .await
+        }
     }
 }
 
 /// The request, if it is this browser's. Unknown, malformed and foreign ids look alike (case 30).
-async fn load(tx: &mut SystemTx, browser: &Browser, id: &str) -> Result<(AuthorizationRequest, Client), PageError> {
+async fn load(
+    tx: &mut SystemTx,
+    browser: &Browser,
+    id: &str,
+) -> Result<(AuthorizationRequest, Client), PageError> {
     let id: RequestId = id.parse().map_err(|_| PageError::StartAgain)?;
-    let request = authorization_requests::find(tx, id).await?.ok_or(PageError::StartAgain)?;
+    let request = authorization_requests::find(tx, id)
+        .await?
+        .ok_or(PageError::StartAgain)?;
     if browser.is_new() || !portolan_keys::digests_equal(&request.browser, browser.digest()) {
         return Err(PageError::StartAgain);
     }
@@ -142,9 +179,20 @@ async fn load(tx: &mut SystemTx, browser: &Browser, id: &str) -> Result<(Authori
 }
 
 /// The form's token: of this browser, this session and this request (case 27).
-fn form_token(state: &AuthState, request: &AuthorizationRequest, session: &BrowserSession) -> String {
+fn form_token(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    session: &BrowserSession,
+) -> String {
     let (session, id) = (session.id.uuid(), request.id.uuid());
-    forms::token(&state.keys, &[request.browser.as_bytes(), session.as_bytes(), id.as_bytes()])
+    forms::token(
+        &state.keys,
+        &[
+            request.browser.as_bytes(),
+            session.as_bytes(),
+            id.as_bytes(),
+        ],
+    )
 }
 
 /// Renders the page for whatever the person can decide, and notes that they saw it.
@@ -157,17 +205,32 @@ async fn shown(
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
     let target = Target::find(state, &mut tx, request, client, session).await?;
-    authorization_requests::note_shown(&mut tx, request.id, session.user, session.id, state.now()).await?;
+    authorization_requests::note_shown(&mut tx, request.id, session.user, session.id, state.now())
+        .await?;
     tx.commit().await?;
     view::render(state, request, client, session, &target, notice)
 }
 
 /// A decided request: the same redirect while it is young, then a page.
-fn again(state: &AuthState, request: &AuthorizationRequest, client: &Client) -> Result<Response, PageError> {
+fn again(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+    client: &Client,
+) -> Result<Response, PageError> {
     let location = request
         .outcome_sealed
         .as_deref()
-        .and_then(|sealed| state.keys.open(Purpose::Outcome, sealed, request.id.uuid().as_bytes(), state.now()).ok())
+        .and_then(|sealed| {
+            state
+                .keys
+                .open(
+                    Purpose::Outcome,
+                    sealed,
+                    request.id.uuid().as_bytes(),
+                    state.now(),
+                )
+                .ok()
+        })
         .and_then(|opened| String::from_utf8(opened.expose().clone()).ok());
     match location {
         Some(location) => Answer::from_text(location).into_response(&client.name),
@@ -176,8 +239,17 @@ fn again(state: &AuthState, request: &AuthorizationRequest, client: &Client) -> 
 }
 
 fn done(client: &Client) -> Result<Response, PageError> {
-    let text = format!("This request of {} is decided. You can close this page and go back to the app.", client.name);
-    let page = Message { status: None, title: "Done", text: &text, link: None, request_id: None };
+    let text = format!(
+        "This request of {} is decided. You can close this page and go back to the app.",
+        client.name
+    );
+    let page = Message {
+        status: None,
+        title: "Done",
+        text: &text,
+        link: None,
+        request_id: None,
+    };
     pages::html(StatusCode::OK, &page)
 }
 
@@ -209,13 +281,15 @@ impl Target {
     ) -> Result<Self, PageError> {
         let resource = requested(state, request)?;
         if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
-            let Some(choice) = workspace_hints::choice_by_slug(tx, session.user, slug).await? else {
+            let Some(choice) = workspace_hints::choice_by_slug(tx, session.user, slug).await?
+            else {
                 return Ok(Self::NoAccess);
             };
             let server = match resource.as_ref().and_then(Resource::server) {
-                Some(slug) => {
-                    Some((slug.to_owned(), workspace_hints::published_server_name(tx, choice.tenant, slug).await?))
-                }
+                Some(slug) => Some((
+                    slug.to_owned(),
+                    workspace_hints::published_server_name(tx, choice.tenant, slug).await?,
+                )),
                 None => None,
             };
             return Ok(Self::Fixed { choice, server });
@@ -223,14 +297,21 @@ impl Target {
         let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
         Ok(match choices.len() {
             0 => Self::NoWorkspace,
-            1 => Self::Fixed { choice: choices.remove(0), server: None },
+            1 => Self::Fixed {
+                choice: choices.remove(0),
+                server: None,
+            },
             _ => Self::Pick(choices),
         })
     }
 
     /// The workspace that the form names, if it is among those that may be chosen.
     fn chosen(&self, workspace: &str) -> Option<&Choice> {
-        let named = |choice: &&Choice| workspace.parse::<TenantId>().is_ok_and(|tenant| tenant == choice.tenant);
+        let named = |choice: &&Choice| {
+            workspace
+                .parse::<TenantId>()
+                .is_ok_and(|tenant| tenant == choice.tenant)
+        };
         match self {
             Self::Fixed { choice, .. } => Some(choice),
             Self::Pick(choices) => choices.iter().find(named),
@@ -239,11 +320,19 @@ impl Target {
     }
 }
 
-fn requested(state: &AuthState, request: &AuthorizationRequest) -> Result<Option<Resource>, PageError> {
+fn requested(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+) -> Result<Option<Resource>, PageError> {
     match &request.resource_asked {
         None => Ok(None),
         // It was written in canonical form; only a changed public URL makes it unreadable.
-        Some(text) => state.oauth.resources.read_canonical(text).map(Some).ok_or(PageError::StartAgain),
+        Some(text) => state
+            .oauth
+            .resources
+            .read_canonical(text)
+            .map(Some)
+            .ok_or(PageError::StartAgain),
     }
 }
 
@@ -258,18 +347,26 @@ async fn approve(
 ) -> Result<Response, PageError> {
     let now = state.now();
     let target = Target::find(state, &mut tx, request, client, session).await?;
-    let chosen = target.chosen(workspace).filter(|choice| choice.role.may(Action::CallTools));
+    let chosen = target
+        .chosen(workspace)
+        .filter(|choice| choice.role.may(Action::CallTools));
     let Some(choice) = chosen else {
         refuse(&mut tx, visitor, client, session, now).await?;
         tx.commit().await?;
         return Err(PageError::ForeignForm);
     };
-    let resource = requested(state, request)?.unwrap_or_else(|| Resource::Workspace { tenant: choice.slug.clone() });
+    let resource = requested(state, request)?.unwrap_or_else(|| Resource::Workspace {
+        tenant: choice.slug.clone(),
+    });
     let resource = state.oauth.resources.url(&resource);
 
     let code = SecretToken::generate(TokenForm::Code)?;
-    let answer =
-        Answer::code(state.site.issuer(), &request.redirect_uri, request.state.as_deref(), code.expose());
+    let answer = Answer::code(
+        state.site.issuer(),
+        &request.redirect_uri,
+        request.state.as_deref(),
+        code.expose(),
+    );
     if !settle(state, &mut tx, request, session, true, &answer).await? {
         drop(tx);
         return settled_elsewhere(state, request, client).await;
@@ -313,7 +410,9 @@ async fn approve(
     grants::create_code(&mut tx, &code.digest(), request.id, &stored).await?;
     clients::note_granted(&mut tx, client.id, now).await?;
     workspace_hints::remember(&mut tx, client.id, session.user, choice.tenant, now).await?;
-    for old in grants::beyond_cap(&mut tx, choice.tenant, session.user, client.id, MAX_GRANTS).await? {
+    for old in
+        grants::beyond_cap(&mut tx, choice.tenant, session.user, client.id, MAX_GRANTS).await?
+    {
         grants::revoke(&mut tx, old, "cap", now).await?;
     }
     let event = Event {
@@ -408,8 +507,10 @@ async fn refuse(
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }

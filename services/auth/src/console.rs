@@ -37,7 +37,8 @@ use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
-        Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response as DocumentedResponse, ResponseBuilder,
+        Components, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr,
+        Response as DocumentedResponse, ResponseBuilder,
         security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme},
     },
 };
@@ -63,7 +64,10 @@ pub struct Listing<T> {
 impl<T> Listing<T> {
     /// A list that is complete.
     pub fn whole(items: Vec<T>) -> Self {
-        Self { items, next_cursor: None }
+        Self {
+            items,
+            next_cursor: None,
+        }
     }
 }
 
@@ -72,21 +76,42 @@ fn documented() -> OpenApiRouter<AuthState> {
     let api = OpenApiRouter::new()
         .routes(routes!(me::show_me))
         .routes(routes!(workspaces::create_workspace))
-        .routes(routes!(workspaces::show_workspace, workspaces::change_workspace))
+        .routes(routes!(
+            workspaces::show_workspace,
+            workspaces::change_workspace
+        ))
         .routes(routes!(members::list_members))
         .routes(routes!(overview::show_overview))
         .routes(routes!(audit::list_audit_events))
-        .routes(routes!(sources::show_source, sources::change_source, sources::delete_source))
+        .routes(routes!(
+            sources::show_source,
+            sources::change_source,
+            sources::delete_source
+        ))
         .routes(routes!(sources::restore_source))
-        .routes(routes!(credentials::set_credential, credentials::delete_credential))
-        .routes(routes!(tools::list_source_tools, hand_made_tools::create_tool))
+        .routes(routes!(
+            credentials::set_credential,
+            credentials::delete_credential
+        ))
+        .routes(routes!(
+            tools::list_source_tools,
+            hand_made_tools::create_tool
+        ))
         .routes(routes!(tools::list_tools))
         .routes(routes!(tools::switch_tools))
-        .routes(routes!(tools::show_tool, tools::change_tool, hand_made_tools::delete_tool))
+        .routes(routes!(
+            tools::show_tool,
+            tools::change_tool,
+            hand_made_tools::delete_tool
+        ))
         .routes(routes!(hand_made_tools::redefine_tool))
         .routes(routes!(trial::try_tool))
         .routes(routes!(servers::list_servers, servers::create_server))
-        .routes(routes!(servers::show_server, servers::change_server, servers::delete_server))
+        .routes(routes!(
+            servers::show_server,
+            servers::change_server,
+            servers::delete_server
+        ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(servers::choose_tools))
         .routes(routes!(servers::publish_server))
@@ -114,9 +139,18 @@ pub fn openapi() -> OpenApi {
     schemas.push((ErrorAnswer::name().into_owned(), ErrorAnswer::schema()));
     components.schemas.extend(schemas);
     for item in document.paths.paths.values_mut() {
-        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
+        let operations = [
+            &mut item.get,
+            &mut item.put,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ];
         for operation in operations.into_iter().flatten() {
-            operation.responses.responses.insert("default".to_owned(), RefOr::T(refusals()));
+            operation
+                .responses
+                .responses
+                .insert("default".to_owned(), RefOr::T(refusals()));
         }
     }
     document
@@ -124,7 +158,10 @@ pub fn openapi() -> OpenApi {
 
 fn frame() -> OpenApi {
     let mut components = Components::new();
-    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-sid"))));
+    components.add_security_scheme(
+        "session",
+        SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::new("__Host-sid"))),
+    );
     OpenApiBuilder::new()
         .info(
             InfoBuilder::new()
@@ -141,7 +178,12 @@ fn frame() -> OpenApi {
 fn refusals() -> DocumentedResponse {
     ResponseBuilder::new()
         .description("A refusal: what is wrong, and what to do.")
-        .content("application/json", ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorAnswer::name()))).build())
+        .content(
+            "application/json",
+            ContentBuilder::new()
+                .schema(Some(Ref::from_schema_name(ErrorAnswer::name())))
+                .build(),
+        )
         .build()
 }
 
@@ -154,7 +196,11 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .layer(FetchSite::new([state.site.origin()]).layer())
-        .layer(SecurityHeaders::new(Page::Console, state.site.is_secure()).no_store().layer())
+        .layer(
+            SecurityHeaders::new(Page::Console, state.site.is_secure())
+                .no_store()
+                .layer(),
+        )
 }
 
 async fn document() -> Response {
@@ -186,13 +232,22 @@ mod tests {
             assert!(path.starts_with("/api/v1/"), "{path}");
             for (method, operation) in item.as_object().unwrap() {
                 let name = operation["operationId"].as_str().unwrap().to_owned();
-                assert!(names.insert(name.clone()), "{name} names two operations, the generated client would have one");
-                assert!(operation["responses"]["default"].is_object(), "{method} {path}");
+                assert!(
+                    names.insert(name.clone()),
+                    "{name} names two operations, the generated client would have one"
+                );
+                assert!(
+                    operation["responses"]["default"].is_object(),
+                    "{method} {path}"
+                );
             }
         }
         assert!(names.len() >= 6);
         assert!(document["components"]["schemas"]["ErrorAnswer"].is_object());
-        assert_eq!(document["components"]["securitySchemes"]["session"]["name"], "__Host-sid");
+        assert_eq!(
+            document["components"]["securitySchemes"]["session"]["name"],
+            "__Host-sid"
+        );
     }
 
     #[test]
@@ -203,9 +258,13 @@ mod tests {
                     if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
                         found.insert(target.to_owned());
                     }
-                    members.values().for_each(|member| references(member, found));
+                    members
+                        .values()
+                        .for_each(|member| references(member, found));
                 }
-                serde_json::Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+                serde_json::Value::Array(items) => {
+                    items.iter().for_each(|item| references(item, found))
+                }
                 _ => {}
             }
         }

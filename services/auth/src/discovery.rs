@@ -40,7 +40,11 @@ pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
         issuer: state.site.issuer(),
         authorization_endpoint: at("/oauth/authorize"),
         token_endpoint: at("/oauth/token"),
-        registration_endpoint: state.oauth.config.dynamic_registration.then(|| at("/oauth/register")),
+        registration_endpoint: state
+            .oauth
+            .config
+            .dynamic_registration
+            .then(|| at("/oauth/register")),
         revocation_endpoint: at("/oauth/revoke"),
         jwks_uri: at("/oauth/jwks.json"),
         response_types_supported: ["code"],
@@ -54,12 +58,19 @@ pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
         client_id_metadata_document_supported: true,
     };
     let mut response = Json(document).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response.headers_mut().insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=300"),
+    );
     response
 }
 
 /// Every other document below `/.well-known`: 404 in JSON, whatever the method, so that clients try the next form. A 200 under
 /// a path-suffixed name would carry an issuer that does not match its URL, and strict clients would stop there (E2, E4).
 pub(crate) async fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, Json(serde_json::json!({"error": "not_found"}))).into_response()
+    (
+        StatusCode::NOT_FOUND,
+        Json(serde_json::json!({"error": "not_found"})),
+    )
+        .into_response()
 }

@@ -150,25 +150,57 @@ struct Body {
 impl IntoResponse for OAuthError {
     fn into_response(self) -> Response {
         let (status, code, description, retry_after) = match &self {
-            Self::Refused { code: ErrorCode::InvalidClient, description } | Self::BasicRefused { description } => {
-                (StatusCode::UNAUTHORIZED, ErrorCode::InvalidClient, *description, None)
+            Self::Refused {
+                code: ErrorCode::InvalidClient,
+                description,
             }
-            Self::Refused { code, description } => (StatusCode::BAD_REQUEST, *code, *description, None),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "the body is too large", None),
-            Self::TooMany { retry_after } => {
-                (StatusCode::TOO_MANY_REQUESTS, ErrorCode::TemporarilyUnavailable, "too many requests, wait", Some(*retry_after))
+            | Self::BasicRefused { description } => (
+                StatusCode::UNAUTHORIZED,
+                ErrorCode::InvalidClient,
+                *description,
+                None,
+            ),
+            Self::Refused { code, description } => {
+                (StatusCode::BAD_REQUEST, *code, *description, None)
             }
+            Self::TooLarge => (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                ErrorCode::InvalidRequest,
+                "the body is too large",
+                None,
+            ),
+            Self::TooMany { retry_after } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                ErrorCode::TemporarilyUnavailable,
+                "too many requests, wait",
+                Some(*retry_after),
+            ),
             Self::Storage(_) | Self::Keys(_) => {
                 tracing::error!(error = %chain(&self), "an OAuth endpoint failed");
                 let description = "the fault is ours, try again in a moment";
-                (StatusCode::SERVICE_UNAVAILABLE, ErrorCode::TemporarilyUnavailable, description, Some(2))
+                (
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    ErrorCode::TemporarilyUnavailable,
+                    description,
+                    Some(2),
+                )
             }
         };
-        let mut response = (status, Json(Body { error: code.as_str(), error_description: description })).into_response();
+        let mut response = (
+            status,
+            Json(Body {
+                error: code.as_str(),
+                error_description: description,
+            }),
+        )
+            .into_response();
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if matches!(self, Self::BasicRefused { .. }) {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"oauth\""));
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Basic realm=\"oauth\""),
+            );
         }
         if let Some(seconds) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));

@@ -12,7 +12,8 @@ pub fn token(keys: &Keys, binding: &[&[u8]]) -> String {
 
 /// True if `presented` was made for the same binding.
 pub fn is_valid(keys: &Keys, binding: &[&[u8]], presented: &str) -> bool {
-    keys.read_stamp(Purpose::FormToken, &scope(binding), presented).is_some()
+    keys.read_stamp(Purpose::FormToken, &scope(binding), presented)
+        .is_some()
 }
 
 /// Each part with its length before it, so that two bindings never read as the same bytes.
@@ -35,9 +36,18 @@ mod tests {
     fn s5_a_token_is_stable_and_good_for_its_binding_only() {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
         let made = token(&keys, &[b"browser", b"request"]);
-        assert_eq!(made, token(&keys, &[b"browser", b"request"]), "two tabs share it");
+        assert_eq!(
+            made,
+            token(&keys, &[b"browser", b"request"]),
+            "two tabs share it"
+        );
         assert!(is_valid(&keys, &[b"browser", b"request"], &made));
-        for other in [&[b"browser".as_slice(), b"another"] as &[&[u8]], &[b"browserrequest"], &[b"browser"], &[b"browser", b"request", b""]] {
+        for other in [
+            &[b"browser".as_slice(), b"another"] as &[&[u8]],
+            &[b"browserrequest"],
+            &[b"browser"],
+            &[b"browser", b"request", b""],
+        ] {
             assert!(!is_valid(&keys, other, &made), "case 27");
         }
         assert!(!is_valid(&keys, &[b"browser", b"request"], ""));

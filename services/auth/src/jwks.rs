@@ -23,16 +23,27 @@ pub(crate) async fn jwks(State(state): State<AuthState>, headers: HeaderMap) -> 
             return StatusCode::SERVICE_UNAVAILABLE.into_response();
         }
     };
-    let etag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(&digest(&body).as_bytes()[..12]));
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let unchanged = known.flat_map(|value| value.split(',')).any(|value| value.trim().trim_start_matches("W/") == etag);
+    let etag = format!(
+        "\"{}\"",
+        URL_SAFE_NO_PAD.encode(&digest(&body).as_bytes()[..12])
+    );
+    let known = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let unchanged = known
+        .flat_map(|value| value.split(','))
+        .any(|value| value.trim().trim_start_matches("W/") == etag);
     let mut response = if unchanged {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     };
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300, stale-if-error=86400"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=300, stale-if-error=86400"),
+    );
     if let Ok(etag) = HeaderValue::from_str(&etag) {
         headers.insert(header::ETAG, etag);
     }
@@ -76,11 +87,20 @@ pub async fn rotate(state: &AuthState) -> Result<(), RotationError> {
         .iter()
         .map(|row| {
             let public: PublicJwk = serde_json::from_value(row.public_jwk.clone())?;
-            Ok(SigningKey::open(&state.keys, public, &row.private_sealed, times_of(row), now)?)
+            Ok(SigningKey::open(
+                &state.keys,
+                public,
+                &row.private_sealed,
+                times_of(row),
+                now,
+            )?)
         })
         .collect::<Result<Vec<_>, RotationError>>()?;
     state.signing_keys.replace(keys);
-    state.oauth.verifier.set_keys(&state.signing_keys.jwks(now))?;
+    state
+        .oauth
+        .verifier
+        .set_keys(&state.signing_keys.jwks(now))?;
     Ok(())
 }
 
@@ -105,5 +125,10 @@ fn times(rows: &[signing_keys::StoredKey]) -> Vec<KeyTimes> {
 }
 
 fn times_of(row: &signing_keys::StoredKey) -> KeyTimes {
-    KeyTimes { publish_at: row.publish_at, sign_from: row.sign_from, sign_until: row.sign_until, gone_at: row.gone_at }
+    KeyTimes {
+        publish_at: row.publish_at,
+        sign_from: row.sign_from,
+        sign_until: row.sign_until,
+        gone_at: row.gone_at,
+    }
 }

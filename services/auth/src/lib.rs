@@ -20,7 +20,10 @@ pub mod browser;
 mod clients;
 pub mod config;
 mod consent;
-#[expect(unused_qualifications, reason = "the macros of utoipa write full paths")]
+#[expect(
+    unused_qualifications,
+    reason = "the macros of utoipa write full paths"
+)]
 pub mod console;
 mod discovery;
 pub mod error;

@@ -13,7 +13,10 @@ pub mod throttle;
 mod verify;
 mod workspace;
 
-use axum::{Router, routing::{get, post}};
+use axum::{
+    Router,
+    routing::{get, post},
+};
 use portolan_keys::Keys;
 
 pub use continuation::{Continuation, login_path};
@@ -33,7 +36,10 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/verify/resend", post(verify::resend))
         .route("/login", get(password::show).post(password::submit))
         .route("/logout", post(sign_out::submit))
-        .route("/workspaces/new", get(workspace::show).post(workspace::submit));
+        .route(
+            "/workspaces/new",
+            get(workspace::show).post(workspace::submit),
+        );
     pages::protect(router, &state.site, FormTarget::Here)
 }
 
@@ -44,6 +50,11 @@ fn form_token(keys: &Keys, browser: &Browser) -> String {
 
 /// Refuses a form that is not of this browser. A browser without the cookie cannot have been given a form (login CSRF).
 fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Result<(), PageError> {
-    let is_ours = !browser.is_new() && forms::is_valid(keys, &[b"login", browser.digest().as_bytes()], presented);
-    if is_ours { Ok(()) } else { Err(PageError::ForeignForm) }
+    let is_ours = !browser.is_new()
+        && forms::is_valid(keys, &[b"login", browser.digest().as_bytes()], presented);
+    if is_ours {
+        Ok(())
+    } else {
+        Err(PageError::ForeignForm)
+    }
 }

@@ -23,18 +23,22 @@ pub const MAILBOX_PATH: &str = "/dev/mail";
 /// Who takes messages after they were committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mailer {
-    /// Shown on [`MAILBOX_PATH`] and, with the text, in the log. Development only.
+    /// Shown on [`MAILBOX_PATH`] and, with the subject, which has the code, in the log. Development only.
     Page,
-    /// Kept in the queue for whoever delivers it; the log says that there is one, without address and text.
+    /// In the log, address and subject included: a trial on one's own machine without a mail server.
     Log,
+    /// Kept in the queue for whoever delivers it; the log says that there is one, without address and text.
+    Queue,
 }
 
 impl Mailer {
     /// Tells of a message that is committed.
     pub fn deliver(self, mail: &Mail) {
         match self {
-            Self::Page => tracing::info!(mail.id = %mail.id, to = mail.to, subject = mail.subject, "mail: {}", mail.body),
-            Self::Log => tracing::info!(mail.id = %mail.id, "mail is queued"),
+            Self::Page | Self::Log => {
+                tracing::info!(mail.id = %mail.id, to = mail.to, "mail: {}", mail.subject)
+            }
+            Self::Queue => tracing::info!(mail.id = %mail.id, "mail is queued"),
         }
     }
 }
@@ -44,7 +48,11 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     if state.mailer != Mailer::Page {
         return Router::new();
     }
-    pages::protect(Router::new().route(MAILBOX_PATH, get(mailbox)), &state.site, FormTarget::Here)
+    pages::protect(
+        Router::new().route(MAILBOX_PATH, get(mailbox)),
+        &state.site,
+        FormTarget::Here,
+    )
 }
 
 #[derive(Template)]
@@ -63,21 +71,36 @@ struct Shown {
 
 async fn mailbox(State(state): State<AuthState>) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let mails = mails::newest(&mut tx, 20).await?.into_iter().map(show).collect();
+    let mails = mails::newest(&mut tx, 20)
+        .await?
+        .into_iter()
+        .map(show)
+        .collect();
     pages::html(StatusCode::OK, &Mailbox { mails })
 }
 
 fn show(mail: Mail) -> Shown {
-    Shown { at: written(mail.created_at), code: code_in(&mail.body), to: mail.to, subject: mail.subject, body: mail.body }
+    Shown {
+        at: written(mail.created_at),
+        code: code_in(&mail.body),
+        to: mail.to,
+        subject: mail.subject,
+        body: mail.body,
+    }
 }
 
 fn written(at: OffsetDateTime) -> String {
-    at.replace_nanosecond(0).unwrap_or(at).format(&Rfc3339).unwrap_or_default()
+    at.replace_nanosecond(0)
+        .unwrap_or(at)
+        .format(&Rfc3339)
+        .unwrap_or_default()
 }
 
 /// The first run of exactly eight digits.
 fn code_in(body: &str) -> Option<String> {
-    body.split(|c: char| !c.is_ascii_digit()).find(|run| run.len() == 8).map(str::to_owned)
+    body.split(|c: char| !c.is_ascii_digit())
+        .find(|run| run.len() == 8)
+        .map(str::to_owned)
 }
 
 /// The message with a verification code (L7).
@@ -115,14 +138,33 @@ pub(crate) fn misses_text(login_url: &str) -> (String, String) {
     )
 }
 
+/// A token of an app was used again when it should be long forgotten (K11). `client` is the app's name, cleaned.
+pub(crate) fn reuse_text(client: &str) -> (String, String) {
+    (
+        "An app was disconnected from Portolan".to_owned(),
+        format!(
+            "Hello,\n\nan old key of the app {client} was used again. That happens when a copy of it got into other hands, or when the app \
+             was restored from a backup. To be safe, we ended its connection.\n\nIf you still use the app, connect it again. If you do not \
+             know it, nothing needs to be done.\n"
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_mailbox_finds_the_code() {
-        let (_, body) = verification_text("Ann 123456789", "04711123", "https://portolan.example/verify?code=04711123");
+        let (_, body) = verification_text(
+            "Ann 123456789",
+            "04711123",
+            "https://portolan.example/verify?code=04711123",
+        );
         assert_eq!(code_in(&body).as_deref(), Some("04711123"));
-        assert_eq!(code_in(&known_address_text("https://portolan.example:12345678901/login").1), None);
+        assert_eq!(
+            code_in(&known_address_text("https://portolan.example:12345678901/login").1),
+            None
+        );
     }
 }

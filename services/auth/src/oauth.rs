@@ -75,11 +75,25 @@ impl OAuthConfig {
             ("access_token_secs", self.access_token_secs, 300, 28_800),
             ("code_secs", self.code_secs, 30, 600),
             ("request_secs", self.request_secs, 600, 86_400),
-            ("registrations_per_hour", self.registrations_per_hour, 1, 1_000_000),
-            ("registrations_per_day", self.registrations_per_day, 1, 1_000_000),
+            (
+                "registrations_per_hour",
+                self.registrations_per_hour,
+                1,
+                1_000_000,
+            ),
+            (
+                "registrations_per_day",
+                self.registrations_per_day,
+                1,
+                1_000_000,
+            ),
         ] {
             if !(least..=most).contains(&value) {
-                return Err(OutOfRange { setting, least, most });
+                return Err(OutOfRange {
+                    setting,
+                    least,
+                    most,
+                });
             }
         }
         Ok(())
@@ -100,19 +114,36 @@ pub struct OAuthParts {
     pub(crate) fetches: Fetches,
     pub(crate) refreshes: Rates,
     pub(crate) authorizations: Rates,
+    pub(crate) warnings: Rates,
 }
 
 impl OAuthParts {
     /// Puts the parts together. The verifier's keys are set by [`jwks::rotate`].
-    pub fn new(config: OAuthConfig, resources: ResourceSite, verifier: Verifier, revocations: Revocations) -> Self {
+    pub fn new(
+        config: OAuthConfig,
+        resources: ResourceSite,
+        verifier: Verifier,
+        revocations: Revocations,
+    ) -> Self {
         Self {
             config,
             resources,
             verifier,
             revocations,
             fetches: Fetches::default(),
-            refreshes: Rates::new(Budget { burst: 60, per: Duration::MINUTE }),
-            authorizations: Rates::new(Budget { burst: 60, per: Duration::minutes(5) }),
+            refreshes: Rates::new(Budget {
+                burst: 60,
+                per: Duration::MINUTE,
+            }),
+            // A block may be a whole office: far more than people click, far less than a flood.
+            authorizations: Rates::new(Budget {
+                burst: 300,
+                per: Duration::minutes(5),
+            }),
+            warnings: Rates::new(Budget {
+                burst: 1,
+                per: Duration::DAY,
+            }),
         }
     }
 }
@@ -133,18 +164,32 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         ("/token", post(token::token)),
         ("/oauth/revoke", post(revoke::revoke)),
     ]);
-    let registration =
-        Endpoints(vec![("/oauth/register", post(register::register)), ("/register", post(register::register))]);
+    let registration = Endpoints(vec![
+        ("/oauth/register", post(register::register)),
+        ("/register", post(register::register)),
+    ]);
     let documents = Endpoints(vec![
-        ("/.well-known/oauth-authorization-server", get(discovery::metadata)),
+        (
+            "/.well-known/oauth-authorization-server",
+            get(discovery::metadata),
+        ),
         ("/oauth/jwks.json", get(jwks::jwks)),
     ]);
-    let pages = Router::new()
-        .route("/oauth/consent/{request}", get(consent::show).post(consent::decide).head(method_not_allowed));
+    let pages = Router::new().route(
+        "/oauth/consent/{request}",
+        get(consent::show)
+            .post(consent::decide)
+            .head(method_not_allowed),
+    );
     let authorize = get(authorize::authorize).head(method_not_allowed);
-    let pages = ["/oauth/authorize", "/oauth/authorize/", "/authorize", "/authorize/"]
-        .into_iter()
-        .fold(pages, |router, path| router.route(path, authorize.clone()));
+    let pages = [
+        "/oauth/authorize",
+        "/oauth/authorize/",
+        "/authorize",
+        "/authorize/",
+    ]
+    .into_iter()
+    .fold(pages, |router, path| router.route(path, authorize.clone()));
 
     Router::new()
         .merge(machine(forms.into(), MAX_FORM))
@@ -162,9 +207,14 @@ struct Endpoints(Vec<(&'static str, axum::routing::MethodRouter<AuthState>)>);
 
 impl From<Endpoints> for Router<AuthState> {
     fn from(endpoints: Endpoints) -> Self {
-        endpoints.0.into_iter().fold(Self::new(), |router, (path, methods)| {
-            router.route(path, methods.clone()).route(&format!("{path}/"), methods)
-        })
+        endpoints
+            .0
+            .into_iter()
+            .fold(Self::new(), |router, (path, methods)| {
+                router
+                    .route(path, methods.clone())
+                    .route(&format!("{path}/"), methods)
+            })
     }
 }
 

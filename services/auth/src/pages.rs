@@ -9,6 +9,7 @@ use askama::Template;
 use axum::{
     Router,
     body::Body,
+    extract::DefaultBodyLimit,
     middleware,
     response::{IntoResponse, Response},
     routing::get,
@@ -26,8 +27,10 @@ const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' da
      frame-ancestors 'none'; form-action 'self'";
 
 /// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
-const CLIENT_REDIRECT_CSP: &str =
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+
+/// Most bytes of a form.
+const FORM_LIMIT: usize = 64 * 1024;
 
 const STYLES: &str = include_str!("../assets/pages.css");
 
@@ -61,8 +64,11 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
         FormTarget::Here => PAGES_CSP,
         FormTarget::Client => CLIENT_REDIRECT_CSP,
     };
-    let headers = SecurityHeaders::new(Page::Authorization, site.is_secure()).with_csp(&HeaderValue::from_static(csp)).no_store();
+    let headers = SecurityHeaders::new(Page::Authorization, site.is_secure())
+        .with_csp(&HeaderValue::from_static(csp))
+        .no_store();
     router
+        .layer(DefaultBodyLimit::max(FORM_LIMIT))
         .layer(middleware::from_fn(fault::show_faults))
         .layer(FetchSite::new([site.origin()]).layer())
         .layer(headers.layer())
@@ -75,8 +81,12 @@ pub fn html(status: StatusCode, page: &impl Template) -> Result<Response, PageEr
 
 /// A redirect after a form: 303, not cached.
 pub fn see_other(path: &str) -> Result<Response, PageError> {
-    let location = HeaderValue::try_from(path).map_err(|_| PageError::Internal("redirect target"))?;
-    let headers = [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    let location =
+        HeaderValue::try_from(path).map_err(|_| PageError::Internal("redirect target"))?;
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
@@ -97,18 +107,29 @@ pub struct Message<'a> {
 }
 
 fn fault_page(status: StatusCode, title: &str, text: &str, request_id: Option<&str>) -> Response {
-    let page = Message { status: Some(status.as_u16()), title, text, link: None, request_id };
+    let page = Message {
+        status: Some(status.as_u16()),
+        title,
+        text,
+        link: None,
+        request_id,
+    };
     match page.render() {
         Ok(text) => document(status, text),
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "the fault page has a fault");
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the fault page has a fault"
+            );
             status.into_response()
         }
     }
 }
 
 fn document(status: StatusCode, text: String) -> Response {
-    let headers: [(HeaderName, &str); 2] =
-        [(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::CACHE_CONTROL, "no-store")];
+    let headers: [(HeaderName, &str); 2] = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
     (status, headers, Body::from(text)).into_response()
 }

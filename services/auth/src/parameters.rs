@@ -37,23 +37,31 @@ impl Parameters {
 
     /// Every value.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// True if anything but `resource` came twice, known or not (RFC 6749 §3.1; RFC 8707 §2 lets `resource` repeat).
     pub(crate) fn has_repeated(&self) -> bool {
-        self.0.iter().enumerate().any(|(at, (name, _))| name != "resource" && self.0[..at].iter().any(|(other, _)| other == name))
+        self.0.iter().enumerate().any(|(at, (name, _))| {
+            name != "resource" && self.0[..at].iter().any(|(other, _)| other == name)
+        })
     }
 }
 
 /// True for `application/x-www-form-urlencoded`, with or without parameters.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded"))
+    media_type(headers).is_some_and(|media_type| {
+        media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
 }
 
 /// True for `application/json`, with or without parameters.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json"))
+    media_type(headers)
+        .is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json"))
 }
 
 fn media_type(headers: &HeaderMap) -> Option<&str> {
@@ -71,13 +79,17 @@ mod tests {
 
     #[test]
     fn a1_empty_is_absent_and_only_resource_may_repeat() {
-        let parameters = Parameters::parse(b"a=1&b=&resource=x&resource=y&state=%26%23%25%22%C3%A4");
+        let parameters =
+            Parameters::parse(b"a=1&b=&resource=x&resource=y&state=%26%23%25%22%C3%A4");
         assert_eq!(parameters.one("a"), Ok(Some("1")));
         assert_eq!(parameters.one("b"), Ok(None));
         assert_eq!(parameters.one("state"), Ok(Some("&#%\"ä")));
         assert_eq!(parameters.one("resource"), Err(Repeated));
         assert!(!parameters.has_repeated());
         assert!(Parameters::parse(b"x=1&x=2").has_repeated());
-        assert!(!Parameters::parse(b"x=1&x=").has_repeated(), "an empty one does not count");
+        assert!(
+            !Parameters::parse(b"x=1&x=").has_repeated(),
+            "an empty one does not count"
+        );
     }
 }

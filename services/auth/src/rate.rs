@@ -30,7 +30,10 @@ pub(crate) struct Rates {
 impl Rates {
     /// Nothing used yet.
     pub(crate) fn new(budget: Budget) -> Self {
-        Self { budget, next: Cache::new(KEYS) }
+        Self {
+            budget,
+            next: Cache::new(KEYS),
+        }
     }
 
     /// Takes one from the key's budget; when it is empty, says how long to wait.
@@ -48,7 +51,10 @@ impl Rates {
     /// Gives one back that was taken for nothing.
     pub(crate) fn give_back(&self, key: &str) {
         if let Some(next) = self.next.get(key) {
-            self.next.insert(key.to_owned(), next - self.budget.per / self.budget.burst.max(1));
+            self.next.insert(
+                key.to_owned(),
+                next - self.budget.per / self.budget.burst.max(1),
+            );
         }
     }
 }
@@ -59,7 +65,10 @@ mod tests {
 
     #[test]
     fn a_budget_is_spent_and_fills_again() {
-        let rates = Rates::new(Budget { burst: 3, per: Duration::seconds(30) });
+        let rates = Rates::new(Budget {
+            burst: 3,
+            per: Duration::seconds(30),
+        });
         let start = Timestamp::UNIX_EPOCH;
         for _ in 0..3 {
             assert_eq!(rates.take("a", start), Ok(()));

@@ -33,14 +33,20 @@ pub(crate) async fn revoke(
 ) -> Result<Response, OAuthError> {
     let form = token::read_form(query.as_deref(), &headers, body)?;
     let client = clients::authenticate(&state, &headers, &form).await?;
-    let presented = form.first("token").ok_or(OAuthError::invalid_request("token is missing"))?;
+    let presented = form
+        .first("token")
+        .ok_or(OAuthError::invalid_request("token is missing"))?;
     // `token_type_hint` is an order of search at most (R3); our tokens say themselves what they are.
     if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
         revoke_grant(&state, &visitor, &client, &refresh).await?;
     } else if let Ok(claims) = state.oauth.verifier.verify(presented, state.now()) {
         revoke_access_token(&state, &visitor, &client, &claims).await?;
     }
-    Ok((StatusCode::OK, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))]).into_response())
+    Ok((
+        StatusCode::OK,
+        [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
+    )
+        .into_response())
 }
 
 /// A refresh token stands for its whole grant (R4).
@@ -52,16 +58,29 @@ async fn revoke_grant(
 ) -> Result<(), OAuthError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::OAuth).await?;
-    let Some(id) = refresh_tokens::grant_of(&mut tx, &token.digest()).await? else { return Ok(()) };
-    let Some(grant) = grants::find(&mut tx, id).await? else { return Ok(()) };
+    let Some(id) = refresh_tokens::grant_of(&mut tx, &token.digest()).await? else {
+        return Ok(());
+    };
+    let Some(grant) = grants::find(&mut tx, id).await? else {
+        return Ok(());
+    };
     let own = grant.client == client.id;
     let revoked = own && grants::revoke(&mut tx, id, "revoked_by_client", now).await?;
     if revoked || !own {
-        audit::record(&mut tx, &event(grant.tenant, client, id, own), &visitor.origin(), now).await?;
+        audit::record(
+            &mut tx,
+            &event(grant.tenant, client, id, own),
+            &visitor.origin(),
+            now,
+        )
+        .await?;
     }
     tx.commit().await?;
     if revoked {
-        state.oauth.revocations.insert(Revocation::Grant(id), now + grants::REVOCATION_MEMORY);
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(id), now + grants::REVOCATION_MEMORY);
     }
     Ok(())
 }
@@ -76,17 +95,34 @@ async fn revoke_access_token(
     let now = state.now();
     let mut tx = state.store.system(Reason::OAuth).await?;
     let own = claims.client_id == client.client_id;
-    let expires_at = now + Duration::seconds(claims.exp - now.unix_timestamp()).max(Duration::ZERO) + Duration::minutes(5);
+    let expires_at = now
+        + Duration::seconds(claims.exp - now.unix_timestamp()).max(Duration::ZERO)
+        + Duration::minutes(5);
     if own {
         let jti = claims.jti.to_string();
-        let new = revocations::New { kind: Kind::Jti, reference: &jti, tenant: Some(claims.tid), epoch: None, expires_at };
+        let new = revocations::New {
+            kind: Kind::Jti,
+            reference: &jti,
+            tenant: Some(claims.tid),
+            epoch: None,
+            expires_at,
+        };
         revocations::insert(&mut tx, &new, now).await?;
     } else {
-        audit::record(&mut tx, &event(claims.tid, client, claims.gid, false), &visitor.origin(), now).await?;
+        audit::record(
+            &mut tx,
+            &event(claims.tid, client, claims.gid, false),
+            &visitor.origin(),
+            now,
+        )
+        .await?;
     }
     tx.commit().await?;
     if own {
-        state.oauth.revocations.insert(Revocation::Token(claims.jti), expires_at);
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Token(claims.jti), expires_at);
     }
     Ok(())
 }
@@ -95,7 +131,11 @@ fn event(tenant: TenantId, client: &Client, grant: GrantId, own: bool) -> Event 
     Event {
         tenant: Some(tenant),
         actor: Actor::Anonymous,
-        action: if own { "grant.revoked" } else { "grant.revocation_refused" },
+        action: if own {
+            "grant.revoked"
+        } else {
+            "grant.revocation_refused"
+        },
         target_kind: "grant",
         target_id: grant.to_string(),
         outcome: if own { Outcome::Ok } else { Outcome::Refused },

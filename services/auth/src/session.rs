@@ -15,12 +15,7 @@ use portolan_storage::{
     users,
 };
 
-use crate::{
-    console::error::ConsoleError,
-    pages::PageError,
-    state::AuthState,
-    visitor::Visitor,
-};
+use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, visitor::Visitor};
 
 /// Name of the cookie without prefix.
 const COOKIE: &str = "sid";
@@ -45,7 +40,14 @@ pub struct BrowserSession {
 
 impl From<Session> for BrowserSession {
     fn from(row: Session) -> Self {
-        Self { id: row.id, user: row.user, display_name: row.display_name, email: row.email, auth_time: row.auth_time, amr: row.amr }
+        Self {
+            id: row.id,
+            user: row.user,
+            display_name: row.display_name,
+            email: row.email,
+            auth_time: row.auth_time,
+            amr: row.amr,
+        }
     }
 }
 
@@ -64,13 +66,21 @@ impl FromRequestParts<AuthState> for MaybeSession {
 impl FromRequestParts<AuthState> for BrowserSession {
     type Rejection = ConsoleError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, ConsoleError> {
-        load(parts, state).await?.ok_or_else(ConsoleError::unauthenticated)
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &AuthState,
+    ) -> Result<Self, ConsoleError> {
+        load(parts, state)
+            .await?
+            .ok_or_else(ConsoleError::unauthenticated)
     }
 }
 
 /// Looks once per request; extractors of the same request share the answer.
-async fn load(parts: &mut Parts, state: &AuthState) -> Result<Option<BrowserSession>, StorageError> {
+async fn load(
+    parts: &mut Parts,
+    state: &AuthState,
+) -> Result<Option<BrowserSession>, StorageError> {
     #[derive(Clone)]
     struct Loaded(Option<BrowserSession>);
 
@@ -88,7 +98,9 @@ async fn load(parts: &mut Parts, state: &AuthState) -> Result<Option<BrowserSess
 async fn find(state: &AuthState, digest: &Digest) -> Result<Option<BrowserSession>, StorageError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let Some(session) = browser_sessions::find_live(&mut tx, digest, now).await? else { return Ok(None) };
+    let Some(session) = browser_sessions::find_live(&mut tx, digest, now).await? else {
+        return Ok(None);
+    };
     if now - session.last_seen_at >= SEEN_STEP {
         browser_sessions::seen(&mut tx, &session, now).await?;
         tx.commit().await?;
@@ -130,18 +142,40 @@ pub(crate) async fn start(
     )
     .await?;
     users::signed_in(tx, user, now).await?;
-    audit::record(tx, &event(user, "session.started", id), &visitor.origin(), now).await?;
-    let cookie = state.site.set_cookie(COOKIE, token.expose(), Some(browser_sessions::ABSOLUTE_LIFE.whole_seconds()));
+    audit::record(
+        tx,
+        &event(user, "session.started", id),
+        &visitor.origin(),
+        now,
+    )
+    .await?;
+    let cookie = state.site.set_cookie(
+        COOKIE,
+        token.expose(),
+        Some(browser_sessions::ABSOLUTE_LIFE.whole_seconds()),
+    );
     Ok((id, sensitive(cookie)?))
 }
 
 /// Ends the session of the request, if it has one, and returns the cookie that removes it (S4).
-pub(crate) async fn end(state: &AuthState, headers: &HeaderMap, visitor: &Visitor) -> Result<HeaderValue, PageError> {
+pub(crate) async fn end(
+    state: &AuthState,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+) -> Result<HeaderValue, PageError> {
     if let Some(digest) = cookie_digest(headers, state) {
         let now = state.now();
         let mut tx = state.store.system(Reason::SignIn).await?;
-        if let Some((id, user)) = browser_sessions::end(&mut tx, &digest, EndReason::SignedOut, now).await? {
-            audit::record(&mut tx, &event(user, "session.ended", id), &visitor.origin(), now).await?;
+        if let Some((id, user)) =
+            browser_sessions::end(&mut tx, &digest, EndReason::SignedOut, now).await?
+        {
+            audit::record(
+                &mut tx,
+                &event(user, "session.ended", id),
+                &visitor.origin(),
+                now,
+            )
+            .await?;
         }
         tx.commit().await?;
     }

@@ -50,8 +50,12 @@ impl IntoResponse for Tokens {
             refresh_token: self.refresh.as_ref().map(|token| token.expose().as_str()),
         };
         let mut response = Json(body).into_response();
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response.headers_mut().insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+        response
+            .headers_mut()
+            .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+            .headers_mut()
+            .insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
         response
     }
 }
@@ -69,7 +73,8 @@ pub(crate) async fn token(
         Ok((grant_type, _)) => (*grant_type, "ok"),
         Err(error) => ("", error.outcome()),
     };
-    metrics::counter!("oauth_token_total", "grant" => grant_type, "outcome" => outcome).increment(1);
+    metrics::counter!("oauth_token_total", "grant" => grant_type, "outcome" => outcome)
+        .increment(1);
     if let Err(error) = &answer {
         tracing::info!(%error, request_id = visitor.request_id, "token request refused");
     }
@@ -88,20 +93,32 @@ async fn grant(
         None => Err(OAuthError::invalid_request("grant_type is missing")),
         Some("authorization_code") => {
             let client = clients::authenticate(state, headers, &form).await?;
-            Ok(("authorization_code", code::redeem(state, visitor, &client, &form).await?))
+            Ok((
+                "authorization_code",
+                code::redeem(state, visitor, &client, &form).await?,
+            ))
         }
         Some("refresh_token") => {
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
             // form, so that garbage costs no query among tokens (K6).
             let client = clients::authenticate(state, headers, &form).await?;
             let presented = refresh::read(&form)?;
-            Ok(("refresh_token", refresh::refresh(state, visitor, &client, &form, &presented).await?))
+            Ok((
+                "refresh_token",
+                refresh::refresh(state, visitor, &client, &form, &presented).await?,
+            ))
         }
         Some("client_credentials") => {
             clients::authenticate(state, headers, &form).await?;
-            Err(OAuthError::refused(ErrorCode::UnauthorizedClient, "this client did not register for client_credentials"))
+            Err(OAuthError::refused(
+                ErrorCode::UnauthorizedClient,
+                "this client did not register for client_credentials",
+            ))
         }
-        Some(_) => Err(OAuthError::refused(ErrorCode::UnsupportedGrantType, "use authorization_code or refresh_token")),
+        Some(_) => Err(OAuthError::refused(
+            ErrorCode::UnsupportedGrantType,
+            "use authorization_code or refresh_token",
+        )),
     }
 }
 
@@ -132,11 +149,15 @@ pub(crate) fn read_form(
     if let Some(query) = query {
         let query = Parameters::parse(query.as_bytes());
         if BODY_ONLY.iter().any(|name| query.first(name).is_some()) {
-            return Err(OAuthError::invalid_request("send parameters in the body, not in the query"));
+            return Err(OAuthError::invalid_request(
+                "send parameters in the body, not in the query",
+            ));
         }
     }
     if !parameters::is_form(headers) {
-        return Err(OAuthError::invalid_request("send the parameters as application/x-www-form-urlencoded"));
+        return Err(OAuthError::invalid_request(
+            "send the parameters as application/x-www-form-urlencoded",
+        ));
     }
     let form = Parameters::parse(&body);
     if form.has_repeated() {
@@ -146,7 +167,10 @@ pub(crate) fn read_form(
 }
 
 /// The one `resource` of a token request, canonical. Two, or one that is not ours: `invalid_target`.
-fn read_resource(state: &AuthState, form: &Parameters) -> Result<Option<portolan_model::resource::Resource>, OAuthError> {
+fn read_resource(
+    state: &AuthState,
+    form: &Parameters,
+) -> Result<Option<portolan_model::resource::Resource>, OAuthError> {
     use portolan_model::resource::Asked;
     let refused = |description| OAuthError::refused(ErrorCode::InvalidTarget, description);
     let mut asked = form.all("resource");

@@ -26,7 +26,10 @@ impl Visitor {
 
     /// For an audit entry.
     pub fn origin(&self) -> Origin {
-        Origin { request_id: Some(self.request_id.clone()), ip_block: Some(self.ip_block()) }
+        Origin {
+            request_id: Some(self.request_id.clone()),
+            ip_block: Some(self.ip_block()),
+        }
     }
 }
 
@@ -35,8 +38,15 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         let arrival = Arrival::from_request_parts(parts, state).await?;
-        let agent = parts.headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
-        Ok(Self { ip: arrival.client_ip(), request_id: arrival.request_id().to_owned(), ua_label: agent.and_then(label) })
+        let agent = parts
+            .headers
+            .get(header::USER_AGENT)
+            .and_then(|value| value.to_str().ok());
+        Ok(Self {
+            ip: arrival.client_ip(),
+            request_id: arrival.request_id().to_owned(),
+            ua_label: agent.and_then(label),
+        })
     }
 }
 
@@ -59,7 +69,11 @@ fn label(agent: &str) -> Option<String> {
         ("Mac OS X", "macOS"),
         ("Linux", "Linux"),
     ];
-    let find = |list: &[(&str, &'static str)]| list.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
+    let find = |list: &[(&str, &'static str)]| {
+        list.iter()
+            .find(|(mark, _)| agent.contains(mark))
+            .map(|(_, name)| *name)
+    };
     match (find(&BROWSERS), find(&SYSTEMS)) {
         (Some(browser), Some(system)) => Some(format!("{browser} on {system}")),
         (Some(browser), None) => Some(browser.to_owned()),

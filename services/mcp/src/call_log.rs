@@ -140,7 +140,7 @@ impl Writer {
     }
 
     async fn insert(&self, tenant: TenantId, calls: &[Call]) -> Result<(), StorageError> {
-        let mut tx = self.store.tenant(tenant).await?;
+        let mut tx = self.store.node(tenant).await?;
         calls::insert_many(&mut tx, calls).await?;
         tx.commit().await
     }

@@ -14,18 +14,20 @@ pub(crate) mod metadata;
 pub(crate) mod origin;
 pub(crate) mod target;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http::{Method as Verb, request::Parts};
+use http_body_util::BodyExt;
 use portolan_model::Timestamp;
 use portolan_net::layers::{
     Arrival,
-    body::{self, BODY_WITHIN},
+    body::{self, BODY_WITHIN, BodyError},
 };
 use portolan_protocol::{
     header::Headers,
@@ -112,16 +114,41 @@ impl<'a> Visit<'a> {
     }
 }
 
+/// Bytes of an unwanted body that are read and thrown away, and for how long. A client that is still sending when the connection
+/// closes sees a broken connection and not the refusal.
+const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
 /// The handler of every verb.
 pub(crate) async fn handle(State(state): State<McpState>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    match serve(&state, &parts, body).await {
+    let (parts, mut body) = request.into_parts();
+    match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
-        Err(error) => error.into_response(),
+        Err(error) => {
+            drain(body).await;
+            error.into_response()
+        }
     }
 }
 
-async fn serve(state: &McpState, parts: &Parts, body: Body) -> Result<Response, McpError> {
+async fn drain(mut body: Body) {
+    if http_body::Body::is_end_stream(&body) {
+        return;
+    }
+    let reading = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Whoever sends more, or more slowly, gets the broken connection.
+    let _elapsed = tokio::time::timeout(DRAIN_WITHIN, reading).await;
+}
+
+async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Response, McpError> {
     let target = Target::parse(parts.uri.path()).ok_or(McpError::NoSuchServer)?;
     if !state.origins.admit(&parts.headers) {
         return Err(McpError::Origin);
@@ -176,7 +203,7 @@ async fn post(
     visit: &Visit<'_>,
     parts: &Parts,
     headers: &Headers<'_>,
-    body: Body,
+    body: &mut Body,
 ) -> Result<Response, McpError> {
     if !accept::is_json(&parts.headers) {
         return Err(McpError::MediaType);
@@ -184,7 +211,12 @@ async fn post(
     if visit.accepted.nothing() {
         return Err(McpError::NotAcceptable);
     }
-    let bytes = body::read(body, MAX_BODY_BYTES, BODY_WITHIN).await?;
+    if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
+        return Err(McpError::Body(BodyError::TooLarge {
+            limit: MAX_BODY_BYTES,
+        }));
+    }
+    let bytes = body::read(std::mem::take(body), MAX_BODY_BYTES, BODY_WITHIN).await?;
     match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
         Admitted::Initialize { request, draft } => {
             visit.note_method(Method::Initialize);

@@ -301,15 +301,7 @@ pub(crate) fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, 
             revision: session.revision,
             retry_after,
         })?;
-    stream::open_for_session(
-        state,
-        &visit.caller,
-        &visit.target,
-        &visit.server,
-        session,
-        resumed,
-        visit.now,
-    )
+    stream::open_for_session(visit, session, resumed)
 }
 
 /// DELETE: the session is over (T-45).

@@ -59,15 +59,5 @@ fn listen(
     }
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    let (state, caller) = (visit.state, &visit.caller);
-    stream::open_for_listen(
-        state,
-        caller,
-        &visit.target,
-        &visit.server,
-        &request.id,
-        cx.revision,
-        filter,
-        visit.now,
-    )
+    stream::open_for_listen(visit, &request.id, cx.revision, &filter)
 }

@@ -29,8 +29,7 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
-    catalog::server::Server,
-    endpoint::{bearer::Caller, target::Target},
+    endpoint::{Visit, bearer::Caller, target::Target},
     error::McpError,
     legacy::session::{EventId, SessionBody, SessionId},
     state::McpState,
@@ -176,16 +175,13 @@ pub(crate) fn keep(
 /// Opens the GET stream of a session (T-30…T-36). `resumed` is the event that the client saw last: there is no log of events yet,
 /// so the stream begins now, with one notice if the list has changed since that event.
 pub(crate) fn open_for_session(
-    state: &McpState,
-    caller: &Arc<Caller>,
-    target: &Target<'_>,
-    server: &Server,
+    visit: &Visit<'_>,
     session: SessionId,
     resumed: Option<EventId>,
-    now: Timestamp,
 ) -> Result<Response, McpError> {
-    let facts = session.revision.facts();
-    let body = session_body(state, &session, caller, server.list_hash, now);
+    let (state, caller, now) = (visit.state, &visit.caller, visit.now);
+    let current = visit.server.list_hash;
+    let body = session_body(state, &session, caller, current, now);
     let known = resumed.map_or(body.list_hash, |event| event.list_hash);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
     let kind = Kind::Session {
@@ -195,19 +191,11 @@ pub(crate) fn open_for_session(
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
-    let open = open(
-        state,
-        caller,
-        target,
-        server,
-        Digest::from_bytes(group),
-        state.config.streams_per_session,
-        known,
-        kind,
-    )
-    .ok_or(McpError::TooManyStreams)?;
+    let limit = state.config.streams_per_session;
+    let open = open(visit, Digest::from_bytes(group), limit, known, kind)
+        .ok_or(McpError::TooManyStreams)?;
 
-    let primed = facts.priming_event || session.draft;
+    let primed = session.revision.facts().priming_event || session.draft;
     let mut first = VecDeque::with_capacity(3);
     if primed {
         let id = EventId {
@@ -222,7 +210,7 @@ pub(crate) fn open_for_session(
         // Older clients cannot read empty data (T-24), but proxies pass the head on only with a first byte.
         first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
     }
-    first.extend(open.tag.notice(state, server.list_hash));
+    first.extend(open.tag.notice(state, current));
     let farewell = if primed {
         Farewell::Retry
     } else {
@@ -240,75 +228,64 @@ pub(crate) fn open_for_session(
 /// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists. Prompts and resources
 /// never change here, and no resource exists whose updates could be wanted (SB-6).
 pub(crate) fn open_for_listen(
-    state: &McpState,
-    caller: &Arc<Caller>,
-    target: &Target<'_>,
-    server: &Server,
+    visit: &Visit<'_>,
     id: &RequestId,
     revision: Revision,
-    asked: Filter,
-    now: Timestamp,
+    asked: &Filter,
 ) -> Result<Response, McpError> {
+    let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
+    let Filter {
+        tools,
+        prompts,
+        resources,
+        ..
+    } = *asked;
     let honoured = Filter {
-        uris: Vec::new(),
-        task_ids: None,
-        ..asked
+        tools,
+        prompts,
+        resources,
+        ..Filter::default()
     };
     let kind = Kind::Listen {
         id: id.clone(),
-        tools: honoured.wants(List::Tools),
+        tools,
     };
     let limit = state.config.listens_per_principal;
-    let open = open(
-        state,
-        caller,
-        target,
-        server,
-        caller.principal,
-        limit,
-        server.list_hash,
-        kind,
-    )
-    .ok_or_else(|| McpError::Limited {
-        id: Some(id.clone()),
-        revision,
-        retry_after: 60,
+    let open = open(visit, caller.principal, limit, server.list_hash, kind).ok_or_else(|| {
+        McpError::Limited {
+            id: Some(id.clone()),
+            revision,
+            retry_after: 60,
+        }
     })?;
     let first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
     ))]);
-    let life = (caller.expires_at() - now).min(LONGEST_LISTEN);
-    let farewell = Farewell::Completed(Bytes::from(sse::message(
-        None,
-        &subscription::completed(id, revision, &server.identity),
-    )));
+    let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
+    let completed = subscription::completed(id, revision, &server.identity);
+    let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
     Ok(respond(state, open, first, life, farewell))
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one tag, put together here and nowhere else"
-)]
 fn open(
-    state: &McpState,
-    caller: &Arc<Caller>,
-    target: &Target<'_>,
-    server: &Server,
+    visit: &Visit<'_>,
     group: Digest,
     limit: usize,
     seen: u64,
     kind: Kind,
 ) -> Option<OpenStream<Tag>> {
+    let (target, server) = (&visit.target, &visit.server);
     let tag = Tag {
-        caller: Arc::clone(caller),
+        caller: Arc::clone(&visit.caller),
         tenant_slug: target.tenant.into(),
         server_slug: target.server.unwrap_or_default().into(),
         server: server.id,
         seen: AtomicU64::new(seen),
         kind,
     };
-    state
+    visit
+        .state
         .streams
         .open(server.tenant, group, limit, Arc::new(tag))
         .ok()

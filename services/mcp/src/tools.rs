@@ -44,7 +44,7 @@ pub(crate) fn list(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpEr
         });
         let cursor = cursor.unwrap_or_default();
         jsonrpc::response_with(&request.id, page.len() + cursor.len(), |out| {
-            page.write(&cursor, out)
+            page.write(&cursor, out);
         })
     };
     match params.cursor {
@@ -154,7 +154,7 @@ impl PreparedCall {
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
                 return Ok(jsonrpc::response_with(&self.id, 256, |out| {
-                    result.write(self.revision, &self.server.identity, out)
+                    result.write(self.revision, &self.server.identity, out);
                 }));
             }
         };
@@ -192,7 +192,7 @@ impl PreparedCall {
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
         Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
-            write_result(&answer, identity, out)
+            write_result(&answer, identity, out);
         }))
     }
 
@@ -204,8 +204,8 @@ impl PreparedCall {
         outcome: CallOutcome,
         status: Option<u16>,
     ) {
-        let took = started.elapsed();
-        self.state.instruments.call(tool.kind, outcome, took);
+        let elapsed = started.elapsed();
+        self.state.instruments.call(tool.kind, outcome, elapsed);
         let call = Call {
             at,
             server: Some((self.server.id, self.server.slug.clone())),
@@ -214,7 +214,7 @@ impl PreparedCall {
             user: Some(self.caller.claims.sub),
             outcome,
             status,
-            duration_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+            duration_ms: u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX),
         };
         self.state.call_log.write(self.server.tenant, call);
     }

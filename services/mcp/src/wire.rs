@@ -71,7 +71,7 @@ async fn upstream() -> std::net::SocketAddr {
         .route("/slow", get(std::future::pending::<()>));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, api).await });
+    TaskTracker::new().spawn(async move { axum::serve(listener, api).await });
     address
 }
 
@@ -332,6 +332,10 @@ impl Node {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "written as json!(…) at each call"
+)]
 fn rpc(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }

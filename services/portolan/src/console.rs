@@ -21,7 +21,11 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 
 /// Routes of the console's files: assets by name, and the page itself for every address that the console's own router knows.
 pub fn router() -> Router {
-    Router::new().route("/", get(page)).route("/w/{*rest}", get(page)).route("/assets/{*file}", get(asset)).fallback(other)
+    Router::new()
+        .route("/", get(page))
+        .route("/w/{*rest}", get(page))
+        .route("/assets/{*file}", get(asset))
+        .fallback(other)
 }
 
 async fn page() -> Response {
@@ -42,13 +46,24 @@ async fn other(request: Request) -> Response {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         return not_found();
     }
-    if !path.contains("/.") && let Some(response) = file(path) {
+    if !path.contains("/.")
+        && let Some(response) = file(path)
+    {
         return with_cache(response, "public, max-age=3600");
     }
-    let machine = ["/api/", "/.well-known/", "/oauth/", "/t/"].iter().any(|prefix| path.starts_with(prefix));
-    let wants_html =
-        request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|accept| accept.contains("text/html"));
-    if wants_html && !machine { index(StatusCode::NOT_FOUND) } else { not_found() }
+    let machine = ["/api/", "/.well-known/", "/oauth/", "/t/"]
+        .iter()
+        .any(|prefix| path.starts_with(prefix));
+    let wants_html = request
+        .headers()
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    if wants_html && !machine {
+        index(StatusCode::NOT_FOUND)
+    } else {
+        not_found()
+    }
 }
 
 fn index(status: StatusCode) -> Response {
@@ -75,7 +90,9 @@ fn file(path: &str) -> Option<Response> {
         _ => "application/octet-stream",
     };
     let mut response = Response::new(Body::from(file.data));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Some(response)
 }
 
@@ -87,9 +104,18 @@ fn with_cache(mut response: Response, cache: &'static str) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (header::HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
-        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            header::HeaderName::from_static("permissions-policy"),
+            "camera=(), geolocation=(), microphone=()",
+        ),
+        (
+            header::HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            header::HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
@@ -98,5 +124,13 @@ fn with_cache(mut response: Response, cache: &'static str) -> Response {
 
 fn not_found() -> Response {
     let body = r#"{"error":"not_found"}"#;
-    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")], body).into_response()
+    (
+        StatusCode::NOT_FOUND,
+        [
+            (header::CONTENT_TYPE, "application/json"),
+            (header::CACHE_CONTROL, "no-store"),
+        ],
+        body,
+    )
+        .into_response()
 }

@@ -31,10 +31,14 @@ const LOGIN_ROLE: &str = "portolan_dev";
 /// Runs until Ctrl-C. Everything it keeps is under `--data`.
 pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     if !arguments.listen.ip().is_loopback() {
-        bail!("--listen {}: `portolan dev` shows sign-in codes on a page, so it listens on loopback addresses only", arguments.listen);
+        bail!(
+            "--listen {}: `portolan dev` shows sign-in codes on a page, so it listens on loopback addresses only",
+            arguments.listen
+        );
     }
     fs::create_dir_all(&arguments.data).map_err(|error| explain_io(error, &arguments.data))?;
-    fs::set_permissions(&arguments.data, Permissions::from_mode(0o755)).map_err(|error| explain_io(error, &arguments.data))?;
+    fs::set_permissions(&arguments.data, Permissions::from_mode(0o755))
+        .map_err(|error| explain_io(error, &arguments.data))?;
     let _lock = lock(&arguments.data)?;
     let secret = master_secret(&arguments.data.join("master-secret"))?;
     let bin = find_binaries(arguments.postgres_bin.as_deref())?;
@@ -43,7 +47,10 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     // Taken before the database starts: a port that is taken is known at once, and port 0 gets its number.
     let (listeners, demo) = {
         let _inside = runtime.enter();
-        (serve::Listeners::bind(arguments.listen, arguments.admin_listen)?, DemoApi::bind(arguments.demo_listen)?)
+        (
+            serve::Listeners::bind(arguments.listen, arguments.admin_listen)?,
+            DemoApi::bind(arguments.demo_listen)?,
+        )
     };
     let listen = listeners.public.local_addr()?;
 
@@ -54,13 +61,25 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));
     raw.set("master_secret", secret);
     raw.set_default("log_filter", "info");
-    let allowed = raw.text("egress_allow").map(|list| format!("{list},")).unwrap_or_default();
+    let allowed = raw
+        .text("egress_allow")
+        .map(|list| format!("{list},"))
+        .unwrap_or_default();
     raw.set("egress_allow", format!("{allowed}{}", demo.address()));
 
     let outcome = raw.check().and_then(|settings| {
         runtime.block_on(async {
             prepare(&database).await?;
-            serve::run(&settings, Role::All, Extras { listeners: Some(listeners), demo: Some(demo), shows_mail: true }).await
+            serve::run(
+                &settings,
+                Role::All,
+                Extras {
+                    listeners: Some(listeners),
+                    demo: Some(demo),
+                    shows_mail: true,
+                },
+            )
+            .await
         })
     });
     // Connections first, then the database.
@@ -72,10 +91,14 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
 
 /// Database, schema, and the role that the service logs in as.
 async fn prepare(database: &EmbeddedPostgres) -> Result<()> {
-    portolan_storage::bootstrap(&database.url("postgres", "postgres"), DATABASE).await.context("cannot make the database")?;
+    portolan_storage::bootstrap(&database.url("postgres", "postgres"), DATABASE)
+        .await
+        .context("cannot make the database")?;
     let owner = database.url("postgres", DATABASE);
     portolan_storage::migrate(&owner).await?;
-    portolan_storage::ensure_login(&owner, LOGIN_ROLE).await.context("cannot make the service's role")
+    portolan_storage::ensure_login(&owner, LOGIN_ROLE)
+        .await
+        .context("cannot make the service's role")
 }
 
 fn lock(data: &Path) -> Result<File> {
@@ -105,7 +128,9 @@ fn master_secret(path: &Path) -> Result<String> {
     let partial = path.with_extension("new");
     let mut file = File::create(&partial).map_err(|error| explain_io(error, &partial))?;
     file.set_permissions(Permissions::from_mode(0o600))?;
-    file.write_all(secret.expose().as_bytes()).and_then(|()| file.sync_all()).map_err(|error| explain_io(error, &partial))?;
+    file.write_all(secret.expose().as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(|error| explain_io(error, &partial))?;
     fs::rename(&partial, path).map_err(|error| explain_io(error, path))?;
     Ok(secret.expose().clone())
 }

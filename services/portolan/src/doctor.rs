@@ -23,10 +23,21 @@ struct Finding {
 pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
     database(settings, &mut findings).await;
-    for (what, address) in [("listen", settings.listen), ("admin_listen", settings.admin_listen)] {
+    for (what, address) in [
+        ("listen", settings.listen),
+        ("admin_listen", settings.admin_listen),
+    ] {
         findings.push(match TcpListener::bind(address) {
-            Ok(_) => Finding { what, ok: true, message: format!("{address} is free") },
-            Err(error) => Finding { what, ok: false, message: format!("{address}: {error} (is the service running already?)") },
+            Ok(_) => Finding {
+                what,
+                ok: true,
+                message: format!("{address} is free"),
+            },
+            Err(error) => Finding {
+                what,
+                ok: false,
+                message: format!("{address}: {error} (is the service running already?)"),
+            },
         });
     }
     let sick = findings.iter().any(|finding| !finding.ok);
@@ -34,10 +45,19 @@ pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
         say(&serde_json::to_string_pretty(&findings)?);
     } else {
         for finding in &findings {
-            say(&format!("{} {}: {}", if finding.ok { "ok  " } else { "FAIL" }, finding.what, finding.message));
+            say(&format!(
+                "{} {}: {}",
+                if finding.ok { "ok  " } else { "FAIL" },
+                finding.what,
+                finding.message
+            ));
         }
     }
-    Ok(if sick { ExitCode::from(3) } else { ExitCode::SUCCESS })
+    Ok(if sick {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
@@ -49,11 +69,19 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
     let store = match Store::connect(&config).await {
         Ok(store) => store,
         Err(error) => {
-            findings.push(Finding { what: "database", ok: false, message: chain(&error) });
+            findings.push(Finding {
+                what: "database",
+                ok: false,
+                message: chain(&error),
+            });
             return;
         }
     };
-    findings.push(Finding { what: "database", ok: true, message: "reachable".into() });
+    findings.push(Finding {
+        what: "database",
+        ok: true,
+        message: "reachable".into(),
+    });
     findings.push(match portolan_storage::schema_state(&store).await {
         Ok(SchemaState::Current) => Finding { what: "schema", ok: true, message: "up to date".into() },
         Ok(SchemaState::Behind(missing)) => {
@@ -67,17 +95,41 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
         Err(error) => Finding { what: "schema", ok: false, message: chain(&error) },
     });
     findings.push(match store.role_faults().await {
-        Ok(faults) if faults.is_empty() => Finding { what: "role", ok: true, message: "row-level security holds for the login role".into() },
-        Ok(faults) => Finding { what: "role", ok: false, message: faults.join("; ") },
-        Err(error) => Finding { what: "role", ok: false, message: chain(&error) },
+        Ok(faults) if faults.is_empty() => Finding {
+            what: "role",
+            ok: true,
+            message: "row-level security holds for the login role".into(),
+        },
+        Ok(faults) => Finding {
+            what: "role",
+            ok: false,
+            message: faults.join("; "),
+        },
+        Err(error) => Finding {
+            what: "role",
+            ok: false,
+            message: chain(&error),
+        },
     });
-    findings.push(match store.clock_skew_seconds(Clock::system().now()).await {
-        Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => {
-            Finding { what: "clock", ok: true, message: format!("{skew:.2} s from the database's") }
-        }
-        Ok(skew) => Finding { what: "clock", ok: false, message: format!("{skew:.1} s from the database's: synchronise both machines") },
-        Err(error) => Finding { what: "clock", ok: false, message: chain(&error) },
-    });
+    findings.push(
+        match store.clock_skew_seconds(Clock::system().now()).await {
+            Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => Finding {
+                what: "clock",
+                ok: true,
+                message: format!("{skew:.2} s from the database's"),
+            },
+            Ok(skew) => Finding {
+                what: "clock",
+                ok: false,
+                message: format!("{skew:.1} s from the database's: synchronise both machines"),
+            },
+            Err(error) => Finding {
+                what: "clock",
+                ok: false,
+                message: chain(&error),
+            },
+        },
+    );
 }
 
 /// An error with its causes, in one line.

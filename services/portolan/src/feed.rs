@@ -93,11 +93,21 @@ fn event(row: &revocations::Revocation) -> Option<Revocation> {
         Kind::Grant => Revocation::Grant(reference.parse().ok()?),
         Kind::Client => Revocation::Client(reference.to_owned()),
         Kind::Kid => Revocation::Key(reference.to_owned()),
-        Kind::User => Revocation::User { user: reference.parse().ok()?, epoch: row.epoch? },
-        Kind::Tenant => Revocation::Tenant { tenant: reference.parse().ok()?, epoch: row.epoch? },
+        Kind::User => Revocation::User {
+            user: reference.parse().ok()?,
+            epoch: row.epoch?,
+        },
+        Kind::Tenant => Revocation::Tenant {
+            tenant: reference.parse().ok()?,
+            epoch: row.epoch?,
+        },
         Kind::Member => {
             let (tenant, user) = reference.split_once('/')?;
-            Revocation::Member { tenant: tenant.parse().ok()?, user: user.parse().ok()?, epoch: row.epoch? }
+            Revocation::Member {
+                tenant: tenant.parse().ok()?,
+                user: user.parse().ok()?,
+                epoch: row.epoch?,
+            }
         }
     })
 }

@@ -29,7 +29,11 @@ pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
             match purge(&store, &clock, *what).await {
                 Ok(0) => {}
                 Ok(rows) => tracing::info!(?what, rows, "purged"),
-                Err(error) => tracing::warn!(?what, error = &error as &dyn std::error::Error, "could not purge"),
+                Err(error) => tracing::warn!(
+                    ?what,
+                    error = &error as &dyn std::error::Error,
+                    "could not purge"
+                ),
             }
         }
     }

@@ -50,7 +50,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Dev(arguments) => dev::run(&arguments, load()?),
         Command::Serve { role } => {
             let settings = load()?.check()?;
-            lifecycle::runtime()?.block_on(serve::run(&settings, role, serve::Extras::default()))?;
+            lifecycle::runtime()?.block_on(serve::run(
+                &settings,
+                role,
+                serve::Extras::default(),
+            ))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Migrate => {
@@ -61,7 +65,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         }
         Command::Check => {
             let settings = load()?.check()?;
-            say(&format!("The configuration is complete. The service will be {}.", settings.origin()));
+            say(&format!(
+                "The configuration is complete. The service will be {}.",
+                settings.origin()
+            ));
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor { json } => {
@@ -79,7 +86,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
 }
 
 /// What a command was asked to print.
-#[expect(clippy::print_stdout, reason = "the answer of a command goes to standard output; logs do not")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the answer of a command goes to standard output; logs do not"
+)]
 pub(crate) fn say(text: &str) {
     println!("{text}");
 }

@@ -11,7 +11,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The one runtime of a process.
 pub fn runtime() -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().thread_name("portolan").build().context("cannot start the runtime")
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("portolan")
+        .build()
+        .context("cannot start the runtime")
 }
 
 /// What stops a process, and what it waits for.

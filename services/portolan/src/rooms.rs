@@ -4,7 +4,10 @@ use std::{net::IpAddr, num::NonZero, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
-use portolan_auth::{AuthConfig, AuthParts, AuthState, DemoApi, OAuthConfig, OAuthParts, login::throttle::Throttle, mail::Mailer};
+use portolan_auth::{
+    AuthConfig, AuthParts, AuthState, DemoApi, OAuthConfig, OAuthParts, login::throttle::Throttle,
+    mail::Mailer,
+};
 use portolan_cluster::Revocations;
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_mcp::{McpConfig, McpParts, McpState};
@@ -49,8 +52,18 @@ impl Rooms {
     }
 
     /// The authorization service and the console's API, ready to answer: signing keys are loaded.
-    pub(crate) async fn auth(&self, settings: &Settings, shows_mail: bool, demo_api: Option<DemoApi>, life: &Lifecycle) -> Result<Router> {
-        let cost = if settings.cheap_passwords { PasswordCost::Test } else { PasswordCost::Standard };
+    pub(crate) async fn auth(
+        &self,
+        settings: &Settings,
+        shows_mail: bool,
+        demo_api: Option<DemoApi>,
+        life: &Lifecycle,
+    ) -> Result<Router> {
+        let cost = if settings.cheap_passwords {
+            PasswordCost::Test
+        } else {
+            PasswordCost::Standard
+        };
         let oauth = OAuthConfig::default();
         oauth.check()?;
         let state = AuthState::new(AuthParts {
@@ -62,11 +75,30 @@ impl Rooms {
             egress: self.egress.clone(),
             site: portolan_auth::Site::new(&settings.public_url),
             throttle: Throttle::new(shows_mail),
-            mailer: if shows_mail { Mailer::Page } else { Mailer::Log },
-            config: AuthConfig { public_url: settings.public_url.clone(), loopback_is_unthrottled: shows_mail, shows_mail, demo_api },
-            oauth: OAuthParts::new(oauth, self.site.clone(), self.verifier.clone(), self.revocations.clone()),
+            mailer: match (shows_mail, settings.logs_mail) {
+                (true, _) => Mailer::Page,
+                (false, true) => Mailer::Log,
+                (false, false) => Mailer::Queue,
+            },
+            config: AuthConfig {
+                loopback_is_unthrottled: shows_mail,
+                demo_api,
+            },
+            oauth: OAuthParts::new(
+                oauth,
+                self.site.clone(),
+                self.verifier.clone(),
+                self.revocations.clone(),
+            ),
         });
-        portolan_auth::jwks::rotate(&state).await.context("cannot prepare the signing keys")?;
+        if !shows_mail && !settings.logs_mail {
+            tracing::warn!(
+                "mail is only queued: nobody can sign up until it is delivered (setting mail)"
+            );
+        }
+        portolan_auth::jwks::rotate(&state)
+            .await
+            .context("cannot prepare the signing keys")?;
         let (rotating, stop) = (state.clone(), life.stopping.clone());
         life.tasks.spawn(async move {
             loop {
@@ -76,7 +108,11 @@ impl Rooms {
                 }
             }
         });
-        life.tasks.spawn(janitor::run(self.store.clone(), self.clock.clone(), life.stopping.clone()));
+        life.tasks.spawn(janitor::run(
+            self.store.clone(),
+            self.clock.clone(),
+            life.stopping.clone(),
+        ));
         Ok(portolan_auth::router(&state))
     }
 
@@ -88,7 +124,9 @@ impl Rooms {
             verifier: self.verifier.clone(),
             revocations: self.revocations.clone(),
         };
-        feed.start(life).await.context("cannot read verification keys and revocations")?;
+        feed.start(life)
+            .await
+            .context("cannot read verification keys and revocations")?;
         let per_second = settings.calls_per_minute.div_ceil(60);
         let state = McpState::new(McpParts {
             site: self.site.clone(),
@@ -119,7 +157,13 @@ impl Rooms {
         let store = self.store.clone();
         Arc::new(move || {
             let store = store.clone();
-            Box::pin(async move { if store.is_healthy().await { Ok(()) } else { Err("the database does not answer".to_owned()) } })
+            Box::pin(async move {
+                if store.is_healthy().await {
+                    Ok(())
+                } else {
+                    Err("the database does not answer".to_owned())
+                }
+            })
         })
     }
 }
@@ -134,21 +178,35 @@ async fn open_store(settings: &Settings) -> Result<Store> {
     .context("cannot connect to the database (database_url)")?;
     match portolan_storage::schema_state(&store).await? {
         SchemaState::Current => {}
-        SchemaState::Behind(missing) => bail!("{missing} migrations are missing: run `portolan migrate` first"),
-        SchemaState::Ahead(unknown) => tracing::warn!(unknown, "the schema was migrated by a newer release"),
+        SchemaState::Behind(missing) => {
+            bail!("{missing} migrations are missing: run `portolan migrate` first")
+        }
+        SchemaState::Ahead(unknown) => {
+            tracing::warn!(unknown, "the schema was migrated by a newer release")
+        }
     }
     let faults = store.role_faults().await?;
     if !faults.is_empty() {
-        bail!("this database role would not keep tenants apart: {}", faults.join("; "));
+        bail!(
+            "this database role would not keep tenants apart: {}",
+            faults.join("; ")
+        );
     }
     Ok(store)
 }
 
 fn egress_policy(settings: &Settings) -> Result<EgressPolicy> {
-    let mut policy = EgressPolicy { allow_plain_http: settings.egress_allow_plain_http, ..EgressPolicy::default() };
+    let mut policy = EgressPolicy {
+        allow_plain_http: settings.egress_allow_plain_http,
+        ..EgressPolicy::default()
+    };
     for destination in &settings.egress_allow {
-        let (host, port) = destination.rsplit_once(':').with_context(|| format!("egress_allow: {destination:?} is not host:port"))?;
-        let port = port.parse().with_context(|| format!("egress_allow: {destination:?} has no port number"))?;
+        let (host, port) = destination
+            .rsplit_once(':')
+            .with_context(|| format!("egress_allow: {destination:?} is not host:port"))?;
+        let port = port
+            .parse()
+            .with_context(|| format!("egress_allow: {destination:?} has no port number"))?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         policy.allow.push(match bare.parse::<IpAddr>() {
             Ok(address) => AllowedDestination::address(address, port),
@@ -163,7 +221,13 @@ pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
     let nets = settings
         .trusted_proxies
         .iter()
-        .map(|net| net.parse().or_else(|_| net.parse::<IpAddr>().map(Into::into)).with_context(|| format!("trusted_proxies: {net:?} is not a network such as 10.0.0.0/8")))
+        .map(|net| {
+            net.parse()
+                .or_else(|_| net.parse::<IpAddr>().map(Into::into))
+                .with_context(|| {
+                    format!("trusted_proxies: {net:?} is not a network such as 10.0.0.0/8")
+                })
+        })
         .collect::<Result<Vec<_>>>()?;
     let header = match settings.proxy_header.as_str() {
         "x-forwarded-for" => ProxyHeader::XForwardedFor,
@@ -188,7 +252,10 @@ pub(crate) fn demo_api(address: std::net::SocketAddr) -> DemoApi {
         openapi_url: format!("http://{address}/openapi.json"),
         base_url: format!("http://{address}"),
         title: "Harbour".to_owned(),
-        credential_hint: format!("API key in the header X-Api-Key: {}", portolan_demo_api::API_KEY),
+        credential_hint: format!(
+            "API key in the header X-Api-Key: {}",
+            portolan_demo_api::API_KEY
+        ),
     }
 }
 

@@ -32,7 +32,10 @@ pub struct Listeners {
 impl Listeners {
     /// Binds both, or says which address is taken and what to do. Call inside a runtime.
     pub fn bind(public: SocketAddr, admin: SocketAddr) -> Result<Self> {
-        Ok(Self { public: listen::bind(public, "PORTOLAN_LISTEN (--listen)")?, admin: listen::bind(admin, "PORTOLAN_ADMIN_LISTEN (--admin-listen)")? })
+        Ok(Self {
+            public: listen::bind(public, "PORTOLAN_LISTEN (--listen)")?,
+            admin: listen::bind(admin, "PORTOLAN_ADMIN_LISTEN (--admin-listen)")?,
+        })
     }
 }
 
@@ -95,16 +98,39 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     };
     life.tasks.spawn(metrics.upkeep(life.stopping.clone()));
     // The second listener stays until the process ends: a draining node still tells that it drains.
-    let admin_stop = Shutdown { stop: life.stopped.clone(), tasks: life.tasks.clone(), grace: Duration::from_secs(1) };
-    life.tasks.spawn(listen::serve(listeners.admin, health.router(), Limits::default(), admin_stop));
-    let demo_api = extras.demo.as_ref().map(|demo| rooms::demo_api(demo.address));
+    let admin_stop = Shutdown {
+        stop: life.stopped.clone(),
+        tasks: life.tasks.clone(),
+        grace: Duration::from_secs(1),
+    };
+    life.tasks.spawn(listen::serve(
+        listeners.admin,
+        health.router(),
+        Limits::default(),
+        admin_stop,
+    ));
+    let demo_api = extras
+        .demo
+        .as_ref()
+        .map(|demo| rooms::demo_api(demo.address));
     if let Some(demo) = extras.demo {
-        life.tasks.spawn(listen::serve(demo.listener, portolan_demo_api::router(), Limits::default(), shutdown.clone()));
+        life.tasks.spawn(listen::serve(
+            demo.listener,
+            portolan_demo_api::router(),
+            Limits::default(),
+            shutdown.clone(),
+        ));
     }
 
     let mut router = Router::new();
     if role.has_auth() {
-        router = router.merge(rooms.auth(settings, extras.shows_mail, demo_api, &life).await?).merge(console::router());
+        router = router
+            .merge(
+                rooms
+                    .auth(settings, extras.shows_mail, demo_api, &life)
+                    .await?,
+            )
+            .merge(console::router());
     }
     if role.has_mcp() {
         router = router.merge(rooms.mcp(settings, &life).await?);
@@ -114,7 +140,12 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         rooms::proxies(settings)?,
         Some(Arc::new(RequestLog::new())),
     );
-    let public = life.tasks.spawn(listen::serve(listeners.public, router.layer(front), Limits::default(), shutdown));
+    let public = life.tasks.spawn(listen::serve(
+        listeners.public,
+        router.layer(front),
+        Limits::default(),
+        shutdown,
+    ));
 
     health.set_ready(true);
     tracing::info!(origin = settings.origin(), ?role, "ready");
@@ -126,7 +157,13 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     let cut = public.await.unwrap_or(0);
     life.stopped.cancel();
     life.tasks.close();
-    if tokio::time::timeout(Duration::from_secs(settings.drain_secs.max(5)), life.tasks.wait()).await.is_err() {
+    if tokio::time::timeout(
+        Duration::from_secs(settings.drain_secs.max(5)),
+        life.tasks.wait(),
+    )
+    .await
+    .is_err()
+    {
         tracing::warn!(tasks = life.tasks.len(), "some tasks did not end in time");
     }
     rooms.store.close().await;

@@ -4,7 +4,13 @@
 //! environment is separated by commas. A secret can also be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name
 //! in either place refuses to start: a typo in a security setting must not become a default.
 
-use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::{Path, PathBuf}, str::FromStr};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use anyhow::{Context, Result, bail};
 use url::Url;
@@ -92,25 +98,120 @@ pub struct Described {
 
 /// Every setting there is.
 pub const SETTINGS: &[Described] = &[
-    Described { name: "public_url", default: "", secret: false, meaning: "Origin under which people and clients reach the service, such as https://mcp.example.com. It is the OAuth issuer, byte for byte. Plain http only for loopback addresses." },
-    Described { name: "listen", default: "127.0.0.1:8080", secret: false, meaning: "Address of the public listener." },
-    Described { name: "admin_listen", default: "127.0.0.1:9090", secret: false, meaning: "Address of the second listener: /healthz, /readyz, /metrics. Never publish it." },
-    Described { name: "database_url", default: "", secret: true, meaning: "Postgres (15 or newer) for the service: a login role that is a member of portolan_app and nothing else." },
-    Described { name: "database_owner_url", default: "", secret: true, meaning: "Postgres as the role that owns the tables. Only `portolan migrate` uses it." },
-    Described { name: "database_max_connections", default: "16", secret: false, meaning: "Most connections to Postgres held by one process, 2-500." },
-    Described { name: "master_secret", default: "", secret: true, meaning: "32 random bytes as 64 hex digits (openssl rand -hex 32). Every key of the service is derived from it or sealed under it: losing it loses stored credentials and signing keys." },
-    Described { name: "mail", default: "", secret: false, meaning: "Where mail goes. \"log\" writes it to the log, sign-in codes included: for trials only." },
-    Described { name: "log_filter", default: "info", secret: false, meaning: "What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug." },
-    Described { name: "log_format", default: "text", secret: false, meaning: "\"text\" for people, \"json\" for machines." },
-    Described { name: "trusted_proxies", default: "", secret: false, meaning: "Networks of proxies whose word on the client's address is believed, such as 10.0.0.0/8." },
-    Described { name: "proxy_header", default: "x-forwarded-for", secret: false, meaning: "The one header that the trusted proxies write: \"x-forwarded-for\" or \"forwarded\"." },
-    Described { name: "allowed_origins", default: "", secret: false, meaning: "Web origins besides the own one that may call MCP endpoints from a browser." },
-    Described { name: "egress_allow", default: "", secret: false, meaning: "host:port pairs in private or loopback networks that tools may call all the same. Everything else private is refused." },
-    Described { name: "egress_allow_plain_http", default: "false", secret: false, meaning: "Whether tools may call public APIs over http without TLS." },
-    Described { name: "page_size", default: "100", secret: false, meaning: "Tools per page of tools/list, 1-1000." },
-    Described { name: "calls_per_minute", default: "600", secret: false, meaning: "Tool calls a minute that one person may make through one client; a tenant may make ten times that." },
-    Described { name: "drain_secs", default: "20", secret: false, meaning: "Seconds that running requests get after SIGTERM, 0-300." },
-    Described { name: "password_cost", default: "standard", secret: false, meaning: "\"standard\", or \"test\" in debug builds: argon2id with little memory, for test suites." },
+    Described {
+        name: "public_url",
+        default: "",
+        secret: false,
+        meaning: "Origin under which people and clients reach the service, such as https://mcp.example.com. It is the OAuth issuer, byte for byte. Plain http only for loopback addresses.",
+    },
+    Described {
+        name: "listen",
+        default: "127.0.0.1:8080",
+        secret: false,
+        meaning: "Address of the public listener.",
+    },
+    Described {
+        name: "admin_listen",
+        default: "127.0.0.1:9090",
+        secret: false,
+        meaning: "Address of the second listener: /healthz, /readyz, /metrics. Never publish it.",
+    },
+    Described {
+        name: "database_url",
+        default: "",
+        secret: true,
+        meaning: "Postgres (15 or newer) for the service: a login role that is a member of portolan_app and nothing else.",
+    },
+    Described {
+        name: "database_owner_url",
+        default: "",
+        secret: true,
+        meaning: "Postgres as the role that owns the tables. Only `portolan migrate` uses it.",
+    },
+    Described {
+        name: "database_max_connections",
+        default: "16",
+        secret: false,
+        meaning: "Most connections to Postgres held by one process, 2-500.",
+    },
+    Described {
+        name: "master_secret",
+        default: "",
+        secret: true,
+        meaning: "32 random bytes as 64 hex digits (openssl rand -hex 32). Every key of the service is derived from it or sealed under it: losing it loses stored credentials and signing keys.",
+    },
+    Described {
+        name: "mail",
+        default: "queue",
+        secret: false,
+        meaning: "Where mail goes. \"queue\" keeps it in the table mails, and nothing delivers it in this release; \"log\" writes address and sign-in code to the log: for trials only.",
+    },
+    Described {
+        name: "log_filter",
+        default: "info",
+        secret: false,
+        meaning: "What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.",
+    },
+    Described {
+        name: "log_format",
+        default: "text",
+        secret: false,
+        meaning: "\"text\" for people, \"json\" for machines.",
+    },
+    Described {
+        name: "trusted_proxies",
+        default: "",
+        secret: false,
+        meaning: "Networks of proxies whose word on the client's address is believed, such as 10.0.0.0/8.",
+    },
+    Described {
+        name: "proxy_header",
+        default: "x-forwarded-for",
+        secret: false,
+        meaning: "The one header that the trusted proxies write: \"x-forwarded-for\" or \"forwarded\".",
+    },
+    Described {
+        name: "allowed_origins",
+        default: "",
+        secret: false,
+        meaning: "Web origins besides the own one that may call MCP endpoints from a browser.",
+    },
+    Described {
+        name: "egress_allow",
+        default: "",
+        secret: false,
+        meaning: "host:port pairs in private or loopback networks that tools may call all the same. Everything else private is refused.",
+    },
+    Described {
+        name: "egress_allow_plain_http",
+        default: "false",
+        secret: false,
+        meaning: "Whether tools may call public APIs over http without TLS.",
+    },
+    Described {
+        name: "page_size",
+        default: "100",
+        secret: false,
+        meaning: "Tools per page of tools/list, 1-1000.",
+    },
+    Described {
+        name: "calls_per_minute",
+        default: "600",
+        secret: false,
+        meaning: "Tool calls a minute that one person may make through one client; a tenant may make ten times that.",
+    },
+    Described {
+        name: "drain_secs",
+        default: "20",
+        secret: false,
+        meaning: "Seconds that running requests get after SIGTERM, 0-300.",
+    },
+    Described {
+        name: "password_cost",
+        default: "standard",
+        secret: false,
+        meaning: "\"standard\", or \"test\" in debug builds: argon2id with little memory, for test suites.",
+    },
 ];
 
 /// A complete and checked configuration.
@@ -148,6 +249,8 @@ pub struct Settings {
     pub calls_per_minute: u32,
     /// Seconds.
     pub drain_secs: u64,
+    /// Is mail written to the log, sign-in codes included?
+    pub logs_mail: bool,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
 }
@@ -158,7 +261,10 @@ pub struct Raw(BTreeMap<String, String>);
 
 impl Raw {
     /// Reads the file, if one is named, and then the environment.
-    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (String, String)>) -> Result<Self> {
+    pub fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Self> {
         let mut raw = Self::default();
         if let Some(path) = file {
             raw.read_file(path)?;
@@ -169,8 +275,11 @@ impl Raw {
     }
 
     fn read_file(&mut self, path: &Path) -> Result<()> {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the configuration file {}", path.display()))?;
-        let table: toml::Table = text.parse().with_context(|| format!("{} is not valid TOML", path.display()))?;
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the configuration file {}", path.display()))?;
+        let table: toml::Table = text
+            .parse()
+            .with_context(|| format!("{} is not valid TOML", path.display()))?;
         for (name, value) in table {
             check_name(&name).with_context(|| format!("in {}", path.display()))?;
             let text = match value {
@@ -179,21 +288,35 @@ impl Raw {
                 toml::Value::Boolean(yes) => yes.to_string(),
                 toml::Value::Array(items) => items
                     .into_iter()
-                    .map(|item| item.as_str().map(str::to_owned).with_context(|| format!("{name}: a list of strings is expected")))
+                    .map(|item| {
+                        item.as_str()
+                            .map(str::to_owned)
+                            .with_context(|| format!("{name}: a list of strings is expected"))
+                    })
                     .collect::<Result<Vec<_>>>()?
                     .join(","),
-                _ => bail!("{name}: a string, a number, true, false or a list of strings is expected"),
+                _ => bail!(
+                    "{name}: a string, a number, true, false or a list of strings is expected"
+                ),
             };
             self.0.insert(name, text);
         }
         Ok(())
     }
 
-    fn read_environment(&mut self, environment: impl Iterator<Item = (String, String)>) -> Result<()> {
+    fn read_environment(
+        &mut self,
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<()> {
         for (variable, value) in environment {
-            let Some(name) = variable.strip_prefix("PORTOLAN_") else { continue };
+            let Some(name) = variable.strip_prefix("PORTOLAN_") else {
+                continue;
+            };
             // Named by the command line, or meant for the test suites.
-            if matches!(name, "CONFIG" | "ROLE" | "POSTGRES_BIN") || name.starts_with("TEST_") || name.starts_with("DEV_") {
+            if matches!(name, "CONFIG" | "ROLE" | "POSTGRES_BIN")
+                || name.starts_with("TEST_")
+                || name.starts_with("DEV_")
+            {
                 continue;
             }
             let name = name.to_ascii_lowercase();
@@ -211,19 +334,30 @@ impl Raw {
 
     fn read_secret_files(&mut self) -> Result<()> {
         for setting in SETTINGS.iter().filter(|setting| setting.secret) {
-            let Some(path) = self.0.remove(&format!("{}_file", setting.name)) else { continue };
+            let Some(path) = self.0.remove(&format!("{}_file", setting.name)) else {
+                continue;
+            };
             if self.0.contains_key(setting.name) {
-                bail!("{name} and {name}_file are both set: keep one", name = setting.name);
+                bail!(
+                    "{name} and {name}_file are both set: keep one",
+                    name = setting.name
+                );
             }
-            let text = fs::read_to_string(&path).with_context(|| format!("{}_file: cannot read {path}", setting.name))?;
-            self.0.insert(setting.name.to_owned(), text.trim_end_matches(['\r', '\n']).to_owned());
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("{}_file: cannot read {path}", setting.name))?;
+            self.0.insert(
+                setting.name.to_owned(),
+                text.trim_end_matches(['\r', '\n']).to_owned(),
+            );
         }
         Ok(())
     }
 
     /// Sets a value that neither file nor environment has set.
     pub fn set_default(&mut self, name: &str, value: impl Into<String>) {
-        self.0.entry(name.to_owned()).or_insert_with(|| value.into());
+        self.0
+            .entry(name.to_owned())
+            .or_insert_with(|| value.into());
     }
 
     /// Sets a value, whatever was there: for what the command line names.
@@ -233,12 +367,19 @@ impl Raw {
 
     /// The text of a setting, if somebody set it.
     pub fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+        self.0
+            .get(name)
+            .map(String::as_str)
+            .filter(|text| !text.is_empty())
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        let default = SETTINGS.iter().find(|setting| setting.name == name).map_or("", |setting| setting.default);
-        self.text(name).or(Some(default).filter(|text| !text.is_empty()))
+        let default = SETTINGS
+            .iter()
+            .find(|setting| setting.name == name)
+            .map_or("", |setting| setting.default);
+        self.text(name)
+            .or(Some(default).filter(|text| !text.is_empty()))
     }
 
     fn parse<T>(&self, name: &str) -> Result<T>
@@ -247,19 +388,36 @@ impl Raw {
         T::Err: Into<anyhow::Error>,
     {
         let text = self.get(name).with_context(|| {
-            format!("{name} is not set: put it in the configuration file or set PORTOLAN_{}", name.to_ascii_uppercase())
+            format!(
+                "{name} is not set: put it in the configuration file or set PORTOLAN_{}",
+                name.to_ascii_uppercase()
+            )
         })?;
-        text.parse().map_err(|error: T::Err| error.into().context(format!("{name}: this value cannot be used")))
+        text.parse().map_err(|error: T::Err| {
+            error
+                .into()
+                .context(format!("{name}: this value cannot be used"))
+        })
     }
 
     fn list(&self, name: &str) -> Vec<String> {
-        self.get(name).unwrap_or_default().split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        self.get(name)
+            .unwrap_or_default()
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     fn within(&self, name: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
         let value: u64 = self.parse(name)?;
         if !range.contains(&value) {
-            bail!("{name}: {value} is out of range, choose between {} and {}", range.start(), range.end());
+            bail!(
+                "{name}: {value} is out of range, choose between {} and {}",
+                range.start(),
+                range.end()
+            );
         }
         Ok(value)
     }
@@ -268,16 +426,23 @@ impl Raw {
     pub fn check(&self) -> Result<Settings> {
         let public_url: Url = self.parse("public_url")?;
         let loopback = is_loopback(&public_url);
-        if public_url.path() != "/" || public_url.query().is_some() || public_url.fragment().is_some() || !public_url.username().is_empty() {
-            bail!("public_url: give the origin only, such as https://mcp.example.com, without a path");
+        if public_url.path() != "/"
+            || public_url.query().is_some()
+            || public_url.fragment().is_some()
+            || !public_url.username().is_empty()
+        {
+            bail!(
+                "public_url: give the origin only, such as https://mcp.example.com, without a path"
+            );
         }
         if !(public_url.scheme() == "https" || public_url.scheme() == "http" && loopback) {
             bail!("public_url: use https; plain http is only for 127.0.0.1, [::1] and localhost");
         }
-        match self.get("mail") {
-            Some("log") | None => {}
-            Some(_) => bail!("mail: \"log\" is the only way to send mail in this release"),
-        }
+        let logs_mail = match self.get("mail") {
+            Some("log") => true,
+            Some("queue") => false,
+            _ => bail!("mail: use \"queue\" or \"log\""),
+        };
         let cheap_passwords = match self.get("password_cost") {
             Some("test") if cfg!(debug_assertions) => true,
             Some("test") => bail!("password_cost: \"test\" is refused by a release build"),
@@ -285,7 +450,12 @@ impl Raw {
             _ => bail!("password_cost: use \"standard\""),
         };
         let master_secret: SecretText = self.parse("master_secret")?;
-        if master_secret.reveal().len() != 64 || !master_secret.reveal().bytes().all(|b| b.is_ascii_hexdigit()) {
+        if master_secret.reveal().len() != 64
+            || !master_secret
+                .reveal()
+                .bytes()
+                .all(|b| b.is_ascii_hexdigit())
+        {
             bail!("master_secret: 64 hex digits are expected (openssl rand -hex 32)");
         }
         let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -306,6 +476,7 @@ impl Raw {
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             calls_per_minute: narrow(self.within("calls_per_minute", 1..=1_000_000)?),
             drain_secs: self.within("drain_secs", 0..=300)?,
+            logs_mail,
             cheap_passwords,
         })
     }
@@ -330,9 +501,14 @@ fn check_name(name: &str) -> Result<()> {
     if known {
         return Ok(());
     }
-    let near = SETTINGS.iter().map(|setting| setting.name).find(|known| known.contains(name) || name.contains(known));
+    let near = SETTINGS
+        .iter()
+        .map(|setting| setting.name)
+        .find(|known| known.contains(name) || name.contains(known));
     match near {
-        Some(near) => bail!("unknown setting {name:?}: did you mean {near:?}? (portolan emit configuration lists all)"),
+        Some(near) => bail!(
+            "unknown setting {name:?}: did you mean {near:?}? (portolan emit configuration lists all)"
+        ),
         None => bail!("unknown setting {name:?} (portolan emit configuration lists all)"),
     }
 }
@@ -356,7 +532,11 @@ pub fn reference() -> String {
          An unknown name refuses to start.\n\n| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n",
     );
     for setting in SETTINGS {
-        let default = if setting.default.is_empty() { "–".to_owned() } else { format!("`{}`", setting.default) };
+        let default = if setting.default.is_empty() {
+            "–".to_owned()
+        } else {
+            format!("`{}`", setting.default)
+        };
         let secret = if setting.secret { " *(secret)*" } else { "" };
         page.push_str(&format!(
             "| `{}`{secret} | `PORTOLAN_{}` | {default} | {} |\n",
@@ -368,26 +548,35 @@ pub fn reference() -> String {
     page
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn environment(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>().into_iter()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect::<Vec<_>>()
+            .into_iter()
     }
 
     fn complete() -> Vec<(&'static str, &'static str)> {
         vec![
             ("PORTOLAN_PUBLIC_URL", "https://mcp.example.com"),
             ("PORTOLAN_DATABASE_URL", "postgres://app@db/portolan"),
-            ("PORTOLAN_MASTER_SECRET", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+            (
+                "PORTOLAN_MASTER_SECRET",
+                "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            ),
         ]
     }
 
     #[test]
     fn a_complete_environment_is_a_configuration() {
-        let settings = Raw::load(None, environment(&complete())).unwrap().check().unwrap();
+        let settings = Raw::load(None, environment(&complete()))
+            .unwrap()
+            .check()
+            .unwrap();
         assert_eq!(settings.origin(), "https://mcp.example.com");
         assert_eq!(settings.page_size, 100);
     }
@@ -395,7 +584,10 @@ mod tests {
     #[test]
     fn an_unknown_key_refuses_to_start_and_names_a_near_one() {
         let error = Raw::load(None, environment(&[("PORTOLAN_PAGE_SIZES", "3")])).unwrap_err();
-        assert!(format!("{error:#}").contains("did you mean \"page_size\""), "{error:#}");
+        assert!(
+            format!("{error:#}").contains("did you mean \"page_size\""),
+            "{error:#}"
+        );
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("portolan.toml");
         fs::write(&file, "trusted_proxys = []\n").unwrap();
@@ -405,13 +597,19 @@ mod tests {
     #[test]
     fn the_environment_wins_over_the_file_and_secrets_come_from_files() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, secret) = (folder.path().join("portolan.toml"), folder.path().join("secret"));
+        let (file, secret) = (
+            folder.path().join("portolan.toml"),
+            folder.path().join("secret"),
+        );
         fs::write(&secret, "postgres://from-a-file\n").unwrap();
         fs::write(&file, format!("page_size = 7\nallowed_origins = [\"https://a.example\"]\ndatabase_url_file = {:?}\n", secret)).unwrap();
         let mut pairs = complete();
         pairs.retain(|(name, _)| *name != "PORTOLAN_DATABASE_URL");
         pairs.push(("PORTOLAN_PAGE_SIZE", "9"));
-        let settings = Raw::load(Some(&file), environment(&pairs)).unwrap().check().unwrap();
+        let settings = Raw::load(Some(&file), environment(&pairs))
+            .unwrap()
+            .check()
+            .unwrap();
         assert_eq!(settings.page_size, 9);
         assert_eq!(settings.database_url.reveal(), "postgres://from-a-file");
         assert_eq!(settings.allowed_origins, ["https://a.example"]);
@@ -430,7 +628,10 @@ mod tests {
             let mut pairs = complete();
             pairs.retain(|(known, _)| *known != name);
             pairs.push((name, value));
-            let error = Raw::load(None, environment(&pairs)).unwrap().check().unwrap_err();
+            let error = Raw::load(None, environment(&pairs))
+                .unwrap()
+                .check()
+                .unwrap_err();
             let setting = name.trim_start_matches("PORTOLAN_").to_ascii_lowercase();
             assert!(format!("{error:#}").contains(&setting), "{error:#}");
         }
@@ -438,7 +639,10 @@ mod tests {
 
     #[test]
     fn secrets_do_not_show_in_debug_output() {
-        let settings = Raw::load(None, environment(&complete())).unwrap().check().unwrap();
+        let settings = Raw::load(None, environment(&complete()))
+            .unwrap()
+            .check()
+            .unwrap();
         assert!(!format!("{settings:?}").contains("0123456789abcdef"));
     }
 }

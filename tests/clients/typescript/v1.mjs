@@ -2,13 +2,13 @@
 import { UnauthorizedError, auth } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { Provider, check, finish, listenForCallback, useTools } from "./person.mjs";
+import { Provider, check, countingFetch, finish, listenForCallback, useTools } from "./person.mjs";
 
 const url = new URL(process.env.PORTOLAN_MCP_URL);
 const callback = await listenForCallback();
 const authProvider = new Provider(callback.redirectUrl, "TypeScript SDK 1.x");
 
-const first = new StreamableHTTPClientTransport(url, { authProvider });
+const first = new StreamableHTTPClientTransport(url, { authProvider, fetch: countingFetch });
 let refused;
 try {
   await new Client({ name: "typescript-v1", version: "1.0.0" }).connect(first);
@@ -24,7 +24,7 @@ await first.finishAuth(answer.get("code"));
 check(authProvider.tokens()?.token_type === "Bearer", "the code buys a token", authProvider.tokens()?.token_type);
 
 const client = new Client({ name: "typescript-v1", version: "1.0.0" });
-const transport = new StreamableHTTPClientTransport(url, { authProvider });
+const transport = new StreamableHTTPClientTransport(url, { authProvider, fetch: countingFetch });
 await client.connect(transport);
 check(client.getServerVersion()?.name !== undefined, "the session opens", client.getServerVersion());
 check(transport.sessionId !== undefined, "the session has an id", transport.sessionId);

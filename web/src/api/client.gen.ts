@@ -516,7 +516,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             /** @description More, depending on the action. */
-            detail: Record<string, never>;
+            detail: Record<string, unknown>;
             id: string;
             /** @description `ok` or `refused`. */
             outcome: string;
@@ -743,7 +743,7 @@ export interface components {
             /** @description For programs: `slug_taken`, `not_found`. */
             code: string;
             /** @description More, depending on `code`. */
-            details?: Record<string, never>;
+            details?: Record<string, unknown>;
             /** @description The member of the request that is at fault, as a dotted path. */
             field?: string;
             /** @description For people: what is wrong and what to do. */
@@ -760,7 +760,7 @@ export interface components {
             content_type: string;
             required?: boolean;
             /** @description JSON Schema. */
-            schema: Record<string, never>;
+            schema: Record<string, unknown>;
         };
         /** @description A parameter of a tool made by hand. */
         HandMadeParameter: {
@@ -771,7 +771,7 @@ export interface components {
             /** @description Path parameters always are. */
             required?: boolean;
             /** @description JSON Schema. */
-            schema: Record<string, never>;
+            schema: Record<string, unknown>;
         };
         /** @description A tool made by hand. */
         HandMadeTool: {
@@ -845,7 +845,7 @@ export interface components {
                 /** Format: date-time */
                 at: string;
                 /** @description More, depending on the action. */
-                detail: Record<string, never>;
+                detail: Record<string, unknown>;
                 id: string;
                 /** @description `ok` or `refused`. */
                 outcome: string;
@@ -1343,11 +1343,11 @@ export interface components {
             /** @description The form, for a tool made by hand. */
             definition?: components["schemas"]["HandMadeTool"];
             /** @description JSON Schema 2020-12 of the arguments. */
-            input_schema: Record<string, never>;
+            input_schema: Record<string, unknown>;
             /** @description As imported. */
             original: components["schemas"]["OriginalWording"];
             /** @description JSON Schema of the structured answer. */
-            output_schema?: Record<string, never>;
+            output_schema?: Record<string, unknown>;
             /** @description What the import repaired or left out. */
             warnings: string[];
         };
@@ -1422,12 +1422,12 @@ export interface components {
              * @description HTTP status of the API.
              */
             status?: number;
-            structured_content?: Record<string, never>;
+            structured_content?: Record<string, unknown>;
         };
         /** @description Arguments to try. */
         TrialRequest: {
             /** @description An object, as a model would give it. */
-            arguments?: Record<string, never>;
+            arguments?: Record<string, unknown>;
         };
         /** @description A workspace as one of its members sees it. */
         Workspace: {

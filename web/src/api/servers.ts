@@ -63,11 +63,13 @@ export function useUpdateServer(ws: string, id: string) {
 }
 
 export function useDeleteServer(ws: string) {
-  const refresh = useRefresh(ws);
+  const client = useQueryClient();
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/servers/{id}', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
+    // What was deleted is not read again: its page is about to be left.
+    onSuccess: (_, id) =>
+      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });
 }
 

@@ -72,11 +72,13 @@ export function useUpdateSource(ws: string, id: string) {
 }
 
 export function useDeleteSource(ws: string) {
-  const refresh = useRefresh(ws);
+  const client = useQueryClient();
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/sources/{id}', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
+    // What was deleted is not read again: its page is about to be left.
+    onSuccess: (_, id) =>
+      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });
 }
 

@@ -50,7 +50,7 @@ export function useUpdateTool(ws: string, id: string) {
 export function useCreateTool(ws: string, source: string) {
   const refresh = useRefresh(ws);
   return useMutation({
-    mutationFn: (body: Schemas['CreateTool']) =>
+    mutationFn: (body: ToolDefinition) =>
       answer(
         api.POST('/api/v1/workspaces/{ws}/sources/{id}/tools', {
           params: { path: { ws, id: source } },
@@ -73,11 +73,13 @@ export function useSetDefinition(ws: string, id: string) {
 }
 
 export function useDeleteTool(ws: string) {
-  const refresh = useRefresh(ws);
+  const client = useQueryClient();
   return useMutation({
     mutationFn: (id: string) =>
       answer(api.DELETE('/api/v1/workspaces/{ws}/tools/{id}', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
+    // What was deleted is not read again: its page is about to be left.
+    onSuccess: (_, id) =>
+      client.invalidateQueries({ queryKey: [ws], predicate: (query) => !query.queryKey.includes(id) }),
   });
 }
 

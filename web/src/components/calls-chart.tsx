@@ -33,25 +33,27 @@ export default function CallsChart({ hours }: { hours: HourlyCalls[] }) {
           maxBarWidth={22}
         />
       </div>
-      <table className="visually-hidden">
-        <caption>Calls of the last 24 hours</caption>
-        <thead>
-          <tr>
-            <th>Hour</th>
-            <th>Calls</th>
-            <th>Errors</th>
-          </tr>
-        </thead>
-        <tbody>
-          {hours.map((one) => (
-            <tr key={one.hour}>
-              <td>{formatClock(one.hour)}</td>
-              <td>{one.calls}</td>
-              <td>{one.errors}</td>
+      <div className="visually-hidden">
+        <table>
+          <caption>Calls of the last 24 hours</caption>
+          <thead>
+            <tr>
+              <th>Hour</th>
+              <th>Calls</th>
+              <th>Errors</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {hours.map((one) => (
+              <tr key={one.hour}>
+                <td>{formatClock(one.hour)}</td>
+                <td>{one.calls}</td>
+                <td>{one.errors}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </>
   );
 }

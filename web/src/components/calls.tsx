@@ -33,10 +33,10 @@ export function CallsTable({
             <div className={cell.main}>
               <code>{call.tool_name}</code>
             </div>
-            {server && <div className={cell.sub}>{call.server_slug}</div>}
+            {server && call.server_slug && <div className={cell.sub}>{call.server_slug}</div>}
           </td>
           <td data-wide>
-            {call.client_name}
+            {call.client_name ?? 'Try page'}
             <div className={cell.sub}>{call.user_name}</div>
           </td>
           <td>

@@ -3,6 +3,7 @@ import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Credential, SecurityHint } from '../api/sources';
+import { InlineCode } from './inline-code';
 
 type Kind = Credential['kind'];
 
@@ -163,12 +164,12 @@ export function CredentialForm({
         )}
         {note && (
           <Alert color="sea" data-tone="sea" variant="light">
-            {note}
+            <InlineCode text={note} />
           </Alert>
         )}
         <Select
           label="How the API knows the caller"
-          description={hint?.description || undefined}
+          description={hint?.description ? <InlineCode text={hint.description} /> : undefined}
           data={kinds}
           value={draft.kind}
           onChange={(kind) => {

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
+import { ActionIcon, Button, MultiSelect, NumberInput, Select, Textarea, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { ArgumentFault } from '../api/tools';
@@ -207,6 +207,20 @@ function Field({
           path={path}
         />
       </fieldset>
+    );
+  }
+  const choices = type === 'array' ? resolve(schema.items, root).enum : undefined;
+  if (choices?.every((one) => typeof one === 'string')) {
+    return (
+      <MultiSelect
+        {...common}
+        data={[...new Set(choices)]}
+        value={Array.isArray(value) ? value.map(String) : []}
+        onChange={(chosen) => onChange(chosen.length === 0 && !required ? undefined : chosen)}
+        searchable={choices.length > 8}
+        clearable
+        placeholder={Array.isArray(value) && value.length > 0 ? undefined : 'Choose any'}
+      />
     );
   }
   if (type === 'array' && path.length < 4) {

@@ -25,6 +25,9 @@ import { useMay, useSession } from '../session';
 import { Logo } from './logo';
 import classes from './shell.module.css';
 
+// Menus open inside of a landmark, not at the end of the body.
+const menuPortal = { target: '#menus' };
+
 const roles = { owner: 'Owner', admin: 'Admin', developer: 'Developer', member: 'Member', viewer: 'Viewer' };
 
 /** The frame of every workspace page: skip link, navigation, and the page itself. */
@@ -50,9 +53,16 @@ export function Shell({ children }: { children: ReactNode }) {
             aria-expanded={opened}
           />
         </header>
-        <Drawer.Root opened={opened} onClose={close} size={288} padding={0} className={classes.drawer}>
+        <Drawer.Root
+          lockScroll={false}
+          opened={opened}
+          onClose={close}
+          size={288}
+          padding={0}
+          className={classes.drawer}
+        >
           <Drawer.Overlay />
-          <Drawer.Content aria-label="Menu">
+          <Drawer.Content aria-label="Menu" data-scroll-lock>
             <Sidebar
               closer={
                 <CloseButton onClick={close} variant="transparent" c="white" aria-label="Close the menu" />
@@ -63,6 +73,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <Sidebar />
         <main id="content" tabIndex={-1} className={classes.main}>
           {children}
+          <div id="menus" />
         </main>
       </div>
     </>
@@ -139,7 +150,13 @@ function WorkspaceMenu() {
   const navigate = useNavigate();
   return (
     <div className={classes.switcher}>
-      <Menu withInitialFocusPlaceholder={false} width={244} position="bottom-start" shadow="md">
+      <Menu
+        withInitialFocusPlaceholder={false}
+        portalProps={menuPortal}
+        width={244}
+        position="bottom-start"
+        shadow="md"
+      >
         <Menu.Target>
           <UnstyledButton className={classes.switcherButton}>
             <span className={classes.initial} aria-hidden>
@@ -188,7 +205,13 @@ export function AccountMenu({ me }: { me: Me }) {
   const { colorScheme, setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const name = me.user.display_name || me.user.email;
   return (
-    <Menu withInitialFocusPlaceholder={false} width={230} position="top-start" shadow="md">
+    <Menu
+      withInitialFocusPlaceholder={false}
+      portalProps={menuPortal}
+      width={230}
+      position="top-start"
+      shadow="md"
+    >
       <Menu.Target>
         <UnstyledButton className={classes.accountButton}>
           <span className={classes.avatar} aria-hidden>

@@ -60,7 +60,7 @@ export function ToolEditor({
   error: Error | null;
   onSubmit: (definition: ToolDefinition) => void;
 }) {
-  const nextId = useRef(initial?.parameters.length ?? 0);
+  const nextId = useRef(initial?.parameters?.length ?? 0);
   const [name, setName] = useState(initial?.name ?? '');
   const [title, setTitle] = useState(initial?.title ?? '');
   const [description, setDescription] = useState(initial?.description ?? '');
@@ -71,7 +71,7 @@ export function ToolEditor({
       id,
       name: one.name,
       in: one.in,
-      required: one.required,
+      required: one.required ?? false,
       description: one.description ?? '',
       type: typeOf(one.schema),
       schema: one.schema,
@@ -124,12 +124,15 @@ export function ToolEditor({
     }
   }
   const nameFault = toolName.test(name) ? null : 'Use 1 to 64 letters, digits, hyphens and underscores.';
+  const descriptionFault =
+    description.trim() === '' ? 'Say what the tool does: the model decides by this text.' : null;
   const pathFault = path.startsWith('/') ? null : 'Begin the path with a slash.';
   const twice = parameters.find((one, index) =>
     parameters.some((other, place) => place < index && other.name === one.name && other.in === one.in),
   );
   const faulty =
     nameFault ||
+    descriptionFault ||
     pathFault ||
     badSchema ||
     missing.length > 0 ||
@@ -194,6 +197,8 @@ export function ToolEditor({
               rows={3}
               value={description}
               onChange={(event) => setDescription(event.currentTarget.value)}
+              error={tried ? descriptionFault : null}
+              required
             />
           </Stack>
         </Panel>

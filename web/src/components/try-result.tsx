@@ -19,7 +19,7 @@ export function TryResultView({ result }: { result: TryResult }) {
         </Status>
         <span>{formatDuration(result.duration_ms)}</span>
       </div>
-      {result.request.url && (
+      {result.request && (
         <div className={classes.request}>
           <Method method={result.request.method} />
           <code>{result.request.url}</code>
@@ -37,7 +37,8 @@ export function TryResultView({ result }: { result: TryResult }) {
             </ul>
           </Alert>
         )}
-        {result.structured_content !== undefined && result.structured_content !== null ? (
+        {faults.length > 0 ? null : result.structured_content !== undefined &&
+          result.structured_content !== null ? (
           <Tabs defaultValue="tree">
             <Tabs.List mb="sm">
               <Tabs.Tab value="tree">Structured</Tabs.Tab>
@@ -85,8 +86,8 @@ function Block({ block, number }: { block: ContentBlock; number: number }) {
       <p className={classes.blockTitle}>An empty text.</p>
     );
   }
-  if (block.type === 'image' && block.data) {
-    const kind = block.mimeType ?? 'image/png';
+  if (block.type === 'image') {
+    const kind = block.mimeType;
     return (
       <figure style={{ margin: 0 }}>
         <figcaption className={classes.blockTitle}>Image, {kind}</figcaption>
@@ -94,18 +95,16 @@ function Block({ block, number }: { block: ContentBlock; number: number }) {
       </figure>
     );
   }
-  if (block.type === 'audio' && block.data)
-    return <Audio data={block.data} kind={block.mimeType ?? 'audio/mpeg'} />;
-  if (block.type === 'resource' && block.resource) {
-    const { uri, mimeType, text, blob } = block.resource;
+  if (block.type === 'audio') return <Audio data={block.data} kind={block.mimeType} />;
+  if (block.type === 'resource') {
+    const { uri, mimeType, blob } = block.resource;
     return (
       <div>
         <p className={classes.blockTitle}>
           Resource <code>{uri}</code>
           {mimeType ? `, ${mimeType}` : ''}
         </p>
-        {text ? <CodeBlock code={pretty(text)} label={`resource ${number}`} wrap /> : null}
-        {blob ? <Download data={blob} kind={mimeType ?? 'application/octet-stream'} /> : null}
+        <Download data={blob} kind={mimeType} />
       </div>
     );
   }
@@ -119,25 +118,14 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** The CSP has no media-src, so audio is decoded and played by the audio interface instead of an <audio> element. */
 function Audio({ data, kind }: { data: string; kind: string }) {
-  async function play() {
-    const context = new AudioContext();
-    const buffer = await context.decodeAudioData(bytesOf(data).buffer);
-    const source = context.createBufferSource();
-    source.buffer = buffer;
-    source.connect(context.destination);
-    source.onended = () => void context.close();
-    source.start();
-  }
   return (
-    <div>
-      <p className={classes.blockTitle}>Audio, {kind}</p>
-      <Button variant="default" size="compact-sm" onClick={() => void play()} mr="xs">
-        Play
-      </Button>
+    <figure style={{ margin: 0 }}>
+      <figcaption className={classes.blockTitle}>Audio, {kind}</figcaption>
+      {/* biome-ignore lint/a11y/useMediaCaption: the tool's answer comes without captions */}
+      <audio className={classes.audio} controls src={`data:${kind};base64,${data}`} />
       <Download data={data} kind={kind} />
-    </div>
+    </figure>
   );
 }
 

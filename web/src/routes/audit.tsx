@@ -1,6 +1,7 @@
 import { IconHistory } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { auditQuery } from '../api/audit';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { type AuditEntry, auditQuery } from '../api/audit';
+import { type Member, membersQuery } from '../api/workspaces';
 import { Status } from '../components/badges';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { cell, LoadMore, Table } from '../components/table';
@@ -19,9 +20,21 @@ function detailText(detail: unknown): string {
   return typeof detail === 'string' ? detail : JSON.stringify(detail);
 }
 
+/** `src_01a1fe80f4…fd82`: enough to tell two apart; the whole id is in the title. */
+const shortId = (id: string) => (id.length > 20 ? `${id.slice(0, 12)}…${id.slice(-4)}` : id);
+
+/** Entries name people by id; those who are members still have a name. */
+function actorName(actor: AuditEntry['actor'], members: Member[]): string {
+  if (actor.kind === 'system') return 'Portolan';
+  if (actor.kind === 'anonymous') return 'Nobody signed in';
+  const member = members.find((one) => one.user_id === actor.user_id);
+  return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);
+}
+
 export function AuditPage() {
   const { workspace } = useSession();
   const audit = useInfiniteQuery(auditQuery(workspace.slug));
+  const members = useQuery(membersQuery(workspace.slug));
   return (
     <Page title="Audit log" lede="Who changed what, and when. Entries cannot be changed or deleted.">
       <Panel flush>
@@ -52,11 +65,11 @@ export function AuditPage() {
                           <div className={`${cell.sub} ${cell.clamp}`}>{detailText(entry.detail)}</div>
                         )}
                       </td>
-                      <td data-wide>{entry.actor}</td>
+                      <td data-wide>{actorName(entry.actor, members.data?.items ?? [])}</td>
                       <td data-wide>
                         {entry.target_kind}
                         <div className={cell.sub}>
-                          <code>{entry.target_id}</code>
+                          <code title={entry.target_id}>{shortId(entry.target_id)}</code>
                         </div>
                       </td>
                       <td>

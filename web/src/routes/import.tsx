@@ -278,7 +278,7 @@ function ToolsStep({
             <Tabs.List px="md">
               <Tabs.Tab value="tools">Tools {tools.length}</Tabs.Tab>
               <Tabs.Tab value="left">Left out {leftOut.length}</Tabs.Tab>
-              <Tabs.Tab value="problems">Notes on the document {preview.problems.length}</Tabs.Tab>
+              <Tabs.Tab value="problems">Notes {preview.problems.length}</Tabs.Tab>
             </Tabs.List>
             <Tabs.Panel value="tools">
               <Operations operations={preview.operations} chosen={chosen} onChange={onChosen} />

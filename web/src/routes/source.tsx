@@ -142,10 +142,10 @@ function SourceTools({ source }: { source: Source }) {
               setEnabled.mutate(
                 { ids, enabled },
                 {
-                  onSuccess: () =>
+                  onSuccess: (switched) =>
                     toastUndo(
                       `${ids.length === 1 ? '1 tool' : `${ids.length} tools`} ${enabled ? 'enabled' : 'disabled'}.`,
-                      () => setEnabled.mutateAsync({ ids, enabled: !enabled }),
+                      () => setEnabled.mutateAsync({ ids: switched.ids, enabled: !enabled }),
                       'Undone.',
                     ),
                   onError: toastFailed,

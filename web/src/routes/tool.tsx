@@ -318,7 +318,11 @@ function Texts({ tool }: { tool: Tool }) {
   return (
     <Stack gap="lg">
       <Panel
-        note="Models choose tools by these three texts. They stay when the document is imported again."
+        note={
+          tool.definition
+            ? 'Models choose tools by these three texts.'
+            : 'Models choose tools by these three texts. They stay when the document is imported again.'
+        }
         title="What the model sees"
       >
         <form onSubmit={submit} noValidate>

@@ -47,10 +47,10 @@ export function ToolsPage() {
                   setEnabled.mutate(
                     { ids, enabled },
                     {
-                      onSuccess: () =>
+                      onSuccess: (switched) =>
                         toastUndo(
                           `${plural(ids.length)} ${enabled ? 'enabled' : 'disabled'}.`,
-                          () => setEnabled.mutateAsync({ ids, enabled: !enabled }),
+                          () => setEnabled.mutateAsync({ ids: switched.ids, enabled: !enabled }),
                           'Undone.',
                         ),
                       onError: toastFailed,

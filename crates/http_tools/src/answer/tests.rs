@@ -6,7 +6,13 @@ use super::*;
 use crate::plan::RequestPlan;
 
 fn tool(output: Option<Value>) -> CompiledTool {
-    let plan = RequestPlan { method: "GET".into(), path: "/".into(), parameters: vec![], body: None, accept: None };
+    let plan = RequestPlan {
+        method: "GET".into(),
+        path: "/".into(),
+        parameters: vec![],
+        body: None,
+        accept: None,
+    };
     CompiledTool::new(json!({"type": "object"}), output, plan)
 }
 
@@ -36,7 +42,12 @@ fn text(answer: &ToolAnswer) -> &str {
 
 #[test]
 fn a_json_object_is_text_and_structured_content_tl_13() {
-    let answer = shaped(None, 200, "application/json; charset=utf-8", b"{ \"a b\" : [ 1,\n 2.50 ],\"s\":\"x \\\" y\" }\n");
+    let answer = shaped(
+        None,
+        200,
+        "application/json; charset=utf-8",
+        b"{ \"a b\" : [ 1,\n 2.50 ],\"s\":\"x \\\" y\" }\n",
+    );
     assert_eq!(text(&answer), r#"{"a b":[1,2.50],"s":"x \" y"}"#);
     assert_eq!(answer.structured.as_ref().unwrap().get(), text(&answer));
     assert_eq!(
@@ -54,26 +65,48 @@ fn a_json_list_is_text_only_tl_10() {
 
 #[test]
 fn an_answer_that_breaks_its_schema_is_an_error_that_explains_tl_12() {
-    let schema = json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}});
+    let schema =
+        json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}});
     let answer = shaped(Some(schema), 200, "application/json", br#"{"id":"seven"}"#);
     assert!(answer.is_error && answer.structured.is_none());
-    assert!(text(&answer).contains("- /id is a string, but must be of type \"integer\""), "{}", text(&answer));
-    assert!(text(&answer).contains(r#"{"id":"seven"}"#), "the answer itself is still readable");
+    assert!(
+        text(&answer).contains("- /id is a string, but must be of type \"integer\""),
+        "{}",
+        text(&answer)
+    );
+    assert!(
+        text(&answer).contains(r#"{"id":"seven"}"#),
+        "the answer itself is still readable"
+    );
 }
 
 #[test]
 fn images_audio_text_and_other_bytes_have_their_own_blocks_tl_14() {
     let image = shaped(None, 200, "image/png", b"\x89PNG");
-    assert_eq!(serde_json::to_value(&image.content[0]).unwrap(), json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"}));
+    assert_eq!(
+        serde_json::to_value(&image.content[0]).unwrap(),
+        json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"})
+    );
     let audio = shaped(None, 200, "audio/mpeg", b"ID3");
-    assert_eq!(serde_json::to_value(&audio.content[0]).unwrap()["type"], "audio");
+    assert_eq!(
+        serde_json::to_value(&audio.content[0]).unwrap()["type"],
+        "audio"
+    );
     assert!(text(&audio.without_audio()).contains("audio/mpeg"));
     let blob = shaped(None, 200, "application/pdf", b"%PDF");
     assert_eq!(
         serde_json::to_value(&blob.content[0]).unwrap(),
         json!({"type": "resource", "resource": {"uri": "https://api.example.com/file", "mimeType": "application/pdf", "blob": "JVBERg=="}})
     );
-    assert_eq!(text(&shaped(None, 200, "text/csv; charset=iso-8859-1", b"caf\xe9\x1b[31m")), "caf\u{e9}[31m");
+    assert_eq!(
+        text(&shaped(
+            None,
+            200,
+            "text/csv; charset=iso-8859-1",
+            b"caf\xe9\x1b[31m"
+        )),
+        "caf\u{e9}[31m"
+    );
 }
 
 #[test]
@@ -88,25 +121,48 @@ fn a_refusal_is_an_error_with_status_and_a_bounded_excerpt() {
     let body = vec![b'x'; 20_000];
     let answer = shaped(None, 500, "text/plain", &body);
     assert!(answer.is_error);
-    assert_eq!((answer.status, answer.outcome), (Some(500), CallOutcome::ToolError));
+    assert_eq!(
+        (answer.status, answer.outcome),
+        (Some(500), CallOutcome::ToolError)
+    );
     assert!(text(&answer).starts_with("The API answered 500 Internal Server Error.\n\nxxx"));
     assert!(text(&answer).len() < 4_400);
-    let html = shaped(None, 502, "text/html", b"<html><style>p{}</style><script>alert(1)</script><h1>Bad\x07 Gateway</h1></html>");
-    assert_eq!(text(&html), "The API answered 502 Bad Gateway.\n\nBad Gateway");
+    let html = shaped(
+        None,
+        502,
+        "text/html",
+        b"<html><style>p{}</style><script>alert(1)</script><h1>Bad\x07 Gateway</h1></html>",
+    );
+    assert_eq!(
+        text(&html),
+        "The API answered 502 Bad Gateway.\n\nBad Gateway"
+    );
 }
 
 #[test]
 fn a_secret_that_the_api_echoes_is_masked() {
-    let response = response(403, "application/json", br#"{"error":"bad key sk-secret-123"}"#);
+    let response = response(
+        403,
+        "application/json",
+        br#"{"error":"bad key sk-secret-123"}"#,
+    );
     let answer = shape(&tool(None), &response, || vec!["sk-secret-123".to_owned()]);
-    assert!(!text(&answer).contains("sk-secret-123"), "{}", text(&answer));
+    assert!(
+        !text(&answer).contains("sk-secret-123"),
+        "{}",
+        text(&answer)
+    );
 }
 
 #[test]
 fn garbage_that_claims_to_be_json_is_an_honest_error() {
     let answer = shaped(None, 200, "application/json", b"<html>login</html>");
     assert!(answer.is_error);
-    assert!(text(&answer).contains("not usable JSON"), "{}", text(&answer));
+    assert!(
+        text(&answer).contains("not usable JSON"),
+        "{}",
+        text(&answer)
+    );
     let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
     assert!(shaped(None, 200, "application/json", deep.as_bytes()).is_error);
 }

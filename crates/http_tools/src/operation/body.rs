@@ -29,14 +29,24 @@ pub(crate) fn plan(
     names: &mut ArgumentNames,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Body>, SchemaError> {
-    let Some(written) = site.operation.get("requestBody") else { return Ok(None) };
-    let pointer = format!("{}/requestBody", site.pointer);
-    let body = refs::resolve(&site.document.root, written)
-        .map_err(|fault| SchemaError::Ref { pointer: pointer.clone(), fault })?;
-    let Some(content) = body.get("content").and_then(Value::as_object).filter(|content| !content.is_empty()) else {
+    let Some(written) = site.operation.get("requestBody") else {
         return Ok(None);
     };
-    let Some((media_type, media, encoding)) = choose(content) else { return Ok(None) };
+    let pointer = format!("{}/requestBody", site.pointer);
+    let body = refs::resolve(&site.document.root, written).map_err(|fault| SchemaError::Ref {
+        pointer: pointer.clone(),
+        fault,
+    })?;
+    let Some(content) = body
+        .get("content")
+        .and_then(Value::as_object)
+        .filter(|content| !content.is_empty())
+    else {
+        return Ok(None);
+    };
+    let Some((media_type, media, encoding)) = choose(content) else {
+        return Ok(None);
+    };
     if encoding == BodyEncoding::Text && media_type.contains("xml") {
         warnings.push("the body is XML: the model writes it as text".to_owned());
     }
@@ -50,13 +60,19 @@ pub(crate) fn plan(
     } else {
         media_type
     };
-    let description = body.get("description").and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let description = body
+        .get("description")
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .filter(|text| !text.is_empty());
     let schema = media.get("schema").unwrap_or(&Value::Bool(true));
     let mut plan = PlanBody {
         media_type: sent_type.to_owned(),
         encoding,
         required: false,
-        shape: BodyShape::Properties { properties: Vec::new() },
+        shape: BodyShape::Properties {
+            properties: Vec::new(),
+        },
         parts: BTreeMap::new(),
     };
     let declared = body.get("required").and_then(Value::as_bool);
@@ -66,7 +82,9 @@ pub(crate) fn plan(
         let text = description.unwrap_or("The request body.");
         if encoding == BodyEncoding::Binary {
             schema["contentEncoding"] = json!("base64");
-            schema["description"] = json!(format!("{text} Its bytes ({sent_type}), encoded as base64."));
+            schema["description"] = json!(format!(
+                "{text} Its bytes ({sent_type}), encoded as base64."
+            ));
         } else {
             schema["description"] = json!(text);
         }
@@ -74,12 +92,23 @@ pub(crate) fn plan(
         return Ok(Some(whole(plan, schema, names)));
     }
 
-    let parts = |name: &str| media.get("encoding").and_then(|encoding| encoding.get(name));
+    let parts = |name: &str| {
+        media
+            .get("encoding")
+            .and_then(|encoding| encoding.get(name))
+    };
     let object = writer.target(schema, &place)?;
     let form = matches!(encoding, BodyEncoding::Form | BodyEncoding::Multipart);
     if let Some(flat) = flattened(object, writer, &place, form)?
-        && flat.properties.iter().all(|(name, _)| names.is_free(&naming::argument(name)))
-        && distinct(flat.properties.iter().map(|(name, _)| naming::argument(name)))
+        && flat
+            .properties
+            .iter()
+            .all(|(name, _)| names.is_free(&naming::argument(name)))
+        && distinct(
+            flat.properties
+                .iter()
+                .map(|(name, _)| naming::argument(name)),
+        )
     {
         // Documents often forget `required: true` on a body that cannot be empty; an explicit false is believed.
         plan.required = declared.unwrap_or(!flat.required.is_empty());
@@ -90,11 +119,16 @@ pub(crate) fn plan(
             names.reserve(&argument);
             let place = format!("{place}/properties/{}", refs::escape_step(&name));
             let mut converted = writer.convert(schema, &place)?;
-            if form && let Some(part) = part(schema, parts(&name), encoding, writer, &mut converted) {
+            if form && let Some(part) = part(schema, parts(&name), encoding, writer, &mut converted)
+            {
                 plan.parts.insert(name.clone(), part);
             }
             let required = plan.required && flat.required.contains(&name);
-            arguments.push(Argument { name: argument.clone(), schema: converted, required });
+            arguments.push(Argument {
+                name: argument.clone(),
+                schema: converted,
+                required,
+            });
             properties.push(BodyProperty { argument, name });
         }
         plan.shape = BodyShape::Properties { properties };
@@ -111,14 +145,18 @@ pub(crate) fn plan(
                 }
             }
         }
-        if object.get("type").is_none() && converted.get("$ref").is_none() && converted.is_object() {
+        if object.get("type").is_none() && converted.get("$ref").is_none() && converted.is_object()
+        {
             converted["type"] = json!("object");
         }
     }
     if let (Value::Object(object), Some(text)) = (&mut converted, description)
         && !object.contains_key("description")
     {
-        object.insert("description".to_owned(), Value::String(super::cut(text, 1_000)));
+        object.insert(
+            "description".to_owned(),
+            Value::String(super::cut(text, 1_000)),
+        );
     }
     plan.required = declared.unwrap_or_else(|| object.get("required").is_some_and(Value::is_array));
     Ok(Some(whole(plan, converted, names)))
@@ -126,23 +164,44 @@ pub(crate) fn plan(
 
 fn whole(mut plan: PlanBody, schema: Value, names: &mut ArgumentNames) -> Body {
     let name = names.body();
-    plan.shape = BodyShape::Argument { argument: name.clone() };
+    plan.shape = BodyShape::Argument {
+        argument: name.clone(),
+    };
     let required = plan.required;
-    Body { plan, arguments: vec![Argument { name, schema, required }] }
+    Body {
+        plan,
+        arguments: vec![Argument {
+            name,
+            schema,
+            required,
+        }],
+    }
 }
 
 /// The media type we send, by how well a model can fill it.
 fn choose(content: &Map<String, Value>) -> Option<(&str, &Value, BodyEncoding)> {
     let kind = |media_type: &str| {
-        let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = media_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         match essence.as_str() {
             "application/json" => (0, BodyEncoding::Json),
-            other if other.ends_with("+json") || other.ends_with("/json") => (1, BodyEncoding::Json),
+            other if other.ends_with("+json") || other.ends_with("/json") => {
+                (1, BodyEncoding::Json)
+            }
             "*/*" | "application/*" => (2, BodyEncoding::Json),
             "application/x-www-form-urlencoded" => (3, BodyEncoding::Form),
             "multipart/form-data" => (4, BodyEncoding::Multipart),
             "text/plain" | "text/*" => (5, BodyEncoding::Text),
-            other if other.starts_with("text/") || other.contains("xml") || other.contains("yaml") || other.contains("ndjson") => {
+            other
+                if other.starts_with("text/")
+                    || other.contains("xml")
+                    || other.contains("yaml")
+                    || other.contains("ndjson") =>
+            {
                 (6, BodyEncoding::Text)
             }
             other if other.starts_with("multipart/") => (8, BodyEncoding::Multipart),
@@ -168,11 +227,15 @@ fn flattened<'s>(
     pointer: &str,
     form: bool,
 ) -> Result<Option<Flat<'s>>, SchemaError> {
-    let mut flat = Flat { properties: Vec::new(), required: Vec::new() };
+    let mut flat = Flat {
+        properties: Vec::new(),
+        required: Vec::new(),
+    };
     if !merge(object, writer, pointer, form, 0, &mut flat)? || flat.properties.is_empty() {
         return Ok(None);
     }
-    flat.required.retain(|name| flat.properties.iter().any(|(property, _)| property == name));
+    flat.required
+        .retain(|name| flat.properties.iter().any(|(property, _)| property == name));
     Ok(Some(flat))
 }
 
@@ -186,10 +249,24 @@ fn merge<'s>(
     flat: &mut Flat<'s>,
 ) -> Result<bool, SchemaError> {
     const LOSSY: [&str; 14] = [
-        "anyOf", "oneOf", "not", "if", "then", "else", "patternProperties", "propertyNames", "dependentSchemas",
-        "dependentRequired", "minProperties", "maxProperties", "unevaluatedProperties", "enum",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "propertyNames",
+        "dependentSchemas",
+        "dependentRequired",
+        "minProperties",
+        "maxProperties",
+        "unevaluatedProperties",
+        "enum",
     ];
-    let Some(object) = schema.as_object() else { return Ok(false) };
+    let Some(object) = schema.as_object() else {
+        return Ok(false);
+    };
     let is_object = match object.get("type") {
         None => object.contains_key("properties") || object.contains_key("allOf"),
         Some(Value::String(name)) => name == "object",
@@ -200,7 +277,10 @@ fn merge<'s>(
         return Ok(false);
     }
     // Free keys cannot stand beside the other arguments.
-    if !matches!(object.get("additionalProperties"), None | Some(Value::Bool(false))) {
+    if !matches!(
+        object.get("additionalProperties"),
+        None | Some(Value::Bool(false))
+    ) {
         return Ok(false);
     }
     if let Some(Value::Array(parts)) = object.get("allOf") {
@@ -216,14 +296,19 @@ fn merge<'s>(
             if writer.is_hidden(property) {
                 continue;
             }
-            match flat.properties.iter_mut().find(|(present, _)| present == name) {
+            match flat
+                .properties
+                .iter_mut()
+                .find(|(present, _)| present == name)
+            {
                 Some(present) => present.1 = property,
                 None => flat.properties.push((name.clone(), property)),
             }
         }
     }
     if let Some(Value::Array(required)) = object.get("required") {
-        flat.required.extend(required.iter().filter_map(Value::as_str).map(str::to_owned));
+        flat.required
+            .extend(required.iter().filter_map(Value::as_str).map(str::to_owned));
     }
     Ok(true)
 }
@@ -249,19 +334,28 @@ fn part(
             .and_then(Value::as_str)
             .and_then(|types| types.split(',').next())
             .map(|kind| kind.trim().to_owned())
-            .filter(|kind| !kind.is_empty() && !kind.contains('*') && http::HeaderValue::try_from(kind).is_ok());
-        part.style = encoding.get("style").and_then(Value::as_str).and_then(Style::parse);
+            .filter(|kind| {
+                !kind.is_empty() && !kind.contains('*') && http::HeaderValue::try_from(kind).is_ok()
+            });
+        part.style = encoding
+            .get("style")
+            .and_then(Value::as_str)
+            .and_then(Style::parse);
         part.explode = encoding.get("explode").and_then(Value::as_bool);
     }
     let target = writer.target(schema, "").unwrap_or(schema);
-    let item = target.get("items").map_or(target, |items| writer.target(items, "").unwrap_or(items));
+    let item = target
+        .get("items")
+        .map_or(target, |items| writer.target(items, "").unwrap_or(items));
     let is_file = |schema: &Value| {
         schema.get("format").and_then(Value::as_str) == Some("binary")
             || schema.get("type").and_then(Value::as_str) == Some("file")
             || (schema.get("contentMediaType").is_some() && schema.get("contentEncoding").is_none())
     };
     part.binary = body == BodyEncoding::Multipart && is_file(item);
-    if part.binary && let Value::Object(object) = converted {
+    if part.binary
+        && let Value::Object(object) = converted
+    {
         let inner = match object.get_mut("items") {
             Some(Value::Object(items)) => items,
             _ => object,
@@ -269,7 +363,10 @@ fn part(
         inner.shift_remove("format");
         inner.shift_remove("maxLength");
         inner.insert("contentEncoding".to_owned(), json!("base64"));
-        let text = inner.get("description").and_then(Value::as_str).unwrap_or("A file.");
+        let text = inner
+            .get("description")
+            .and_then(Value::as_str)
+            .unwrap_or("A file.");
         let text = format!("{} Encoded as base64.", text.trim_end());
         inner.insert("description".to_owned(), Value::String(text));
     }

@@ -12,8 +12,22 @@ use crate::{
 
 /// Headers that belong to the connection or to the client, never to a model.
 const OWN_HEADERS: [&str; 16] = [
-    "accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length", "content-type",
-    "cookie", "expect", "host", "keep-alive", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade",
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "cookie",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
 ];
 
 pub(crate) struct Parameter {
@@ -31,19 +45,38 @@ pub(crate) fn collect(
 ) -> Result<Vec<Parameter>, SchemaError> {
     let placeholders = placeholders(&site.path);
     let mut found: Vec<(Location, String, &Value, String)> = Vec::new();
-    for (holder, base) in [(site.path_item, parent(&site.pointer)), (site.operation, site.pointer.as_str())] {
-        let Some(list) = holder.get("parameters").and_then(Value::as_array) else { continue };
+    for (holder, base) in [
+        (site.path_item, parent(&site.pointer)),
+        (site.operation, site.pointer.as_str()),
+    ] {
+        let Some(list) = holder.get("parameters").and_then(Value::as_array) else {
+            continue;
+        };
         for (index, written) in list.iter().enumerate() {
             let pointer = format!("{base}/parameters/{index}");
-            let parameter = refs::resolve(&site.document.root, written)
-                .map_err(|fault| SchemaError::Ref { pointer: pointer.clone(), fault })?;
-            let name = parameter.get("name").and_then(Value::as_str).unwrap_or_default();
-            let location = parameter.get("in").and_then(Value::as_str).and_then(Location::parse);
+            let parameter =
+                refs::resolve(&site.document.root, written).map_err(|fault| SchemaError::Ref {
+                    pointer: pointer.clone(),
+                    fault,
+                })?;
+            let name = parameter
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let location = parameter
+                .get("in")
+                .and_then(Value::as_str)
+                .and_then(Location::parse);
             let (Some(location), false) = (location, name.is_empty()) else {
-                warnings.push(format!("a parameter without a name or a known `in` was left out (at {pointer})"));
+                warnings.push(format!(
+                    "a parameter without a name or a known `in` was left out (at {pointer})"
+                ));
                 continue;
             };
-            match found.iter_mut().find(|(l, n, ..)| *l == location && n == name) {
+            match found
+                .iter_mut()
+                .find(|(l, n, ..)| *l == location && n == name)
+            {
                 Some(earlier) => *earlier = (location, name.to_owned(), parameter, pointer),
                 None => found.push((location, name.to_owned(), parameter, pointer)),
             }
@@ -59,31 +92,49 @@ pub(crate) fn collect(
             Location::Header if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
                 Some("is set by the request itself")
             }
-            Location::Header if http::HeaderName::try_from(name.as_str()).is_err() => Some("is not a header name"),
-            _ if security::is_credential(site.hints, location, &name) => Some("is supplied by the source's credential"),
+            Location::Header if http::HeaderName::try_from(name.as_str()).is_err() => {
+                Some("is not a header name")
+            }
+            _ if security::is_credential(site.hints, location, &name) => {
+                Some("is supplied by the source's credential")
+            }
             _ => None,
         };
         if let Some(reason) = reason {
             // The credential and the connection are nobody's surprise; the rest is worth a line.
             if matches!(location, Location::Path) || reason == "is not a header name" {
-                warnings.push(format!("the {} parameter `{name}` {reason} and was left out", location.as_str()));
+                warnings.push(format!(
+                    "the {} parameter `{name}` {reason} and was left out",
+                    location.as_str()
+                ));
             }
             continue;
         }
         let (schema, encoding) = encoding(location, &name, parameter, &pointer, writer, warnings)?;
         let argument = names.give(&name, location);
-        let required = location == Location::Path || parameter.get("required") == Some(&Value::Bool(true));
+        let required =
+            location == Location::Path || parameter.get("required") == Some(&Value::Bool(true));
         parameters.push(Parameter {
             schema: described(schema, parameter),
             required,
-            plan: PlanParameter { argument, name, location, encoding },
+            plan: PlanParameter {
+                argument,
+                name,
+                location,
+                encoding,
+            },
         });
     }
     for placeholder in placeholders {
-        if parameters.iter().any(|p| p.plan.location == Location::Path && p.plan.name == placeholder) {
+        if parameters
+            .iter()
+            .any(|p| p.plan.location == Location::Path && p.plan.name == placeholder)
+        {
             continue;
         }
-        warnings.push(format!("the path parameter `{placeholder}` is not declared; it is taken as text"));
+        warnings.push(format!(
+            "the path parameter `{placeholder}` is not declared; it is taken as text"
+        ));
         parameters.push(Parameter {
             schema: json!({"type": "string"}),
             required: true,
@@ -91,7 +142,11 @@ pub(crate) fn collect(
                 argument: names.give(placeholder, Location::Path),
                 name: placeholder.to_owned(),
                 location: Location::Path,
-                encoding: ParameterEncoding::Style { style: Style::Simple, explode: false, allow_reserved: false },
+                encoding: ParameterEncoding::Style {
+                    style: Style::Simple,
+                    explode: false,
+                    allow_reserved: false,
+                },
             },
         });
     }
@@ -107,7 +162,9 @@ pub(crate) fn placeholders(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut rest = path;
     while let Some((_, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else { break };
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
         if !name.is_empty() && !names.contains(&name) {
             names.push(name);
         }
@@ -137,7 +194,15 @@ fn encoding(
         // Left over from Swagger 2.0: the type stands on the parameter itself.
         None if parameter.get("type").is_some() => {
             let mut bare = parameter.as_object().cloned().unwrap_or_default();
-            for key in ["name", "in", "required", "description", "style", "explode", "deprecated"] {
+            for key in [
+                "name",
+                "in",
+                "required",
+                "description",
+                "style",
+                "explode",
+                "deprecated",
+            ] {
                 bare.shift_remove(key);
             }
             writer.convert(&Value::Object(bare), pointer)?
@@ -161,8 +226,16 @@ fn encoding(
         Some(explode) => explode,
         None => matches!(style, Style::Form | Style::DeepObject),
     };
-    let allow_reserved = location == Location::Query && parameter.get("allowReserved") == Some(&Value::Bool(true));
-    Ok((schema, ParameterEncoding::Style { style, explode, allow_reserved }))
+    let allow_reserved =
+        location == Location::Query && parameter.get("allowReserved") == Some(&Value::Bool(true));
+    Ok((
+        schema,
+        ParameterEncoding::Style {
+            style,
+            explode,
+            allow_reserved,
+        },
+    ))
 }
 
 /// The parameter's own description and example, which say more than its schema's.
@@ -172,8 +245,15 @@ fn described(schema: Value, parameter: &Value) -> Value {
         Value::Bool(false) => return Value::Bool(false),
         _ => Map::new(),
     };
-    if let Some(text) = parameter.get("description").and_then(Value::as_str).filter(|text| !text.trim().is_empty()) {
-        object.insert("description".to_owned(), Value::String(super::cut(text.trim(), 1_000)));
+    if let Some(text) = parameter
+        .get("description")
+        .and_then(Value::as_str)
+        .filter(|text| !text.trim().is_empty())
+    {
+        object.insert(
+            "description".to_owned(),
+            Value::String(super::cut(text.trim(), 1_000)),
+        );
     }
     if parameter.get("deprecated") == Some(&Value::Bool(true)) {
         object.insert("deprecated".to_owned(), Value::Bool(true));

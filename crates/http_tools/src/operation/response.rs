@@ -15,18 +15,38 @@ pub(crate) struct Answer {
 }
 
 /// Never fails: an answer that cannot be described costs the output schema, not the tool.
-pub(crate) fn plan(site: &Site<'_>, warnings: &mut Vec<String>, checks: &mut SchemaChecks) -> Answer {
-    let Some((status, response)) = success(site) else { return Answer::default() };
-    let Some(content) = response.get("content").and_then(Value::as_object) else { return Answer::default() };
-    let mut answer = Answer { accept: accept(content), schema: None };
-    let Some((media_type, media)) = content.iter().find(|(media_type, _)| is_json(media_type)) else { return answer };
-    let Some(schema) = media.get("schema") else { return answer };
+pub(crate) fn plan(
+    site: &Site<'_>,
+    warnings: &mut Vec<String>,
+    checks: &mut SchemaChecks,
+) -> Answer {
+    let Some((status, response)) = success(site) else {
+        return Answer::default();
+    };
+    let Some(content) = response.get("content").and_then(Value::as_object) else {
+        return Answer::default();
+    };
+    let mut answer = Answer {
+        accept: accept(content),
+        schema: None,
+    };
+    let Some((media_type, media)) = content.iter().find(|(media_type, _)| is_json(media_type))
+    else {
+        return answer;
+    };
+    let Some(schema) = media.get("schema") else {
+        return answer;
+    };
     // Several success answers with different shapes: one schema would refuse the others.
     if successes(site) > 1 {
         return answer;
     }
-    let pointer =
-        format!("{}/responses/{}/content/{}/schema", site.pointer, status, refs::escape_step(media_type));
+    let pointer = format!(
+        "{}/responses/{}/content/{}/schema",
+        site.pointer,
+        status,
+        refs::escape_step(media_type)
+    );
     match object_schema(site, schema, &pointer, checks) {
         Ok(schema) => answer.schema = schema,
         Err(reason) => warnings.push(format!("the answer's schema was left out: {reason}")),
@@ -41,12 +61,17 @@ fn object_schema(
     checks: &mut SchemaChecks,
 ) -> Result<Option<Value>, String> {
     let mut writer = SchemaWriter::new(site.document, Direction::Response);
-    let target = writer.target(schema, pointer).map_err(|error| error.to_string())?;
+    let target = writer
+        .target(schema, pointer)
+        .map_err(|error| error.to_string())?;
     if !is_object(target, &writer, 0) {
         return Ok(None);
     }
     // The root must be an object itself, not a reference to one (TL-10).
-    let root = match writer.convert(target, pointer).map_err(|error| error.to_string())? {
+    let root = match writer
+        .convert(target, pointer)
+        .map_err(|error| error.to_string())?
+    {
         Value::Object(mut root) => {
             let mut ordered = Map::new();
             ordered.insert("type".to_owned(), Value::from("object"));
@@ -73,7 +98,14 @@ fn is_object(schema: &Value, writer: &SchemaWriter<'_>, depth: usize) -> bool {
     }
     let each = |key: &str| {
         schema.get(key).and_then(Value::as_array).map(|parts| {
-            parts.iter().map(|part| writer.target(part, "").is_ok_and(|part| is_object(part, writer, depth + 1))).collect::<Vec<_>>()
+            parts
+                .iter()
+                .map(|part| {
+                    writer
+                        .target(part, "")
+                        .is_ok_and(|part| is_object(part, writer, depth + 1))
+                })
+                .collect::<Vec<_>>()
         })
     };
     if let Some(parts) = each("allOf")
@@ -95,13 +127,19 @@ fn is_success(status: &str) -> bool {
 }
 
 fn successes(site: &Site<'_>) -> usize {
-    let Some(responses) = site.operation.get("responses").and_then(Value::as_object) else { return 0 };
+    let Some(responses) = site.operation.get("responses").and_then(Value::as_object) else {
+        return 0;
+    };
     responses
         .iter()
         .filter(|(status, response)| {
             is_success(status)
-                && refs::resolve(&site.document.root, response)
-                    .is_ok_and(|response| response.get("content").and_then(Value::as_object).is_some_and(|c| !c.is_empty()))
+                && refs::resolve(&site.document.root, response).is_ok_and(|response| {
+                    response
+                        .get("content")
+                        .and_then(Value::as_object)
+                        .is_some_and(|c| !c.is_empty())
+                })
         })
         .count()
 }
@@ -113,7 +151,9 @@ fn success<'d>(site: &Site<'d>) -> Option<(&'d str, &'d Value)> {
         .iter()
         .filter(|(status, _)| is_success(status))
         .filter_map(|(status, response)| {
-            refs::resolve(&site.document.root, response).ok().map(|response| (status.as_str(), response))
+            refs::resolve(&site.document.root, response)
+                .ok()
+                .map(|response| (status.as_str(), response))
         })
         .collect();
     found.sort_by_key(|(status, response)| (response.get("content").is_none(), *status));
@@ -121,7 +161,12 @@ fn success<'d>(site: &Site<'d>) -> Option<(&'d str, &'d Value)> {
 }
 
 fn is_json(media_type: &str) -> bool {
-    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = media_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     essence == "application/json" || essence.ends_with("+json") || essence.ends_with("/json")
 }
 
@@ -130,7 +175,9 @@ fn accept(content: &Map<String, Value>) -> Option<String> {
     let mut types: Vec<&str> = content
         .keys()
         .map(String::as_str)
-        .filter(|kind| kind.contains('/') && http::HeaderValue::try_from(*kind).is_ok() && kind.len() < 100)
+        .filter(|kind| {
+            kind.contains('/') && http::HeaderValue::try_from(*kind).is_ok() && kind.len() < 100
+        })
         .take(5)
         .collect();
     if types.is_empty() {

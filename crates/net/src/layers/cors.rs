@@ -65,13 +65,15 @@ impl Cors {
     }
 
     fn allow_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        let origin = headers.get(header::ORIGIN)?;
         match &self.origins {
+            // Also for a request without `Origin`: metadata are cached in public, and the copy must serve browsers too.
             Origins::Any => Some(HeaderValue::from_static("*")),
-            Origins::Listed(list) => list
-                .iter()
-                .any(|own| origin == own.as_str())
-                .then(|| origin.clone()),
+            Origins::Listed(list) => {
+                let origin = headers.get(header::ORIGIN)?;
+                list.iter()
+                    .any(|own| origin == own.as_str())
+                    .then(|| origin.clone())
+            }
         }
     }
 

@@ -10,36 +10,49 @@ const LOGIN: &str = "portolan_test";
 
 /// A fresh, migrated database. It stays behind: the server is thrown away after the tests.
 pub(crate) struct Database {
-    url: String,
+    owner_url: String,
 }
 
 impl Database {
     pub(crate) async fn new() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the test's only setting; the product reads its own elsewhere")]
-        let server = std::env::var("DATABASE_URL").expect("DATABASE_URL names a server: scripts/with-postgres.sh starts one");
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the test's only setting; the product reads its own elsewhere"
+        )]
+        let server = std::env::var("DATABASE_URL")
+            .expect("DATABASE_URL names a server: scripts/with-postgres.sh starts one");
         let name = format!("test_{}", Uuid::now_v7().simple());
         bootstrap(&server, &name).await.expect("a new database");
-        let owner = with_database(&server, &name);
-        migrate(&owner).await.expect("migrations run");
+        let database = Self {
+            owner_url: with_database(&server, &name),
+        };
+        migrate(database.owner_url()).await.expect("migrations run");
         // Roles belong to the server: several tests may make it at once, and one is enough.
         for _ in 0..20 {
-            if ensure_login(&owner, LOGIN).await.is_ok() {
+            if ensure_login(database.owner_url(), LOGIN).await.is_ok() {
                 break;
             }
         }
-        let (scheme, rest) = owner.split_once("://").expect("a URL");
-        let (_, place) = rest.rsplit_once('@').expect("a URL with a user");
-        Self { url: format!("{scheme}://{LOGIN}@{place}") }
+        database
+    }
+
+    /// As the role that owns the tables: for what no node can do.
+    pub(crate) fn owner_url(&self) -> &str {
+        &self.owner_url
     }
 
     /// Another pool, as another node would have.
     pub(crate) async fn store(&self, connections: u32) -> Store {
+        let (scheme, rest) = self.owner_url.split_once("://").expect("a URL");
+        let (_, place) = rest.rsplit_once('@').expect("a URL with a user");
         let config = StorageConfig {
-            url: self.url.clone(),
+            url: format!("{scheme}://{LOGIN}@{place}"),
             max_connections: connections,
             acquire_timeout: Duration::from_secs(30),
         };
-        Store::connect(&config).await.expect("the login role can connect")
+        Store::connect(&config)
+            .await
+            .expect("the login role can connect")
     }
 }
 

@@ -8,6 +8,7 @@ use portolan_storage::{
     refresh_tokens::{self, Locked},
     revocations, signing_keys,
 };
+use sqlx::Connection;
 use time::Duration;
 use tokio::{sync::Barrier, task::JoinSet};
 use uuid::Uuid;
@@ -33,12 +34,19 @@ async fn t3_of_two_redemptions_at_the_same_instant_one_wins() {
             attempts.spawn(async move {
                 let mut tx = system(&store).await;
                 barrier.wait().await;
-                let won = grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now()).await.unwrap();
+                let won = grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now())
+                    .await
+                    .unwrap();
                 tx.commit().await.unwrap();
                 won
             });
         }
-        let winners = attempts.join_all().await.into_iter().filter(|won| *won).count();
+        let winners = attempts
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|won| *won)
+            .count();
         assert_eq!(winners, 1, "round {round}");
     }
 }
@@ -52,34 +60,79 @@ async fn t5_failures_are_counted_and_the_fifth_kills_the_code() {
     for _ in 0..4 {
         grants::count_code_failure(&mut tx, &code).await.unwrap();
     }
-    assert_eq!(grants::find_code(&mut tx, &code).await.unwrap().unwrap().attempts, 4);
+    assert_eq!(
+        grants::find_code(&mut tx, &code)
+            .await
+            .unwrap()
+            .unwrap()
+            .attempts,
+        4
+    );
     grants::count_code_failure(&mut tx, &code).await.unwrap();
-    assert!(!grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now()).await.unwrap());
+    assert!(
+        !grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now())
+            .await
+            .unwrap()
+    );
     let (code, _) = scene.code(&mut tx).await;
-    assert!(!grants::redeem_code(&mut tx, &code, Uuid::now_v7(), now() + Duration::seconds(120)).await.unwrap(), "T2");
+    assert!(
+        !grants::redeem_code(
+            &mut tx,
+            &code,
+            Uuid::now_v7(),
+            now() + Duration::seconds(120)
+        )
+        .await
+        .unwrap(),
+        "T2"
+    );
     let attempt = Uuid::now_v7();
-    assert!(grants::redeem_code(&mut tx, &code, attempt, now()).await.unwrap());
-    assert!(grants::was_redeemed_by(&mut tx, &code, attempt).await.unwrap());
-    assert!(!grants::was_redeemed_by(&mut tx, &code, Uuid::now_v7()).await.unwrap());
+    assert!(
+        grants::redeem_code(&mut tx, &code, attempt, now())
+            .await
+            .unwrap()
+    );
+    assert!(
+        grants::was_redeemed_by(&mut tx, &code, attempt)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !grants::was_redeemed_by(&mut tx, &code, Uuid::now_v7())
+            .await
+            .unwrap()
+    );
 }
 
 /// What the token endpoint does, without the cryptography: rotate the head, or be told the head.
 async fn refresh(store: &Store, presented: Digest) -> Digest {
     let mut tx = system(store).await;
-    let locked: Locked = refresh_tokens::lock(&mut tx, &presented).await.unwrap().unwrap();
+    let locked: Locked = refresh_tokens::lock(&mut tx, &presented)
+        .await
+        .unwrap()
+        .unwrap();
     let head = match locked.presented.verdict(now(), false) {
         Verdict::Rotate => {
             let successor = digest();
             let sealed = successor.as_bytes();
-            assert!(refresh_tokens::rotate(&mut tx, &locked, &presented, &successor, sealed, now()).await.unwrap());
+            assert!(
+                refresh_tokens::rotate(&mut tx, &locked, &presented, &successor, sealed, now())
+                    .await
+                    .unwrap()
+            );
             successor
         }
         Verdict::ReplayInWindow => {
-            refresh_tokens::note_replay(&mut tx, &locked, &presented).await.unwrap();
+            refresh_tokens::note_replay(&mut tx, &locked, &presented)
+                .await
+                .unwrap();
             let mut sealed = locked.successor_sealed.clone().unwrap();
             loop {
                 let next = Digest::from_slice(&sealed).unwrap();
-                match refresh_tokens::successor_of(&mut tx, locked.family, &next).await.unwrap() {
+                match refresh_tokens::successor_of(&mut tx, locked.family, &next)
+                    .await
+                    .unwrap()
+                {
                     Some(further) => sealed = further,
                     None => break next,
                 }
@@ -99,7 +152,10 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
     let mut tx = system(&nodes[0]).await;
     let grant = scene.grant(&mut tx).await;
     let first = digest();
-    let family = refresh_tokens::create_family(&mut tx, grant, &first, now() + Duration::days(90), now()).await.unwrap();
+    let family =
+        refresh_tokens::create_family(&mut tx, grant, &first, now() + Duration::days(90), now())
+            .await
+            .unwrap();
     tx.commit().await.unwrap();
 
     let mut attempts = JoinSet::new();
@@ -107,10 +163,18 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
         let store = nodes[at % 2].clone();
         attempts.spawn(async move { refresh(&store, first).await });
     }
-    let heads: BTreeSet<[u8; 32]> = attempts.join_all().await.iter().map(|head| *head.as_bytes()).collect();
+    let heads: BTreeSet<[u8; 32]> = attempts
+        .join_all()
+        .await
+        .iter()
+        .map(|head| *head.as_bytes())
+        .collect();
     assert_eq!(heads.len(), 1, "everybody leaves with the same head");
     let mut tx = system(&nodes[0]).await;
-    assert_eq!(refresh_tokens::live_tokens(&mut tx, family).await.unwrap(), 1);
+    assert_eq!(
+        refresh_tokens::live_tokens(&mut tx, family).await.unwrap(),
+        1
+    );
     drop(tx);
 
     // The head moves on while others still come with the first one: they are led to wherever it is.
@@ -126,16 +190,36 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
     let mut tx = system(&store).await;
     let grant = scene.grant(&mut tx).await;
     let head = digest();
-    refresh_tokens::create_family(&mut tx, grant, &head, now() + Duration::days(90), now()).await.unwrap();
+    refresh_tokens::create_family(&mut tx, grant, &head, now() + Duration::days(90), now())
+        .await
+        .unwrap();
     assert!(grants::revoke(&mut tx, grant, "test", now()).await.unwrap());
-    assert!(!grants::revoke(&mut tx, grant, "test", now()).await.unwrap(), "once");
+    assert!(
+        !grants::revoke(&mut tx, grant, "test", now()).await.unwrap(),
+        "once"
+    );
     let locked = refresh_tokens::lock(&mut tx, &head).await.unwrap().unwrap();
     assert_eq!(locked.presented.verdict(now(), false), Verdict::Ended);
     let news = revocations::live(&mut tx, None, now()).await.unwrap();
     assert_eq!(news.len(), 1);
-    assert_eq!((news[0].kind, news[0].reference.as_str()), (revocations::Kind::Grant, grant.to_string().as_str()));
-    assert!(revocations::live(&mut tx, Some(now()), now()).await.unwrap().is_empty(), "nothing after it");
-    assert!(revocations::live(&mut tx, None, now() + Duration::days(1)).await.unwrap().is_empty(), "no token lives that long");
+    assert_eq!(
+        (news[0].kind, news[0].reference.as_str()),
+        (revocations::Kind::Grant, grant.to_string().as_str())
+    );
+    assert!(
+        revocations::live(&mut tx, Some(now()), now())
+            .await
+            .unwrap()
+            .is_empty(),
+        "nothing after it"
+    );
+    assert!(
+        revocations::live(&mut tx, None, now() + Duration::days(1))
+            .await
+            .unwrap()
+            .is_empty(),
+        "no token lives that long"
+    );
 }
 
 #[tokio::test]
@@ -156,7 +240,10 @@ async fn c10_equal_registrations_at_once_are_one_client() {
     let ids: BTreeSet<String> = attempts.join_all().await.into_iter().collect();
     assert_eq!(ids.len(), 1);
     let mut tx = system(&store).await;
-    let client = clients::find(&mut tx, ids.first().unwrap()).await.unwrap().unwrap();
+    let client = clients::find(&mut tx, ids.first().unwrap())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(client.redirect_uris, ["http://127.0.0.1/cb"]);
 }
 
@@ -175,8 +262,16 @@ async fn n5_of_two_decisions_at_once_one_stands() {
             attempts.spawn(async move {
                 let mut tx = system(&store).await;
                 let outcome = [u8::from(approved)];
-                let first =
-                    authorization_requests::decide(&mut tx, request, session, approved, &outcome, now()).await.unwrap();
+                let first = authorization_requests::decide(
+                    &mut tx,
+                    request,
+                    session,
+                    approved,
+                    &outcome,
+                    now(),
+                )
+                .await
+                .unwrap();
                 tx.commit().await.unwrap();
                 first.then_some(approved)
             });
@@ -184,23 +279,82 @@ async fn n5_of_two_decisions_at_once_one_stands() {
         let decided: Vec<bool> = attempts.join_all().await.into_iter().flatten().collect();
         assert_eq!(decided.len(), 1);
         let mut tx = system(&store).await;
-        let row = authorization_requests::find(&mut tx, request).await.unwrap().unwrap();
+        let row = authorization_requests::find(&mut tx, request)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(row.outcome_sealed, Some(vec![u8::from(decided[0])]));
-        assert_eq!(row.status == authorization_requests::Status::Approved, decided[0]);
+        assert_eq!(
+            row.status == authorization_requests::Status::Approved,
+            decided[0]
+        );
     }
 }
 
 #[tokio::test]
 async fn k16_standing_follows_user_tenant_and_membership() {
-    let store = Database::new().await.store(2).await;
+    let database = Database::new().await;
+    let store = database.store(2).await;
     let scene = Scene::new(&store).await;
+    let standing = async || {
+        let mut tx = system(&store).await;
+        grants::standing(&mut tx, scene.tenant, scene.user)
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    assert!(standing().await.is_active);
     let mut tx = system(&store).await;
-    let standing = grants::standing(&mut tx, scene.tenant, scene.user).await.unwrap().unwrap();
-    assert!(standing.is_active);
     let stranger = portolan_model::id::UserId::generate();
-    assert_eq!(grants::standing(&mut tx, scene.tenant, stranger).await.unwrap(), None);
-    assert!(grants::names_tenant(&mut tx, "acme", scene.tenant).await.unwrap());
-    assert!(!grants::names_tenant(&mut tx, "beta", scene.tenant).await.unwrap());
+    assert_eq!(
+        grants::standing(&mut tx, scene.tenant, stranger)
+            .await
+            .unwrap(),
+        None
+    );
+    assert!(
+        grants::names_tenant(&mut tx, "acme", scene.tenant)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !grants::names_tenant(&mut tx, "beta", scene.tenant)
+            .await
+            .unwrap()
+    );
+    drop(tx);
+
+    let mut owner = sqlx::PgConnection::connect(database.owner_url())
+        .await
+        .unwrap();
+    for (change, undo) in [
+        (
+            "update users set status = 'locked'",
+            "update users set status = 'active'",
+        ),
+        (
+            "update users set verified_at = null",
+            "update users set verified_at = now()",
+        ),
+        (
+            "update tenants set status = 'suspended'",
+            "update tenants set status = 'active'",
+        ),
+    ] {
+        sqlx::query(change).execute(&mut owner).await.unwrap();
+        assert!(!standing().await.is_active, "case 126: {change}");
+        sqlx::query(undo).execute(&mut owner).await.unwrap();
+        assert!(standing().await.is_active, "{undo}");
+    }
+    sqlx::query("update memberships set epoch = 7")
+        .execute(&mut owner)
+        .await
+        .unwrap();
+    assert_eq!(
+        standing().await.member_epoch,
+        7,
+        "the next token carries it"
+    );
 }
 
 #[tokio::test]
@@ -231,5 +385,10 @@ async fn j2_the_rotation_lock_lets_one_node_make_the_keys() {
     attempts.join_all().await;
     let mut tx = system(&store).await;
     assert_eq!(signing_keys::list(&mut tx, now()).await.unwrap().len(), 1);
-    assert!(signing_keys::list(&mut tx, now() + Duration::days(92)).await.unwrap().is_empty());
+    assert!(
+        signing_keys::list(&mut tx, now() + Duration::days(92))
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

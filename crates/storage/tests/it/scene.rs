@@ -46,14 +46,32 @@ impl Scene {
     pub(crate) async fn new(store: &Store) -> Self {
         let mut tx = system(store).await;
         let address = EmailAddress::parse("ann@acme.example").unwrap();
-        let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now()).await.unwrap();
-        users::verify_address(&mut tx, user, address.normalised(), now()).await.unwrap();
-        let tenant = tenants::create(&mut tx, "Acme", &"acme".parse().unwrap(), user, now()).await.unwrap().id;
-        let new = NewSession { user, token: &digest(), amr: &["pwd".to_owned()], ip_block: None, ua_label: None };
+        let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now())
+            .await
+            .unwrap();
+        users::verify_address(&mut tx, user, address.normalised(), now())
+            .await
+            .unwrap();
+        let tenant = tenants::create(&mut tx, "Acme", &"acme".parse().unwrap(), user, now())
+            .await
+            .unwrap()
+            .id;
+        let new = NewSession {
+            user,
+            token: &digest(),
+            amr: &["pwd".to_owned()],
+            ip_block: None,
+            ua_label: None,
+        };
         let session = browser_sessions::start(&mut tx, &new, now()).await.unwrap();
         let client = register(&mut tx, digest()).await;
         tx.commit().await.unwrap();
-        Self { user, tenant, session, client }
+        Self {
+            user,
+            tenant,
+            session,
+            client,
+        }
     }
 
     /// A pending request, last shown to the person.
@@ -80,7 +98,9 @@ impl Scene {
             expires_at: now() + Duration::HOUR,
         };
         authorization_requests::create(tx, &request).await.unwrap();
-        authorization_requests::note_shown(tx, request.id, self.user, self.session, now()).await.unwrap();
+        authorization_requests::note_shown(tx, request.id, self.user, self.session, now())
+            .await
+            .unwrap();
         request.id
     }
 
@@ -124,7 +144,9 @@ impl Scene {
             redeemed_at: None,
         };
         let digest = digest();
-        grants::create_code(tx, &digest, request, &code).await.unwrap();
+        grants::create_code(tx, &digest, request, &code)
+            .await
+            .unwrap();
         (digest, grant)
     }
 }

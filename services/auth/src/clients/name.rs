@@ -77,14 +77,25 @@ mod tests {
 
     #[test]
     fn case_43_names_are_one_clean_line() {
-        assert_eq!(clean("  My\u{202e} app\r\n\tof\u{200b} mine "), Some("My app of mine".to_owned()));
+        assert_eq!(
+            clean("  My\u{202e} app\r\n\tof\u{200b} mine "),
+            Some("My app of mine".to_owned())
+        );
         assert_eq!(clean("\u{200b}\u{202e}"), None);
         assert_eq!(clean(&"x".repeat(100)).unwrap().len(), 64);
     }
 
     #[test]
     fn case_42_look_alikes_have_the_same_skeleton() {
-        for alike in ["Claude", "CLAUDE", "Сlaude", "Cl\u{0430}ude", "C l a u d e", "CIaude", "C1aude"] {
+        for alike in [
+            "Claude",
+            "CLAUDE",
+            "Сlaude",
+            "Cl\u{0430}ude",
+            "C l a u d e",
+            "CIaude",
+            "C1aude",
+        ] {
             assert_eq!(skeleton(alike), skeleton("claude"), "{alike}");
         }
         assert_ne!(skeleton("Cloud"), skeleton("Claude"));

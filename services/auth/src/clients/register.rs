@@ -50,14 +50,18 @@ pub(crate) struct Registration {
 impl Registration {
     /// Reads RFC 7591 metadata. Unknown members are ignored.
     pub(crate) fn read(metadata: &Map<String, Value>) -> Result<Self, OAuthError> {
-        let invalid = |description| OAuthError::refused(ErrorCode::InvalidClientMetadata, description);
+        let invalid =
+            |description| OAuthError::refused(ErrorCode::InvalidClientMetadata, description);
         if metadata.contains_key("jwks_uri") || metadata.contains_key("jwks") {
-            return Err(invalid("jwks is not accepted here, use a client ID metadata document"));
+            return Err(invalid(
+                "jwks is not accepted here, use a client ID metadata document",
+            ));
         }
         let auth_method = match string(metadata, "token_endpoint_auth_method") {
             // The default of RFC 7591 would be Basic, and breaks clients that leave it out.
             None => AuthMethod::None,
-            Some(word) => AuthMethod::parse(word).ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
+            Some(word) => AuthMethod::parse(word)
+                .ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
         };
         if let Some(types) = strings(metadata, "response_types")
             && !types.contains(&"code")
@@ -72,22 +76,40 @@ impl Registration {
             _ if native => "native",
             _ => "web",
         };
-        let scope = string(metadata, "scope").map(ScopeSet::from_request).transpose();
-        let scope = scope.map_err(|_| invalid("scope is malformed"))?.filter(|scope| !scope.is_empty());
-        let links = ["client_uri", "policy_uri", "tos_uri", "software_id", "software_version"]
-            .into_iter()
-            .filter_map(|member| Some((member, string(metadata, member)?)))
-            .filter(|(member, value)| value.len() <= 512 && (!member.ends_with("_uri") || value.starts_with("https://")))
-            .map(|(member, value)| (member.to_owned(), json!(value)))
-            .collect();
+        let scope = string(metadata, "scope")
+            .map(ScopeSet::from_request)
+            .transpose();
+        let scope = scope
+            .map_err(|_| invalid("scope is malformed"))?
+            .filter(|scope| !scope.is_empty());
+        let links = [
+            "client_uri",
+            "policy_uri",
+            "tos_uri",
+            "software_id",
+            "software_version",
+        ]
+        .into_iter()
+        .filter_map(|member| Some((member, string(metadata, member)?)))
+        .filter(|(member, value)| {
+            value.len() <= 512 && (!member.ends_with("_uri") || value.starts_with("https://"))
+        })
+        .map(|(member, value)| (member.to_owned(), json!(value)))
+        .collect();
         Ok(Self {
-            name: string(metadata, "client_name").and_then(name::clean).unwrap_or_else(|| "Unnamed client".to_owned()),
+            name: string(metadata, "client_name")
+                .and_then(name::clean)
+                .unwrap_or_else(|| "Unnamed client".to_owned()),
             redirect_uris,
             auth_method,
             // Absent, or lacking refresh: both. Everything that we do not serve is dropped.
             grant_types: vec!["authorization_code".to_owned(), "refresh_token".to_owned()],
             application_type,
-            scope: scope.unwrap_or_else(|| ScopeSet::default_grant().with(portolan_model::scope::OFFLINE_ACCESS)).to_string(),
+            scope: scope
+                .unwrap_or_else(|| {
+                    ScopeSet::default_grant().with(portolan_model::scope::OFFLINE_ACCESS)
+                })
+                .to_string(),
             links,
         })
     }
@@ -97,7 +119,10 @@ impl Registration {
         let mut out = Map::new();
         out.insert("client_name".to_owned(), json!(self.name));
         out.insert("redirect_uris".to_owned(), json!(self.redirect_uris));
-        out.insert("token_endpoint_auth_method".to_owned(), json!(self.auth_method.as_str()));
+        out.insert(
+            "token_endpoint_auth_method".to_owned(),
+            json!(self.auth_method.as_str()),
+        );
         out.insert("grant_types".to_owned(), json!(self.grant_types));
         out.insert("response_types".to_owned(), json!(["code"]));
         out.insert("application_type".to_owned(), json!(self.application_type));
@@ -108,7 +133,11 @@ impl Registration {
 
     /// Digest of what makes two registrations the same client (C10).
     fn fingerprint(&self) -> portolan_model::Digest {
-        let mut uris: Vec<_> = self.redirect_uris.iter().map(|uri| redirect::without_loopback_port(uri)).collect();
+        let mut uris: Vec<_> = self
+            .redirect_uris
+            .iter()
+            .map(|uri| redirect::without_loopback_port(uri))
+            .collect();
         uris.sort_unstable();
         uris.dedup();
         let link = |member: &str| self.links.get(member).cloned().unwrap_or_default();
@@ -129,7 +158,8 @@ impl Registration {
 /// 1–20 acceptable URIs, without doubles, in the order given (C14).
 pub(crate) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, OAuthError> {
     let invalid = |description| OAuthError::refused(ErrorCode::InvalidRedirectUri, description);
-    let uris = strings(metadata, "redirect_uris").ok_or_else(|| invalid("redirect_uris must be a list of strings"))?;
+    let uris = strings(metadata, "redirect_uris")
+        .ok_or_else(|| invalid("redirect_uris must be a list of strings"))?;
     if uris.is_empty() || uris.len() > redirect::MAX_PER_CLIENT {
         return Err(invalid("redirect_uris must have 1 to 20 entries"));
     }
@@ -151,17 +181,27 @@ const fn describe(error: redirect::InvalidRedirect) -> &'static str {
         Fault::Fragment => "a redirect URI has a fragment",
         Fault::UserInfo => "a redirect URI has user information",
         Fault::Wildcard => "a redirect URI has a wildcard",
-        Fault::Host => "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme",
+        Fault::Host => {
+            "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme"
+        }
         Fault::Scheme => "a redirect URI uses a scheme that is not allowed",
     }
 }
 
 pub(crate) fn string<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<&'a str> {
-    metadata.get(member)?.as_str().filter(|value| !value.is_empty())
+    metadata
+        .get(member)?
+        .as_str()
+        .filter(|value| !value.is_empty())
 }
 
 pub(crate) fn strings<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a str>> {
-    metadata.get(member)?.as_array()?.iter().map(Value::as_str).collect()
+    metadata
+        .get(member)?
+        .as_array()?
+        .iter()
+        .map(Value::as_str)
+        .collect()
 }
 
 /// `POST /oauth/register`
@@ -172,7 +212,10 @@ pub(crate) async fn register(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
     if !state.oauth.config.dynamic_registration {
-        return Err(OAuthError::refused(ErrorCode::InvalidRequest, "registration is switched off here"));
+        return Err(OAuthError::refused(
+            ErrorCode::InvalidRequest,
+            "registration is switched off here",
+        ));
     }
     let body = body.map_err(|rejection| match rejection.into_response().status() {
         StatusCode::PAYLOAD_TOO_LARGE => OAuthError::TooLarge,
@@ -192,7 +235,9 @@ pub(crate) async fn register(
     let client_id = id.to_string();
     let secret = match registration.auth_method {
         AuthMethod::None => None,
-        AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost => Some(SecretToken::generate(TokenForm::ClientSecret)?),
+        AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost => {
+            Some(SecretToken::generate(TokenForm::ClientSecret)?)
+        }
     };
     let stored = Value::Object(registration.to_metadata());
     let client = clients::register(
@@ -223,13 +268,18 @@ pub(crate) async fn register(
     // The URIs of this request, all of which the client now has: a known client differs in loopback ports only, which are free.
     let mut answer = registration.to_metadata();
     answer.insert("client_id".to_owned(), json!(client.client_id));
-    answer.insert("client_id_issued_at".to_owned(), json!(now.unix_timestamp()));
+    answer.insert(
+        "client_id_issued_at".to_owned(),
+        json!(now.unix_timestamp()),
+    );
     if let Some(secret) = secret {
         answer.insert("client_secret".to_owned(), json!(secret.expose()));
         answer.insert("client_secret_expires_at".to_owned(), json!(0));
     }
     let mut response = (StatusCode::CREATED, axum::Json(Value::Object(answer))).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
 
@@ -250,7 +300,9 @@ async fn throttle(
         (Duration::DAY, state.oauth.config.registrations_per_day),
     ] {
         if clients::count_registered_since(tx, &block, now - window).await? > most {
-            return Err(OAuthError::TooMany { retry_after: window.whole_seconds() / 4 });
+            return Err(OAuthError::TooMany {
+                retry_after: window.whole_seconds() / 4,
+            });
         }
     }
     Ok(())
@@ -273,24 +325,50 @@ mod tests {
 
     #[test]
     fn c9_defaults_are_what_clients_need() {
-        let read = read(json!({"redirect_uris": ["http://127.0.0.1:1/cb"], "scope": "claudeai admin", "logo_uri": "https://x.example/l.png"}));
+        let read = read(
+            json!({"redirect_uris": ["http://127.0.0.1:1/cb"], "scope": "claudeai admin", "logo_uri": "https://x.example/l.png"}),
+        );
         let registration = read.unwrap();
         assert_eq!(registration.auth_method, AuthMethod::None);
-        assert_eq!(registration.grant_types, ["authorization_code", "refresh_token"]);
+        assert_eq!(
+            registration.grant_types,
+            ["authorization_code", "refresh_token"]
+        );
         assert_eq!(registration.application_type, "native");
-        assert_eq!(registration.scope, "mcp offline_access", "case 93: unknown scopes are dropped");
+        assert_eq!(
+            registration.scope, "mcp offline_access",
+            "case 93: unknown scopes are dropped"
+        );
         assert_eq!(registration.name, "Unnamed client");
-        assert!(!registration.to_metadata().values().any(Value::is_null), "C8: no nulls");
+        assert!(
+            !registration.to_metadata().values().any(Value::is_null),
+            "C8: no nulls"
+        );
     }
 
     #[test]
     fn case_89_redirect_uris_are_checked() {
         let many: Vec<String> = (0..21).map(|n| format!("https://a.example/{n}")).collect();
-        for uris in [json!([]), json!(many), json!(["https://*.example/"]), json!(["https://a.example/#x"]), json!("x"), json!([1])] {
-            assert_eq!(code(json!({ "redirect_uris": uris })), ErrorCode::InvalidRedirectUri, "{uris}");
+        for uris in [
+            json!([]),
+            json!(many),
+            json!(["https://*.example/"]),
+            json!(["https://a.example/#x"]),
+            json!("x"),
+            json!([1]),
+        ] {
+            assert_eq!(
+                code(json!({ "redirect_uris": uris })),
+                ErrorCode::InvalidRedirectUri,
+                "{uris}"
+            );
         }
         assert_eq!(code(json!({})), ErrorCode::InvalidRedirectUri);
-        assert_eq!(code(json!({"redirect_uris": ["javascript:alert(1)"]})), ErrorCode::InvalidRedirectUri, "case 88");
+        assert_eq!(
+            code(json!({"redirect_uris": ["javascript:alert(1)"]})),
+            ErrorCode::InvalidRedirectUri,
+            "case 88"
+        );
     }
 
     #[test]
@@ -308,9 +386,22 @@ mod tests {
 
     #[test]
     fn case_91_loopback_ports_do_not_make_another_client() {
-        let of = |name: &str, uri: &str| read(json!({"client_name": name, "redirect_uris": [uri]})).unwrap().fingerprint();
-        assert_eq!(of("A", "http://127.0.0.1:1/cb"), of("A", "http://127.0.0.1:2/cb"));
-        assert_ne!(of("A", "http://127.0.0.1:1/cb"), of("B", "http://127.0.0.1:1/cb"));
-        assert_ne!(of("A", "http://127.0.0.1:1/cb"), of("A", "http://127.0.0.1:1/other"));
+        let of = |name: &str, uri: &str| {
+            read(json!({"client_name": name, "redirect_uris": [uri]}))
+                .unwrap()
+                .fingerprint()
+        };
+        assert_eq!(
+            of("A", "http://127.0.0.1:1/cb"),
+            of("A", "http://127.0.0.1:2/cb")
+        );
+        assert_ne!(
+            of("A", "http://127.0.0.1:1/cb"),
+            of("B", "http://127.0.0.1:1/cb")
+        );
+        assert_ne!(
+            of("A", "http://127.0.0.1:1/cb"),
+            of("A", "http://127.0.0.1:1/other")
+        );
     }
 }

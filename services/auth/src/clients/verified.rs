@@ -19,16 +19,42 @@ pub(crate) struct Maker {
 }
 
 const MAKERS: &[Maker] = &[
-    Maker { name: "Anthropic", hosts: &["claude.ai", "claude.com"], names: &["claude", "anthropic"] },
-    Maker { name: "OpenAI", hosts: &["chatgpt.com", "openai.com"], names: &["chatgpt", "openai", "codex"] },
+    Maker {
+        name: "Anthropic",
+        hosts: &["claude.ai", "claude.com"],
+        names: &["claude", "anthropic"],
+    },
+    Maker {
+        name: "OpenAI",
+        hosts: &["chatgpt.com", "openai.com"],
+        names: &["chatgpt", "openai", "codex"],
+    },
     Maker {
         name: "Microsoft",
         hosts: &["vscode.dev", "insiders.vscode.dev"],
-        names: &["visual studio code", "vscode", "vs code", "github copilot", "microsoft"],
+        names: &[
+            "visual studio code",
+            "vscode",
+            "vs code",
+            "github copilot",
+            "microsoft",
+        ],
     },
-    Maker { name: "Google", hosts: &["gemini.google.com"], names: &["gemini", "google"] },
-    Maker { name: "Cursor", hosts: &["cursor.com", "www.cursor.com"], names: &["cursor"] },
-    Maker { name: "Portolan", hosts: &[], names: &["portolan"] },
+    Maker {
+        name: "Google",
+        hosts: &["gemini.google.com"],
+        names: &["gemini", "google"],
+    },
+    Maker {
+        name: "Cursor",
+        hosts: &["cursor.com", "www.cursor.com"],
+        names: &["cursor"],
+    },
+    Maker {
+        name: "Portolan",
+        hosts: &[],
+        names: &["portolan"],
+    },
 ];
 
 /// What the consent page says about a client.
@@ -48,13 +74,23 @@ pub(crate) fn trust(client: &Client) -> Trust {
         return Trust::Verified(maker.name);
     }
     let own = name::skeleton(&client.name);
-    let imitates = MAKERS.iter().flat_map(|maker| maker.names).any(|known| own.contains(&name::skeleton(known)));
-    if imitates { Trust::Imitates } else { Trust::Unverified }
+    let imitates = MAKERS
+        .iter()
+        .flat_map(|maker| maker.names)
+        .any(|known| own.contains(&name::skeleton(known)));
+    if imitates {
+        Trust::Imitates
+    } else {
+        Trust::Unverified
+    }
 }
 
 fn is_proved(maker: &Maker, client: &Client) -> bool {
     if client.kind == ClientKind::Cimd {
-        return Url::parse(&client.client_id).is_ok_and(|url| url.host_str().is_some_and(|host| maker.hosts.contains(&host)));
+        return Url::parse(&client.client_id).is_ok_and(|url| {
+            url.host_str()
+                .is_some_and(|host| maker.hosts.contains(&host))
+        });
     }
     !client.redirect_uris.is_empty()
         && client.redirect_uris.iter().all(|uri| {
@@ -86,16 +122,41 @@ mod tests {
 
     #[test]
     fn c15_only_a_host_proves_the_maker() {
-        let web = client(ClientKind::Dynamic, "cli_1", "Claude", "https://claude.ai/api/mcp/auth_callback");
+        let web = client(
+            ClientKind::Dynamic,
+            "cli_1",
+            "Claude",
+            "https://claude.ai/api/mcp/auth_callback",
+        );
         assert_eq!(trust(&web), Trust::Verified("Anthropic"));
         let document = "https://claude.ai/oauth/claude-code-client-metadata";
-        let cimd = client(ClientKind::Cimd, document, "Claude Code", "http://localhost/callback");
+        let cimd = client(
+            ClientKind::Cimd,
+            document,
+            "Claude Code",
+            "http://localhost/callback",
+        );
         assert_eq!(trust(&cimd), Trust::Verified("Anthropic"));
-        let imitator = client(ClientKind::Dynamic, "cli_1", "Claude", "http://127.0.0.1/callback");
+        let imitator = client(
+            ClientKind::Dynamic,
+            "cli_1",
+            "Claude",
+            "http://127.0.0.1/callback",
+        );
         assert_eq!(trust(&imitator), Trust::Imitates);
-        let cyrillic = client(ClientKind::Dynamic, "cli_1", "Cl\u{0430}ude", "https://evil.example/cb");
+        let cyrillic = client(
+            ClientKind::Dynamic,
+            "cli_1",
+            "Cl\u{0430}ude",
+            "https://evil.example/cb",
+        );
         assert_eq!(trust(&cyrillic), Trust::Imitates);
-        let sub = client(ClientKind::Cimd, "https://claude.ai.evil.example/x", "App", "https://evil.example/cb");
+        let sub = client(
+            ClientKind::Cimd,
+            "https://claude.ai.evil.example/x",
+            "App",
+            "https://evil.example/cb",
+        );
         assert_eq!(trust(&sub), Trust::Unverified);
     }
 }

@@ -9,7 +9,9 @@ use portolan_model::{
     redirect::{self, Destination},
     scope,
 };
-use portolan_storage::{authorization_requests::AuthorizationRequest, clients::Client, workspace_hints::Choice};
+use portolan_storage::{
+    authorization_requests::AuthorizationRequest, clients::Client, workspace_hints::Choice,
+};
 use url::Url;
 
 use super::{Target, form_token};
@@ -93,16 +95,27 @@ pub(super) fn render(
             return pages::html(StatusCode::OK, &page);
         }
         Target::Fixed { choice, server } => {
-            let server = server.as_ref().map(|(slug, name)| (slug.as_str(), name.as_deref()));
+            let server = server
+                .as_ref()
+                .map(|(slug, name)| (slug.as_str(), name.as_deref()));
             (Some(entry(choice, true)), server, Vec::new())
         }
         Target::Pick(choices) => {
-            let first = choices.iter().position(|choice| choice.role.may(Action::CallTools));
-            let entries = choices.iter().enumerate().map(|(at, choice)| entry(choice, Some(at) == first)).collect();
+            let first = choices
+                .iter()
+                .position(|choice| choice.role.may(Action::CallTools));
+            let entries = choices
+                .iter()
+                .enumerate()
+                .map(|(at, choice)| entry(choice, Some(at) == first))
+                .collect();
             (None, None, entries)
         }
     };
-    let can_approve = fixed.iter().chain(&choices).any(|entry: &Entry| !entry.disabled);
+    let can_approve = fixed
+        .iter()
+        .chain(&choices)
+        .any(|entry: &Entry| !entry.disabled);
     let trust = verified::trust(client);
     let (destination, loopback) = destination(&request.redirect_uri);
     let page = Consent {
@@ -110,7 +123,12 @@ pub(super) fn render(
         token,
         notice,
         client_name: &client.name,
-        initial: client.name.chars().next().map(|c| c.to_uppercase().collect()).unwrap_or_default(),
+        initial: client
+            .name
+            .chars()
+            .next()
+            .map(|c| c.to_uppercase().collect())
+            .unwrap_or_default(),
         verified: match trust {
             Trust::Verified(maker) => Some(maker),
             Trust::Unverified | Trust::Imitates => None,
@@ -120,7 +138,11 @@ pub(super) fn render(
         destination,
         loopback,
         email: &session.email,
-        offline: request.scopes_asked.iter().any(|asked| asked == scope::OFFLINE_ACCESS) || client.has_grant_type("refresh_token"),
+        offline: request
+            .scopes_asked
+            .iter()
+            .any(|asked| asked == scope::OFFLINE_ACCESS)
+            || client.has_grant_type("refresh_token"),
         fixed,
         server,
         choices,
@@ -136,7 +158,13 @@ fn entry(choice: &Choice, checked: bool) -> Entry {
     } else {
         format!("{} · you are {}", choice.slug, choice.role)
     };
-    Entry { id: choice.tenant.to_string(), name: choice.name.clone(), note, disabled, checked: checked && !disabled }
+    Entry {
+        id: choice.tenant.to_string(),
+        name: choice.name.clone(),
+        note,
+        disabled,
+        checked: checked && !disabled,
+    }
 }
 
 fn provenance(client: &Client) -> String {

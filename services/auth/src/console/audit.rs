@@ -75,7 +75,12 @@ pub(crate) async fn list_audit_events(
 ) -> Result<Json<Listing<AuditEvent>>, ConsoleError> {
     workspace.require(Action::Administer)?;
     let before = match query.cursor {
-        Some(text) => Some(position(&read_cursor(&state.keys, LIST, workspace.id, &text)?)?),
+        Some(text) => Some(position(&read_cursor(
+            &state.keys,
+            LIST,
+            workspace.id,
+            &text,
+        )?)?),
         None => None,
     };
     let mut tx = state.store.tenant(workspace.id).await?;
@@ -90,18 +95,28 @@ pub(crate) async fn list_audit_events(
     let items = entries.into_iter().map(|entry| AuditEvent {
         id: entry.id,
         at: entry.at,
-        actor: AuditActor { kind: entry.actor_kind, user_id: entry.actor },
+        actor: AuditActor {
+            kind: entry.actor_kind,
+            user_id: entry.actor,
+        },
         action: entry.action,
         target_kind: entry.target_kind,
         target_id: entry.target_id,
         outcome: entry.outcome,
         detail: entry.detail,
     });
-    Ok(Json(Listing { items: items.collect(), next_cursor }))
+    Ok(Json(Listing {
+        items: items.collect(),
+        next_cursor,
+    }))
 }
 
 fn position(bytes: &[u8]) -> Result<AuditId, ConsoleError> {
     Uuid::from_slice(bytes)
         .map(AuditId::from_uuid)
-        .map_err(|error| ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor").caused_by(error))
+        .map_err(|error| {
+            ConsoleError::invalid("invalid_cursor", "Start from the first page.")
+                .field("cursor")
+                .caused_by(error)
+        })
 }

@@ -68,11 +68,22 @@ async fn page(
     query: CallQuery,
 ) -> Result<Listing<CallLog>, ConsoleError> {
     let before = match query.cursor {
-        Some(text) => Some(position(&read_cursor(&state.keys, LIST, workspace.id, &text)?)?),
+        Some(text) => Some(position(&read_cursor(
+            &state.keys,
+            LIST,
+            workspace.id,
+            &text,
+        )?)?),
         None => None,
     };
     let mut tx = state.store.tenant(workspace.id).await?;
-    let mut entries = calls::list(&mut tx, server, before, i64::try_from(PAGE + 1).unwrap_or(i64::MAX)).await?;
+    let mut entries = calls::list(
+        &mut tx,
+        server,
+        before,
+        i64::try_from(PAGE + 1).unwrap_or(i64::MAX),
+    )
+    .await?;
     drop(tx);
     let has_more = entries.len() > PAGE;
     entries.truncate(PAGE);
@@ -80,12 +91,14 @@ async fn page(
         .last()
         .filter(|_| has_more)
         .map(|last| cursor(&state.keys, LIST, workspace.id, &last.id.to_be_bytes()));
-    Ok(Listing { items: call_logs(state, workspace, entries).await?, next_cursor })
+    Ok(Listing {
+        items: call_logs(state, workspace, entries).await?,
+        next_cursor,
+    })
 }
 
 fn position(bytes: &[u8]) -> Result<i64, ConsoleError> {
-    bytes
-        .try_into()
-        .map(i64::from_be_bytes)
-        .map_err(|_| ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor"))
+    bytes.try_into().map(i64::from_be_bytes).map_err(|_| {
+        ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor")
+    })
 }

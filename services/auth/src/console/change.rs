@@ -19,7 +19,13 @@ pub(super) async fn commit(
 ) -> Result<(), ConsoleError> {
     let (action, target_kind, target_id, detail) = entry;
     registry_news::changed(&mut tx).await?;
-    audit::record(&mut tx, &workspace.event(action, target_kind, target_id, detail), &visitor.origin(), now).await?;
+    audit::record(
+        &mut tx,
+        &workspace.event(action, target_kind, target_id, detail),
+        &visitor.origin(),
+        now,
+    )
+    .await?;
     tx.commit().await?;
     Ok(())
 }
@@ -35,6 +41,8 @@ pub struct Deleted {
 impl Deleted {
     /// Deleted just now.
     pub(super) fn at(now: OffsetDateTime) -> Self {
-        Self { undo_until: now + time::Duration::minutes(UNDO_MINUTES) }
+        Self {
+            undo_until: now + time::Duration::minutes(UNDO_MINUTES),
+        }
     }
 }

@@ -70,20 +70,28 @@ pub(crate) async fn show_connection(
     let mut tx = state.store.tenant(workspace.id).await?;
     let server = found_server(&mut tx, id).await?;
     let url = server_url(&state, &workspace, &server.slug);
-    let clients = instructions(&server.slug, &server.name, &url, server.status == ServerStatus::Published);
+    let clients = instructions(
+        &server.slug,
+        &server.name,
+        &url,
+        server.status == ServerStatus::Published,
+    );
     Ok(Json(Connection { url, clients }))
 }
 
 /// `slug` is the name inside clients: short, and of the characters that all of them take.
 fn instructions(slug: &str, name: &str, url: &str, is_published: bool) -> Vec<ClientConnection> {
-    let first = (!is_published).then(|| "Publish the server first: until then it does not answer.".to_owned());
+    let first = (!is_published)
+        .then(|| "Publish the server first: until then it does not answer.".to_owned());
     let steps = |steps: &[String]| first.iter().chain(steps).cloned().collect::<Vec<_>>();
     let reachable = is_reachable(url);
     // Connectors of web clients are called from their makers' machines, not from the person's browser.
     let from_outside = |client: &str| {
         (!reachable).then(|| format!("{client} connects from the internet: it cannot reach this address, which is only known on this machine or network."))
     };
-    let with_note = |note: Option<String>, list: Vec<String>| steps(&note.into_iter().chain(list).collect::<Vec<_>>());
+    let with_note = |note: Option<String>, list: Vec<String>| {
+        steps(&note.into_iter().chain(list).collect::<Vec<_>>())
+    };
     vec![
         ClientConnection {
             client: ClientName::Claude,
@@ -160,7 +168,9 @@ fn instructions(slug: &str, name: &str, url: &str, is_published: bool) -> Vec<Cl
 
 /// As JavaScript's `encodeURIComponent`, but for spaces, which do not occur: `+` would not be read back.
 fn encoded(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+    form_urlencoded::byte_serialize(text.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
 }
 
 fn pretty(value: &Value) -> String {
@@ -172,9 +182,14 @@ fn is_reachable(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(url::Host::Domain(name)) => {
             let name = name.trim_end_matches('.');
-            name.contains('.') && !["localhost", "local", "internal", "lan", "home.arpa"].iter().any(|end| name.ends_with(end))
+            name.contains('.')
+                && !["localhost", "local", "internal", "lan", "home.arpa"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
         }
-        Some(url::Host::Ipv4(address)) => !(address.is_loopback() || address.is_private() || address.is_link_local()),
+        Some(url::Host::Ipv4(address)) => {
+            !(address.is_loopback() || address.is_private() || address.is_link_local())
+        }
         Some(url::Host::Ipv6(address)) => !(address.is_loopback() || address.is_unique_local()),
         None => false,
     }
@@ -192,21 +207,47 @@ mod tests {
         let cursor = link(3);
         let pairs: std::collections::HashMap<_, _> = cursor.query_pairs().collect();
         assert_eq!(pairs["name"], "petstore");
-        let config: Value = serde_json::from_slice(&STANDARD.decode(pairs["config"].as_bytes()).unwrap()).unwrap();
+        let config: Value =
+            serde_json::from_slice(&STANDARD.decode(pairs["config"].as_bytes()).unwrap()).unwrap();
         assert_eq!(config, json!({ "url": url }));
         let vscode = link(4);
         let text = vscode.query().unwrap();
-        let text = form_urlencoded::parse(format!("v={text}").as_bytes()).next().unwrap().1.into_owned();
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({ "name": "petstore", "type": "http", "url": url }));
-        assert_eq!(clients[1].snippet, format!("claude mcp add --transport http petstore {url}"));
-        assert!(clients[0].steps.iter().all(|step| !step.contains("cannot reach")));
+        let text = form_urlencoded::parse(format!("v={text}").as_bytes())
+            .next()
+            .unwrap()
+            .1
+            .into_owned();
+        assert_eq!(
+            serde_json::from_str::<Value>(&text).unwrap(),
+            json!({ "name": "petstore", "type": "http", "url": url })
+        );
+        assert_eq!(
+            clients[1].snippet,
+            format!("claude mcp add --transport http petstore {url}")
+        );
+        assert!(
+            clients[0]
+                .steps
+                .iter()
+                .all(|step| !step.contains("cannot reach"))
+        );
     }
 
     #[test]
     fn a_server_on_this_machine_says_that_web_clients_cannot_reach_it() {
-        let clients = instructions("petstore", "Pet Store", "http://127.0.0.1:8080/t/acme/petstore/mcp", false);
+        let clients = instructions(
+            "petstore",
+            "Pet Store",
+            "http://127.0.0.1:8080/t/acme/petstore/mcp",
+            false,
+        );
         assert!(clients[0].steps[0].contains("Publish"));
         assert!(clients[0].steps[1].contains("cannot reach"));
-        assert!(clients[1].steps.iter().all(|step| !step.contains("cannot reach")));
+        assert!(
+            clients[1]
+                .steps
+                .iter()
+                .all(|step| !step.contains("cannot reach"))
+        );
     }
 }

@@ -45,7 +45,11 @@ pub struct CredentialSummary {
 
 impl From<CredentialNote> for CredentialSummary {
     fn from(note: CredentialNote) -> Self {
-        Self { kind: note.kind, hint: note.hint, updated_at: note.updated_at }
+        Self {
+            kind: note.kind,
+            hint: note.hint,
+            updated_at: note.updated_at,
+        }
     }
 }
 
@@ -53,7 +57,10 @@ impl From<CredentialNote> for CredentialSummary {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = CredentialKind)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::Credential::kind")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::Credential::kind"
+)]
 enum CredentialKindName {
     ApiKey,
     Bearer,
@@ -66,7 +73,10 @@ enum CredentialKindName {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[schema(as = Credential)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::Credential")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::Credential"
+)]
 pub(crate) enum CredentialForm {
     /// One key.
     ApiKey {
@@ -139,7 +149,10 @@ pub(crate) enum ClientAuthName {
 /// A header of a credential.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CredentialHeader)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::CredentialHeader")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::CredentialHeader"
+)]
 pub(crate) struct CredentialHeaderForm {
     /// Name.
     name: String,
@@ -159,27 +172,43 @@ pub(crate) async fn set_credential(
     JsonBody(credential): JsonBody<Credential>,
 ) -> Result<Json<CredentialSummary>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let credential = credential
-        .checked()
-        .map_err(|error| ConsoleError::invalid("credential_invalid", error.message).field(error.field))?;
+    let credential = credential.checked().map_err(|error| {
+        ConsoleError::invalid("credential_invalid", error.message).field(error.field)
+    })?;
     if let Credential::OauthClientCredentials { token_url, .. } = &credential
         && let Ok(url) = url::Url::parse(token_url)
     {
         state.egress.check(&url).map_err(|error| {
-            ConsoleError::invalid("credential_invalid", format!("Tokens cannot be fetched there: {error}.")).field("token_url")
+            ConsoleError::invalid(
+                "credential_invalid",
+                format!("Tokens cannot be fetched there: {error}."),
+            )
+            .field("token_url")
         })?;
     }
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
-    let version =
-        credentials::next_version(&mut tx, id).await?.ok_or_else(|| ConsoleError::not_found("this source"))?;
+    let version = credentials::next_version(&mut tx, id)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this source"))?;
     let sealed = seal(&state, &mut tx, workspace.id, id, version, &credential, now).await?;
     let hint = credential.hint();
     credentials::put(&mut tx, id, &sealed, &hint, now).await?;
     let detail = json!({ "kind": credential.kind() });
-    change::commit(tx, &workspace, &visitor, now, ("credential.set", "source", id.to_string(), detail)).await?;
-    Ok(Json(CredentialSummary { kind: credential.kind().to_owned(), hint, updated_at: now }))
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("credential.set", "source", id.to_string(), detail),
+    )
+    .await?;
+    Ok(Json(CredentialSummary {
+        kind: credential.kind().to_owned(),
+        hint,
+        updated_at: now,
+    }))
 }
 
 /// Forgets a source's credential.
@@ -197,7 +226,14 @@ pub(crate) async fn delete_credential(
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
     if credentials::delete(&mut tx, id).await? {
-        change::commit(tx, &workspace, &visitor, now, ("credential.deleted", "source", id.to_string(), json!({}))).await?;
+        change::commit(
+            tx,
+            &workspace,
+            &visitor,
+            now,
+            ("credential.deleted", "source", id.to_string(), json!({})),
+        )
+        .await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -224,16 +260,24 @@ async fn seal(
         }
         None => {
             let id = Uuid::now_v7();
-            let (data_key, wrapped) = state.keys.new_data_key(&data_key_owner(tenant_bytes, id.into_bytes()))?;
+            let (data_key, wrapped) = state
+                .keys
+                .new_data_key(&data_key_owner(tenant_bytes, id.into_bytes()))?;
             let key = WrappedKey { id, wrapped };
             credentials::insert_data_key(tx, &key, now).await?;
             (key, data_key)
         }
     };
-    let plaintext = serde_json::to_vec(credential).map_err(|error| ConsoleError::internal("credential", error))?;
+    let plaintext = serde_json::to_vec(credential)
+        .map_err(|error| ConsoleError::internal("credential", error))?;
     let place = credential_place(tenant_bytes, source.uuid().into_bytes(), version);
     let sealed = data_key.seal(&place, &plaintext)?;
-    Ok(SealedCredential { kind: credential.kind().to_owned(), sealed, key, version })
+    Ok(SealedCredential {
+        kind: credential.kind().to_owned(),
+        sealed,
+        key,
+        version,
+    })
 }
 
 /// Opens a source's credential for a call from the console.
@@ -243,15 +287,23 @@ pub(super) async fn open(
     tenant: TenantId,
     source: SourceId,
 ) -> Result<Option<CredentialSlot>, ConsoleError> {
-    let Some(stored) = credentials::find(tx, source).await? else { return Ok(None) };
+    let Some(stored) = credentials::find(tx, source).await? else {
+        return Ok(None);
+    };
     let now = state.now();
     let tenant_bytes = tenant.uuid().into_bytes();
     let fault = |error: OpenError| ConsoleError::internal("credential", error);
     let owner = data_key_owner(tenant_bytes, stored.key.id.into_bytes());
-    let data_key = state.keys.open_data_key(&owner, &stored.key.wrapped, now).map_err(fault)?;
+    let data_key = state
+        .keys
+        .open_data_key(&owner, &stored.key.wrapped, now)
+        .map_err(fault)?;
     let place = credential_place(tenant_bytes, source.uuid().into_bytes(), stored.version);
     let plaintext = data_key.open(&place, &stored.sealed, now).map_err(fault)?;
     let credential = serde_json::from_slice(plaintext.expose())
         .map_err(|_| ConsoleError::internal("credential", "a sealed credential does not read"))?;
-    Ok(Some(CredentialSlot { key: format!("{source}/{}", stored.version), credential }))
+    Ok(Some(CredentialSlot {
+        key: format!("{source}/{}", stored.version),
+        credential,
+    }))
 }

@@ -50,9 +50,23 @@ pub struct ErrorBody {
 
 impl ConsoleError {
     /// Any refusal. `code` never changes once a client knows it.
-    pub fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, message: impl Into<Cow<'static, str>>) -> Self {
-        let body = ErrorBody { code: code.into(), message: message.into(), field: None, details: None };
-        Self { status, body: Box::new(body), retry_after: None, source: None }
+    pub fn new(
+        status: StatusCode,
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let body = ErrorBody {
+            code: code.into(),
+            message: message.into(),
+            field: None,
+            details: None,
+        };
+        Self {
+            status,
+            body: Box::new(body),
+            retry_after: None,
+            source: None,
+        }
     }
 
     /// Names the member of the request that is at fault.
@@ -78,7 +92,11 @@ impl ConsoleError {
 
     /// 401: no session.
     pub fn unauthenticated() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "Please sign in.")
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "Please sign in.",
+        )
     }
 
     /// 403: the role may not do this.
@@ -88,18 +106,28 @@ impl ConsoleError {
             Action::EditRegistry => "a developer",
             Action::Administer => "an admin or owner",
         };
-        let message = format!("Your role in this workspace is {role}. Ask {need} to do this, or ask an admin to change your role.");
+        let message = format!(
+            "Your role in this workspace is {role}. Ask {need} to do this, or ask an admin to change your role."
+        );
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
     /// 404: there is no such thing, or not here, or not for you: one answer for all (M2). `what` as in "this source".
     pub fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", format!("There is no such thing here: {what}. It may have been deleted."))
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            format!("There is no such thing here: {what}. It may have been deleted."),
+        )
     }
 
     /// 405.
     pub fn wrong_method() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This address does not take this method.")
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+            "This address does not take this method.",
+        )
     }
 
     /// 409: `code` says which clash.
@@ -142,7 +170,11 @@ impl ConsoleError {
 
 impl From<StorageError> for ConsoleError {
     fn from(error: StorageError) -> Self {
-        if error.is_unavailable() { Self::unavailable().caused_by(error) } else { Self::internal("storage", error) }
+        if error.is_unavailable() {
+            Self::unavailable().caused_by(error)
+        } else {
+            Self::internal("storage", error)
+        }
     }
 }
 
@@ -155,11 +187,17 @@ impl From<KeysError> for ConsoleError {
 impl IntoResponse for ConsoleError {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
-            let source = self.source.as_deref().map(|source| source as &(dyn Error + 'static));
+            let source = self
+                .source
+                .as_deref()
+                .map(|source| source as &(dyn Error + 'static));
             tracing::error!(code = %self.body.code, error = source, "the console's API failed");
         }
         let mut response = (self.status, Json(ErrorAnswer { error: *self.body })).into_response();
-        if let Some(value) = self.retry_after.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+        if let Some(value) = self
+            .retry_after
+            .and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok())
+        {
             response.headers_mut().insert(header::RETRY_AFTER, value);
         }
         response

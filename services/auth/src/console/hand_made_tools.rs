@@ -29,7 +29,10 @@ use crate::{state::AuthState, visitor::Visitor};
 /// A tool made by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeTool)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::HandMade"
+)]
 pub(crate) struct HandMadeForm {
     /// 1 to 64 letters, digits, `_` or `-`.
     name: String,
@@ -56,7 +59,10 @@ pub(crate) struct HandMadeForm {
 /// A parameter of a tool made by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeParameter)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::HandMade"
+)]
 pub(crate) struct HandMadeParameterForm {
     /// As sent.
     name: String,
@@ -89,7 +95,10 @@ pub(crate) enum ParameterPlace {
 /// The body of a tool made by hand.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = HandMadeBody)]
-#[expect(dead_code, reason = "only its schema is used: the value is http_tools::HandMade")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is http_tools::HandMade"
+)]
 pub(crate) struct HandMadeBodyForm {
     #[schema(example = "application/json")]
     content_type: String,
@@ -111,12 +120,16 @@ pub(crate) struct NewHandMade {
 
 /// Checks a definition and makes what is stored of it.
 fn drafted(definition: &HandMade) -> Result<Imported, ConsoleError> {
-    let draft: ToolDraft = definition
-        .draft()
-        .map_err(|error| ConsoleError::invalid("definition_invalid", error.message).field(error.field))?;
-    let stored = serde_json::to_value(definition).map_err(|error| ConsoleError::internal("definition", error))?;
+    let draft: ToolDraft = definition.draft().map_err(|error| {
+        ConsoleError::invalid("definition_invalid", error.message).field(error.field)
+    })?;
+    let stored = serde_json::to_value(definition)
+        .map_err(|error| ConsoleError::internal("definition", error))?;
     if stored.to_string().contains("\\u0000") {
-        return Err(ConsoleError::invalid("definition_invalid", "The definition has a NUL character. Remove it."));
+        return Err(ConsoleError::invalid(
+            "definition_invalid",
+            "The definition has a NUL character. Remove it.",
+        ));
     }
     let mut imported = imported(&draft, Some(stored))?;
     // Two tools may call one address in two ways; the name tells them apart.
@@ -131,12 +144,26 @@ async fn named(
     name: &str,
     except: Option<ToolId>,
 ) -> Result<Option<Tool>, ConsoleError> {
-    let all = tools::list(tx, &Filter { source: Some(source), ..Filter::default() }, i64::from(i32::MAX)).await?;
-    Ok(all.into_iter().find(|tool| tool.name().eq_ignore_ascii_case(name) && Some(tool.id) != except))
+    let all = tools::list(
+        tx,
+        &Filter {
+            source: Some(source),
+            ..Filter::default()
+        },
+        i64::from(i32::MAX),
+    )
+    .await?;
+    Ok(all
+        .into_iter()
+        .find(|tool| tool.name().eq_ignore_ascii_case(name) && Some(tool.id) != except))
 }
 
 fn taken(name: &str) -> ConsoleError {
-    ConsoleError::conflict("name_taken", format!("This source has a tool called `{name}` already.")).field("name")
+    ConsoleError::conflict(
+        "name_taken",
+        format!("This source has a tool called `{name}` already."),
+    )
+    .field("name")
 }
 
 /// Makes a tool by hand. The source must be of kind `http`.
@@ -155,20 +182,34 @@ pub(crate) async fn create_tool(
     let mut tx = state.store.tenant(workspace.id).await?;
     let source = found(&mut tx, id).await?;
     if source.kind != SourceKind::Http {
-        return Err(ConsoleError::conflict("not_hand_made", "The tools of this source come from its document. Add a source for tools made by hand."));
+        return Err(ConsoleError::conflict(
+            "not_hand_made",
+            "The tools of this source come from its document. Add a source for tools made by hand.",
+        ));
     }
     let tool = drafted(&request.definition)?;
     let name = tool.wording.name.clone();
     if named(&mut tx, id, &name, None).await?.is_some() {
         return Err(taken(&name));
     }
-    tools::insert_many(&mut tx, id, &[(tool, request.enabled.unwrap_or(true))], now).await.map_err(|error| match error {
-        StorageError::Conflict { .. } => taken(&name),
-        error => error.into(),
-    })?;
-    let made = named(&mut tx, id, &name, None).await?.ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
+    tools::insert_many(&mut tx, id, &[(tool, request.enabled.unwrap_or(true))], now)
+        .await
+        .map_err(|error| match error {
+            StorageError::Conflict { .. } => taken(&name),
+            error => error.into(),
+        })?;
+    let made = named(&mut tx, id, &name, None)
+        .await?
+        .ok_or_else(|| ConsoleError::internal("hand-made tool", "not found after insert"))?;
     let detail = json!({ "name": name, "source": id });
-    change::commit(tx, &workspace, &visitor, now, ("tool.created", "tool", made.id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("tool.created", "tool", made.id.to_string(), detail),
+    )
+    .await?;
     Ok((StatusCode::CREATED, Json(view(made))))
 }
 
@@ -189,23 +230,46 @@ pub(crate) async fn redefine_tool(
     let before = hand_made(&mut tx, id).await?;
     let tool = drafted(&request.definition)?;
     let name = tool.wording.name.clone();
-    if named(&mut tx, before.source_id, &name, Some(id)).await?.is_some() {
+    if named(&mut tx, before.source_id, &name, Some(id))
+        .await?
+        .is_some()
+    {
         return Err(taken(&name));
     }
-    tools::redefine(&mut tx, id, &tool, now).await.map_err(|error| match error {
-        StorageError::Conflict { .. } => taken(&name),
-        error => error.into(),
-    })?;
+    tools::redefine(&mut tx, id, &tool, now)
+        .await
+        .map_err(|error| match error {
+            StorageError::Conflict { .. } => taken(&name),
+            error => error.into(),
+        })?;
     if let Some(enabled) = request.enabled {
         tools::set_enabled(&mut tx, &[id], enabled, now).await?;
     }
     if before.overrides.name.is_none() && before.original.name != name {
-        servers::rename_tool(&mut tx, id, &before.original.name, &name).await.map_err(|error| {
-            if error.is_conflict_on(servers::NAME_CLASH) { taken(&name) } else { error.into() }
-        })?;
+        servers::rename_tool(&mut tx, id, &before.original.name, &name)
+            .await
+            .map_err(|error| {
+                if error.is_conflict_on(servers::NAME_CLASH) {
+                    taken(&name)
+                } else {
+                    error.into()
+                }
+            })?;
     }
     let after = found_tool(&mut tx, id).await?;
-    change::commit(tx, &workspace, &visitor, now, ("tool.redefined", "tool", id.to_string(), json!({ "name": name }))).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        (
+            "tool.redefined",
+            "tool",
+            id.to_string(),
+            json!({ "name": name }),
+        ),
+    )
+    .await?;
     Ok(Json(view(after)))
 }
 
@@ -225,14 +289,24 @@ pub(crate) async fn delete_tool(
     let tool = hand_made(&mut tx, id).await?;
     tools::delete_hand_made(&mut tx, id).await?;
     let detail = json!({ "name": tool.name(), "source": tool.source_id });
-    change::commit(tx, &workspace, &visitor, now, ("tool.deleted", "tool", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("tool.deleted", "tool", id.to_string(), detail),
+    )
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn hand_made(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
     let tool = found_tool(tx, id).await?;
     if tool.definition.is_none() {
-        return Err(ConsoleError::conflict("not_hand_made", "This tool comes from a document. Rename, describe or disable it instead."));
+        return Err(ConsoleError::conflict(
+            "not_hand_made",
+            "This tool comes from a document. Rename, describe or disable it instead.",
+        ));
     }
     Ok(tool)
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::{Json, extract::State};
 use http::{HeaderValue, StatusCode, header};
 use portolan_http_tools::{
-    Document, DocumentError, Import, ImportOptions, ImportedOperation, MAX_DOCUMENT_BYTES, Problem, SecurityHint, Severity,
-    import::import,
+    Document, DocumentError, Import, ImportOptions, ImportedOperation, MAX_DOCUMENT_BYTES, Problem,
+    SecurityHint, Severity, import::import,
 };
 use portolan_model::{Digest, member::Action};
 use portolan_net::egress::{EgressError, EgressRequest};
@@ -70,8 +70,14 @@ pub(super) async fn load(
         }
     };
     let digest = portolan_keys::digest(&text);
-    let _permit = READERS.acquire().await.map_err(|error| ConsoleError::internal("import semaphore", error))?;
-    let options = ImportOptions { document_url: url.clone(), names };
+    let _permit = READERS
+        .acquire()
+        .await
+        .map_err(|error| ConsoleError::internal("import semaphore", error))?;
+    let options = ImportOptions {
+        document_url: url.clone(),
+        names,
+    };
     let (text, read) = tokio::task::spawn_blocking(move || {
         let read = Document::parse(&text).map(|document| import(&document, &options));
         (text, read)
@@ -79,31 +85,49 @@ pub(super) async fn load(
     .await
     .map_err(|error| ConsoleError::internal("import", error))?;
     let import = read.map_err(|error| unusable(&error))?;
-    Ok(Loaded { text, url, digest, import })
+    Ok(Loaded {
+        text,
+        url,
+        digest,
+        import,
+    })
 }
 
 fn unusable(error: &DocumentError) -> ConsoleError {
     let first = error.problems.first();
-    let message = first.map_or_else(|| "The document cannot be used.".to_owned(), |problem| {
-        match (problem.line, problem.column) {
-            (Some(line), Some(column)) => format!("Line {line}, column {column}: {}", problem.message),
+    let message = first.map_or_else(
+        || "The document cannot be used.".to_owned(),
+        |problem| match (problem.line, problem.column) {
+            (Some(line), Some(column)) => {
+                format!("Line {line}, column {column}: {}", problem.message)
+            }
             (Some(line), None) => format!("Line {line}: {}", problem.message),
             _ => problem.message.clone(),
-        }
-    });
-    let problems: Vec<ProblemView> = error.problems.iter().cloned().map(ProblemView::from).collect();
-    ConsoleError::invalid("document_invalid", message).field("input").details(serde_json::json!({ "problems": problems }))
+        },
+    );
+    let problems: Vec<ProblemView> = error
+        .problems
+        .iter()
+        .cloned()
+        .map(ProblemView::from)
+        .collect();
+    ConsoleError::invalid("document_invalid", message)
+        .field("input")
+        .details(serde_json::json!({ "problems": problems }))
 }
 
 /// Fetches a document. It is public or not ours to see: no credential goes with the request, so redirects may lead to
 /// another origin; each hop is checked like the first.
 async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleError> {
-    let refused = |message: String| ConsoleError::invalid("document_url_refused", message).field("input.url");
+    let refused =
+        |message: String| ConsoleError::invalid("document_url_refused", message).field("input.url");
     let unreachable = |message: String| {
-        ConsoleError::new(StatusCode::BAD_GATEWAY, "document_unreachable", message).field("input.url")
+        ConsoleError::new(StatusCode::BAD_GATEWAY, "document_unreachable", message)
+            .field("input.url")
     };
-    let mut url = Url::parse(text)
-        .map_err(|_| refused("Give the complete address of the document, starting with https://.".to_owned()))?;
+    let mut url = Url::parse(text).map_err(|_| {
+        refused("Give the complete address of the document, starting with https://.".to_owned())
+    })?;
     for _ in 0..=REDIRECTS {
         let mut request = EgressRequest::get(url.clone());
         request.timeout = FETCH_TIMEOUT;
@@ -122,16 +146,28 @@ async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleE
                 )
                 .field("input.url"));
             }
-            Err(error) if error.is_refusal() => return Err(refused(format!("The document was not fetched: {error}."))),
+            Err(error) if error.is_refusal() => {
+                return Err(refused(format!("The document was not fetched: {error}.")));
+            }
             Err(error) => {
-                return Err(unreachable(format!("The document could not be fetched: {error}. You can paste its text instead.")));
+                return Err(unreachable(format!(
+                    "The document could not be fetched: {error}. You can paste its text instead."
+                )));
             }
         };
         if response.status.is_redirection() {
-            let target = response.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+            let target = response
+                .headers
+                .get(header::LOCATION)
+                .and_then(|value| value.to_str().ok());
             url = target
                 .and_then(|target| response.final_url.join(target).ok())
-                .ok_or_else(|| unreachable("The address redirects to nowhere. Give the document's final address.".to_owned()))?;
+                .ok_or_else(|| {
+                    unreachable(
+                        "The address redirects to nowhere. Give the document's final address."
+                            .to_owned(),
+                    )
+                })?;
             continue;
         }
         if !response.status.is_success() {
@@ -142,7 +178,9 @@ async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleE
         }
         return Ok((response.body.to_vec(), response.final_url));
     }
-    Err(unreachable("The address redirects too many times. Give the document's final address.".to_owned()))
+    Err(unreachable(
+        "The address redirects too many times. Give the document's final address.".to_owned(),
+    ))
 }
 
 /// A document before it is kept.
@@ -289,7 +327,10 @@ pub(crate) enum SecurityKindName {
 /// The stored hints in the form of the API; hints of another release that do not read are left out.
 pub(super) fn hint_views(stored: &serde_json::Value) -> Vec<SecurityHintView> {
     let items = stored.as_array().map(Vec::as_slice).unwrap_or_default();
-    items.iter().filter_map(|hint| serde_json::from_value(hint.clone()).ok()).collect()
+    items
+        .iter()
+        .filter_map(|hint| serde_json::from_value(hint.clone()).ok())
+        .collect()
 }
 
 /// The hints as they are stored.
@@ -308,7 +349,11 @@ pub(super) fn operation_view(operation: &ImportedOperation) -> OperationPreview 
         description: operation.description.clone(),
         tags: operation.tags.clone(),
         deprecated: operation.deprecated,
-        status: if tool.is_some() { OperationStatus::Tool } else { OperationStatus::LeftOut },
+        status: if tool.is_some() {
+            OperationStatus::Tool
+        } else {
+            OperationStatus::LeftOut
+        },
         reason: operation.outcome.as_ref().err().cloned(),
         warnings: tool.map(|tool| tool.warnings.clone()).unwrap_or_default(),
         read_only: tool.is_some_and(|tool| tool.annotations.read_only_hint),
@@ -318,7 +363,11 @@ pub(super) fn operation_view(operation: &ImportedOperation) -> OperationPreview 
 
 /// A digest as text.
 pub(super) fn hex(digest: &Digest) -> String {
-    digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .as_bytes()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn preview(loaded: Loaded) -> Result<ImportPreview, ConsoleError> {
@@ -330,7 +379,10 @@ fn preview(loaded: Loaded) -> Result<ImportPreview, ConsoleError> {
         servers: import
             .servers
             .into_iter()
-            .map(|server| ServerChoiceView { url: server.url, description: server.description })
+            .map(|server| ServerChoiceView {
+                url: server.url,
+                description: server.description,
+            })
             .collect(),
         problems: import.problems.into_iter().map(ProblemView::from).collect(),
         title: import.title,

@@ -29,14 +29,20 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 "Send JSON, with content-type application/json.",
             ));
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(unreadable)?;
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(unreadable)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
             let fault = error.into_inner();
             if fault.is_data() {
                 let error = ConsoleError::invalid("invalid_body", sentence(&fault.to_string()));
-                if path == "." { error } else { error.field(path) }
+                if path == "." {
+                    error
+                } else {
+                    error.field(path)
+                }
             } else {
                 no_json(&fault)
             }
@@ -48,9 +54,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 
 fn unreadable(rejection: BytesRejection) -> ConsoleError {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        ConsoleError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "The request is larger than this address takes.")
+        ConsoleError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "The request is larger than this address takes.",
+        )
     } else {
-        ConsoleError::new(StatusCode::BAD_REQUEST, "unreadable_body", "The request ended early. Please send it again.").caused_by(rejection)
+        ConsoleError::new(
+            StatusCode::BAD_REQUEST,
+            "unreadable_body",
+            "The request ended early. Please send it again.",
+        )
+        .caused_by(rejection)
     }
 }
 
@@ -58,20 +73,34 @@ fn no_json(fault: &serde_json::Error) -> ConsoleError {
     ConsoleError::new(
         StatusCode::BAD_REQUEST,
         "invalid_json",
-        format!("The body is not JSON: fault at line {}, column {}.", fault.line(), fault.column()),
+        format!(
+            "The body is not JSON: fault at line {}, column {}.",
+            fault.line(),
+            fault.column()
+        ),
     )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
-    value.split(';').next().is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
+    let Some(value) = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+    else {
+        return false;
+    };
+    value
+        .split(';')
+        .next()
+        .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
 fn sentence(text: &str) -> String {
     // serde_json adds where in the text the fault is; the path says it better.
     let text = text.split(" at line ").next().unwrap_or(text);
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+    chars.next().map_or_else(String::new, |first| {
+        format!("{}{}.", first.to_uppercase(), chars.as_str())
+    })
 }
 
 /// A query string. 422 with the parameter's name when a value is not readable.
@@ -84,7 +113,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParameter
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
         axum::extract::Query::<T>::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(value)| Self(value))
-            .map_err(|rejection| ConsoleError::invalid("invalid_query", sentence(&rejection.body_text())))
+            .map_err(|rejection| {
+                ConsoleError::invalid("invalid_query", sentence(&rejection.body_text()))
+            })
     }
 }
 
@@ -96,14 +127,27 @@ impl<S: Send + Sync, K: Kind> FromRequestParts<S> for PathId<K> {
     type Rejection = ConsoleError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
-        path_parameter(parts, "id").await?.parse().map(Self).map_err(|_| ConsoleError::not_found("this id"))
+        path_parameter(parts, "id")
+            .await?
+            .parse()
+            .map(Self)
+            .map_err(|_| ConsoleError::not_found("this id"))
     }
 }
 
 /// A named part of the path.
-pub(super) async fn path_parameter(parts: &mut Parts, name: &'static str) -> Result<String, ConsoleError> {
-    let parameters = parts.extract::<RawPathParams>().await.map_err(|_| ConsoleError::not_found("this address"))?;
-    let found = parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned());
+pub(super) async fn path_parameter(
+    parts: &mut Parts,
+    name: &'static str,
+) -> Result<String, ConsoleError> {
+    let parameters = parts
+        .extract::<RawPathParams>()
+        .await
+        .map_err(|_| ConsoleError::not_found("this address"))?;
+    let found = parameters
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| value.to_owned());
     found.ok_or_else(|| ConsoleError::internal("path parameter", name))
 }
 
@@ -113,9 +157,20 @@ pub fn cursor(keys: &Keys, list: &'static str, workspace: TenantId, position: &[
 }
 
 /// Reads back what [`cursor`] made. 422 for anything else.
-pub fn read_cursor(keys: &Keys, list: &'static str, workspace: TenantId, text: &str) -> Result<Vec<u8>, ConsoleError> {
+pub fn read_cursor(
+    keys: &Keys,
+    list: &'static str,
+    workspace: TenantId,
+    text: &str,
+) -> Result<Vec<u8>, ConsoleError> {
     keys.read_stamp(Purpose::Cursor, &cursor_scope(list, workspace), text)
-        .ok_or_else(|| ConsoleError::invalid("invalid_cursor", "This cursor is not of this list. Start from the first page.").field("cursor"))
+        .ok_or_else(|| {
+            ConsoleError::invalid(
+                "invalid_cursor",
+                "This cursor is not of this list. Start from the first page.",
+            )
+            .field("cursor")
+        })
 }
 
 fn cursor_scope(list: &str, workspace: TenantId) -> Vec<u8> {

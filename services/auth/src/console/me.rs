@@ -57,11 +57,18 @@ pub struct MyWorkspace {
 
 /// Who is signed in, and where they belong.
 #[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, description = "The person of the session.", body = Me)))]
-pub(crate) async fn show_me(State(state): State<AuthState>, session: BrowserSession) -> Result<Json<Me>, ConsoleError> {
+pub(crate) async fn show_me(
+    State(state): State<AuthState>,
+    session: BrowserSession,
+) -> Result<Json<Me>, ConsoleError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let workspaces = members::workspaces_of(&mut tx, session.user).await?;
     Ok(Json(Me {
-        user: Person { id: session.user, email: session.email, display_name: session.display_name },
+        user: Person {
+            id: session.user,
+            email: session.email,
+            display_name: session.display_name,
+        },
         workspaces: workspaces
             .into_iter()
             .map(|workspace| MyWorkspace {

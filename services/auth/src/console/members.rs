@@ -34,7 +34,10 @@ pub struct Member {
 /// The members of a workspace, strongest role first.
 #[utoipa::path(get, path = "/workspaces/{ws}/members", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The members.", body = Listing<Member>)))]
-pub(crate) async fn list_members(State(state): State<AuthState>, workspace: Workspace) -> Result<Json<Listing<Member>>, ConsoleError> {
+pub(crate) async fn list_members(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<Listing<Member>>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let items = members::list(&mut tx, workspace.id).await?;

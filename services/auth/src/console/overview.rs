@@ -55,6 +55,10 @@ pub struct HourOfCalls {
 
 /// What a new workspace still has to do.
 #[derive(Debug, Serialize, ToSchema)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent steps, as the API shows them"
+)]
 pub struct Setup {
     has_source: bool,
     has_credential: bool,
@@ -95,7 +99,10 @@ pub struct CallLog {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = CallOutcome)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::registry::CallOutcome")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::registry::CallOutcome"
+)]
 enum CallOutcomeName {
     Ok,
     ToolError,
@@ -105,11 +112,18 @@ enum CallOutcomeName {
 }
 
 /// Calls as the console shows them. Names are those of today's members.
-pub(super) async fn call_logs(state: &AuthState, workspace: &Workspace, entries: Vec<Entry>) -> Result<Vec<CallLog>, ConsoleError> {
+pub(super) async fn call_logs(
+    state: &AuthState,
+    workspace: &Workspace,
+    entries: Vec<Entry>,
+) -> Result<Vec<CallLog>, ConsoleError> {
     let names: HashMap<UserId, String> = if entries.iter().any(|entry| entry.user.is_some()) {
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let members = members::list(&mut tx, workspace.id).await?;
-        members.into_iter().map(|member| (member.user, member.display_name)).collect()
+        members
+            .into_iter()
+            .map(|member| (member.user, member.display_name))
+            .collect()
     } else {
         HashMap::new()
     };
@@ -129,7 +143,10 @@ pub(super) async fn call_logs(state: &AuthState, workspace: &Workspace, entries:
 /// What the first page of a workspace shows.
 #[utoipa::path(get, path = "/workspaces/{ws}/overview", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The overview.", body = Overview)))]
-pub(crate) async fn show_overview(State(state): State<AuthState>, workspace: Workspace) -> Result<Json<Overview>, ConsoleError> {
+pub(crate) async fn show_overview(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<Overview>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let counts = calls::counts(&mut tx).await?;
@@ -143,7 +160,14 @@ pub(crate) async fn show_overview(State(state): State<AuthState>, workspace: Wor
         calls_24h: CallStatistics {
             total: hours.iter().map(|hour| hour.calls).sum(),
             errors: hours.iter().map(|hour| hour.errors).sum(),
-            by_hour: hours.into_iter().map(|hour| HourOfCalls { hour: hour.hour, calls: hour.calls, errors: hour.errors }).collect(),
+            by_hour: hours
+                .into_iter()
+                .map(|hour| HourOfCalls {
+                    hour: hour.hour,
+                    calls: hour.calls,
+                    errors: hour.errors,
+                })
+                .collect(),
         },
         recent_calls: call_logs(&state, &workspace, recent).await?,
         setup: Setup {

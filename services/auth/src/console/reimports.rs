@@ -72,7 +72,15 @@ pub struct ReimportRequest {
 
 /// All tools of a source, whatever their state.
 async fn tools_of(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Tool>, ConsoleError> {
-    Ok(tools::list(tx, &Filter { source: Some(source), ..Filter::default() }, i64::from(i32::MAX)).await?)
+    Ok(tools::list(
+        tx,
+        &Filter {
+            source: Some(source),
+            ..Filter::default()
+        },
+        i64::from(i32::MAX),
+    )
+    .await?)
 }
 
 fn known(tool: &Tool) -> Result<KnownTool, ConsoleError> {
@@ -83,7 +91,8 @@ fn known(tool: &Tool) -> Result<KnownTool, ConsoleError> {
         description: tool.original.description.clone(),
         input_schema: tool.input_schema.clone(),
         output_schema: tool.output_schema.clone(),
-        plan: serde_json::from_value(tool.plan.clone()).map_err(|error| ConsoleError::internal("stored plan", error))?,
+        plan: serde_json::from_value(tool.plan.clone())
+            .map_err(|error| ConsoleError::internal("stored plan", error))?,
     })
 }
 
@@ -93,16 +102,26 @@ struct Prepared {
 }
 
 /// Loads the new document with the names that are already given. Kept names make a re-import change nothing that it need not.
-async fn prepare(state: &AuthState, workspace: &Workspace, id: SourceId, input: DocumentInput) -> Result<Prepared, ConsoleError> {
+async fn prepare(
+    state: &AuthState,
+    workspace: &Workspace,
+    id: SourceId,
+    input: DocumentInput,
+) -> Result<Prepared, ConsoleError> {
     let mut tx = state.store.tenant(workspace.id).await?;
     let source = found(&mut tx, id).await?;
     if source.kind != SourceKind::Openapi {
-        return Err(ConsoleError::conflict("not_openapi", "This source has no document: its tools are made by hand."));
+        return Err(ConsoleError::conflict(
+            "not_openapi",
+            "This source has no document: its tools are made by hand.",
+        ));
     }
     let tools = tools_of(&mut tx, id).await?;
     drop(tx);
-    let names: BTreeMap<String, String> =
-        tools.iter().map(|tool| (tool.operation_key.clone(), tool.original.name.clone())).collect();
+    let names: BTreeMap<String, String> = tools
+        .iter()
+        .map(|tool| (tool.operation_key.clone(), tool.original.name.clone()))
+        .collect();
     let loaded = imports::load(state, input, names).await?;
     Ok(Prepared { loaded, tools })
 }
@@ -119,10 +138,15 @@ pub(crate) async fn preview_reimport(
 ) -> Result<Json<ReimportPreview>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let Prepared { loaded, tools } = prepare(&state, &workspace, id, request.input).await?;
-    let active: Vec<KnownTool> =
-        tools.iter().filter(|tool| tool.state == ToolState::Active).map(known).collect::<Result<_, _>>()?;
-    let used_by: HashMap<&str, &Vec<String>> =
-        tools.iter().map(|tool| (tool.operation_key.as_str(), &tool.used_by)).collect();
+    let active: Vec<KnownTool> = tools
+        .iter()
+        .filter(|tool| tool.state == ToolState::Active)
+        .map(known)
+        .collect::<Result<_, _>>()?;
+    let used_by: HashMap<&str, &Vec<String>> = tools
+        .iter()
+        .map(|tool| (tool.operation_key.as_str(), &tool.used_by))
+        .collect();
     let difference = diff(&active, &loaded.import);
     let added: HashSet<&String> = difference.added.iter().collect();
     Ok(Json(ReimportPreview {
@@ -138,7 +162,10 @@ pub(crate) async fn preview_reimport(
             .removed
             .into_iter()
             .map(|tool| RemovedTool {
-                used_by_servers: used_by.get(tool.key.as_str()).map(|slugs| (*slugs).clone()).unwrap_or_default(),
+                used_by_servers: used_by
+                    .get(tool.key.as_str())
+                    .map(|slugs| (*slugs).clone())
+                    .unwrap_or_default(),
                 key: tool.key,
                 tool_name: tool.tool_name,
                 reason: tool.reason,
@@ -147,10 +174,19 @@ pub(crate) async fn preview_reimport(
         changed: difference
             .changed
             .into_iter()
-            .map(|tool| ChangedTool { key: tool.key, tool_name: tool.tool_name, changes: tool.changes })
+            .map(|tool| ChangedTool {
+                key: tool.key,
+                tool_name: tool.tool_name,
+                changes: tool.changes,
+            })
             .collect(),
         unchanged: difference.unchanged,
-        problems: loaded.import.problems.into_iter().map(ProblemView::from).collect(),
+        problems: loaded
+            .import
+            .problems
+            .into_iter()
+            .map(ProblemView::from)
+            .collect(),
     }))
 }
 
@@ -167,7 +203,12 @@ pub(crate) async fn apply_reimport(
 ) -> Result<Json<SourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let Prepared { loaded, .. } = prepare(&state, &workspace, id, request.input).await?;
-    let changed = || ConsoleError::conflict("document_changed", "The document is not the one that was shown. Look at the preview again.");
+    let changed = || {
+        ConsoleError::conflict(
+            "document_changed",
+            "The document is not the one that was shown. Look at the preview again.",
+        )
+    };
     if imports::hex(&loaded.digest) != request.digest.to_ascii_lowercase() {
         return Err(changed());
     }
@@ -176,11 +217,23 @@ pub(crate) async fn apply_reimport(
     let source = found(&mut tx, id).await?;
     let hints = imports::stored_hints(&loaded.import.security)?;
     // The condition on the digest is the lock: of two imports at once, one is told to look again.
-    if !sources::replace_document(&mut tx, id, source.document_digest.as_ref(), &new_document(&loaded), &hints, now).await? {
+    if !sources::replace_document(
+        &mut tx,
+        id,
+        source.document_digest.as_ref(),
+        &new_document(&loaded),
+        &hints,
+        now,
+    )
+    .await?
+    {
         return Err(changed());
     }
     let tools = tools_of(&mut tx, id).await?;
-    let stored: HashMap<&str, &Tool> = tools.iter().map(|tool| (tool.operation_key.as_str(), tool)).collect();
+    let stored: HashMap<&str, &Tool> = tools
+        .iter()
+        .map(|tool| (tool.operation_key.as_str(), tool))
+        .collect();
     let (mut added, mut replaced) = (Vec::new(), 0_usize);
     let mut kept: HashSet<&str> = HashSet::new();
     for draft in loaded.import.tools() {
@@ -198,14 +251,23 @@ pub(crate) async fn apply_reimport(
     }
     let gone: Vec<String> = tools
         .iter()
-        .filter(|tool| tool.state == ToolState::Active && !kept.contains(tool.operation_key.as_str()))
+        .filter(|tool| {
+            tool.state == ToolState::Active && !kept.contains(tool.operation_key.as_str())
+        })
         .map(|tool| tool.operation_key.clone())
         .collect();
     insert_tools(&mut tx, id, &added, now).await?;
     tools::mark_removed(&mut tx, id, &gone, now).await?;
     let detail = json!({ "added": added.len(), "changed": replaced, "removed": gone.len() });
     let source = found(&mut tx, id).await?;
-    change::commit(tx, &workspace, &visitor, now, ("source.reimported", "source", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("source.reimported", "source", id.to_string(), detail),
+    )
+    .await?;
     Ok(Json(view(source)))
 }
 

@@ -66,7 +66,10 @@ pub struct ServerView {
     created_at: OffsetDateTime,
     #[serde(with = "time::serde::rfc3339")]
     updated_at: OffsetDateTime,
-    #[serde(skip_serializing_if = "Option::is_none", with = "time::serde::rfc3339::option")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        with = "time::serde::rfc3339::option"
+    )]
     #[schema(nullable = false)]
     published_at: Option<OffsetDateTime>,
 }
@@ -75,7 +78,10 @@ pub struct ServerView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ServerStatus)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::registry::ServerStatus")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::registry::ServerStatus"
+)]
 pub(crate) enum ServerStatusName {
     Draft,
     Published,
@@ -131,7 +137,9 @@ fn view(state: &AuthState, workspace: &Workspace, server: Server) -> ServerView 
 
 /// The server, or 404.
 pub(super) async fn found_server(tx: &mut TenantTx, id: ServerId) -> Result<Server, ConsoleError> {
-    servers::find(tx, id).await?.ok_or_else(|| ConsoleError::not_found("this server"))
+    servers::find(tx, id)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this server"))
 }
 
 async fn detail(
@@ -174,7 +182,12 @@ pub(crate) async fn list_servers(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let servers = servers::list(&mut tx).await?;
-    Ok(Json(Listing::whole(servers.into_iter().map(|server| view(&state, &workspace, server)).collect())))
+    Ok(Json(Listing::whole(
+        servers
+            .into_iter()
+            .map(|server| view(&state, &workspace, server))
+            .collect(),
+    )))
 }
 
 /// A server to be made.
@@ -199,14 +212,32 @@ pub struct NewServerRequest {
 }
 
 fn server_name(text: &str) -> Result<&str, ConsoleError> {
-    display_name(text).ok_or_else(|| ConsoleError::invalid("name_invalid", "Give the server a name of 1 to 80 characters.").field("name"))
+    display_name(text).ok_or_else(|| {
+        ConsoleError::invalid(
+            "name_invalid",
+            "Give the server a name of 1 to 80 characters.",
+        )
+        .field("name")
+    })
 }
 
 /// A longer text; empty means none.
-fn prose<'t>(field: &'static str, text: &'t str, most: usize) -> Result<Option<&'t str>, ConsoleError> {
+fn prose<'t>(
+    field: &'static str,
+    text: &'t str,
+    most: usize,
+) -> Result<Option<&'t str>, ConsoleError> {
     let text = text.trim();
-    if text.chars().count() > most || text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-        return Err(ConsoleError::invalid("text_invalid", format!("Use up to {most} characters of plain text.")).field(field));
+    if text.chars().count() > most
+        || text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+    {
+        return Err(ConsoleError::invalid(
+            "text_invalid",
+            format!("Use up to {most} characters of plain text."),
+        )
+        .field(field));
     }
     Ok((!text.is_empty()).then_some(text))
 }
@@ -223,30 +254,70 @@ pub(crate) async fn create_server(
     workspace.require(Action::EditRegistry)?;
     let name = server_name(&request.name)?;
     let slug: Slug = request.slug.trim().parse().map_err(|error| {
-        ConsoleError::invalid("slug_invalid", format!("This address cannot be used: {error}.")).field("slug")
+        ConsoleError::invalid(
+            "slug_invalid",
+            format!("This address cannot be used: {error}."),
+        )
+        .field("slug")
     })?;
-    let description = request.description.as_deref().map(|text| prose("description", text, 1_000)).transpose()?.flatten();
-    let instructions = request.instructions.as_deref().map(|text| prose("instructions", text, 8_000)).transpose()?.flatten();
+    let description = request
+        .description
+        .as_deref()
+        .map(|text| prose("description", text, 1_000))
+        .transpose()?
+        .flatten();
+    let instructions = request
+        .instructions
+        .as_deref()
+        .map(|text| prose("instructions", text, 8_000))
+        .transpose()?
+        .flatten();
     let now = state.now();
     let id = ServerId::generate();
     let mut tx = state.store.tenant(workspace.id).await?;
     if servers::list(&mut tx).await?.len() >= MOST_SERVERS {
-        return Err(ConsoleError::conflict("too_many_servers", format!("A workspace has up to {MOST_SERVERS} servers. Delete one first.")));
+        return Err(ConsoleError::conflict(
+            "too_many_servers",
+            format!("A workspace has up to {MOST_SERVERS} servers. Delete one first."),
+        ));
     }
-    let new = NewServer { id, slug: slug.as_str(), name, description, instructions };
+    let new = NewServer {
+        id,
+        slug: slug.as_str(),
+        name,
+        description,
+        instructions,
+    };
     servers::insert(&mut tx, &new, now).await.map_err(|error| {
         if error.is_conflict_on(SLUG_TAKEN) {
-            ConsoleError::conflict("slug_taken", "A server of this workspace has or had this address. Choose another one.").field("slug")
+            ConsoleError::conflict(
+                "slug_taken",
+                "A server of this workspace has or had this address. Choose another one.",
+            )
+            .field("slug")
         } else {
             error.into()
         }
     })?;
-    let chosen: Vec<ChosenTool> =
-        request.tool_ids.into_iter().map(|tool_id| ChosenTool { tool_id, published_name: None }).collect();
+    let chosen: Vec<ChosenTool> = request
+        .tool_ids
+        .into_iter()
+        .map(|tool_id| ChosenTool {
+            tool_id,
+            published_name: None,
+        })
+        .collect();
     set_tools(&mut tx, id, chosen, now).await?;
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": server.name, "slug": server.slug, "tools": server.tool_count });
-    change::commit(tx, &workspace, &visitor, now, ("server.created", "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("server.created", "server", id.to_string(), entry),
+    )
+    .await?;
     Ok((StatusCode::CREATED, Json(view(&state, &workspace, server))))
 }
 
@@ -299,8 +370,12 @@ pub(crate) async fn change_server(
         Some(None) => Some(None),
         Some(Some(text)) => Some(prose("instructions", text, 8_000)?),
     };
-    let changes =
-        Changes { name: request.name.as_deref().map(server_name).transpose()?, slug: None, description, instructions };
+    let changes = Changes {
+        name: request.name.as_deref().map(server_name).transpose()?,
+        slug: None,
+        description,
+        instructions,
+    };
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     if !servers::update(&mut tx, id, &changes, now).await? {
@@ -309,7 +384,14 @@ pub(crate) async fn change_server(
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "name": changes.name, "description_changed": changes.description.is_some(),
         "instructions_changed": changes.instructions.is_some() });
-    change::commit(tx, &workspace, &visitor, now, ("server.changed", "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("server.changed", "server", id.to_string(), entry),
+    )
+    .await?;
     Ok(Json(view(&state, &workspace, server)))
 }
 
@@ -347,52 +429,98 @@ pub(crate) async fn choose_tools(
     set_tools(&mut tx, id, request.tools, now).await?;
     let answer = detail(&state, &workspace, &mut tx, id).await?;
     let entry = json!({ "tools": answer.tools.len() });
-    change::commit(tx, &workspace, &visitor, now, ("server.tools_chosen", "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("server.tools_chosen", "server", id.to_string(), entry),
+    )
+    .await?;
     Ok(Json(answer))
 }
 
 /// Checks and stores the choice. Two tools under one name are refused with the names, rather than one of them renamed: a name is
 /// what models and people know a tool by.
-async fn set_tools(tx: &mut TenantTx, id: ServerId, chosen: Vec<ChosenTool>, now: OffsetDateTime) -> Result<(), ConsoleError> {
+async fn set_tools(
+    tx: &mut TenantTx,
+    id: ServerId,
+    chosen: Vec<ChosenTool>,
+    now: OffsetDateTime,
+) -> Result<(), ConsoleError> {
     if chosen.len() > MOST_TOOLS {
-        return Err(ConsoleError::invalid("too_many", format!("A server offers up to {MOST_TOOLS} tools. Split it.")).field("tools"));
+        return Err(ConsoleError::invalid(
+            "too_many",
+            format!("A server offers up to {MOST_TOOLS} tools. Split it."),
+        )
+        .field("tools"));
     }
-    let own_names: HashMap<ToolId, String> = if chosen.iter().any(|tool| tool.published_name.is_none()) {
-        let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
-        all.into_iter().map(|tool| (tool.id, tool.name().to_owned())).collect()
-    } else {
-        HashMap::new()
+    let own_names: HashMap<ToolId, String> =
+        if chosen.iter().any(|tool| tool.published_name.is_none()) {
+            let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
+            all.into_iter()
+                .map(|tool| (tool.id, tool.name().to_owned()))
+                .collect()
+        } else {
+            HashMap::new()
+        };
+    let unknown = || {
+        ConsoleError::invalid(
+            "tool_unknown",
+            "One of the tools does not exist any more. Load the page again.",
+        )
+        .field("tools")
     };
-    let unknown = || ConsoleError::invalid("tool_unknown", "One of the tools does not exist any more. Load the page again.").field("tools");
     let mut ids = HashSet::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut rows = Vec::with_capacity(chosen.len());
     for tool in chosen {
         if !ids.insert(tool.tool_id) {
-            return Err(ConsoleError::invalid("tool_twice", "A tool stands twice in the list.").field("tools"));
+            return Err(
+                ConsoleError::invalid("tool_twice", "A tool stands twice in the list.")
+                    .field("tools"),
+            );
         }
-        let name = match tool.published_name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
+        let name = match tool
+            .published_name
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+        {
             Some(name) => name,
             None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
         };
         if !naming::is_valid(&name) {
-            return Err(ConsoleError::invalid("name_invalid", format!("`{name}` is not a tool's name: use 1 to 64 letters, digits, `_` or `-`."))
-                .field("tools"));
+            return Err(ConsoleError::invalid(
+                "name_invalid",
+                format!("`{name}` is not a tool's name: use 1 to 64 letters, digits, `_` or `-`."),
+            )
+            .field("tools"));
         }
         *names.entry(name.clone()).or_default() += 1;
         rows.push((tool.tool_id, name));
     }
-    let clashes: BTreeSet<String> = names.into_iter().filter(|(_, count)| *count > 1).map(|(name, _)| name).collect();
+    let clashes: BTreeSet<String> = names
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(name, _)| name)
+        .collect();
     if !clashes.is_empty() {
-        let shown = clashes.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let shown = clashes
+            .iter()
+            .take(5)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
         return Err(ConsoleError::conflict("name_clash", format!("Two tools would have the same name: {shown}. Give one of them another name on this server."))
             .field("tools")
             .details(json!({ "names": clashes })));
     }
-    servers::set_tools(tx, id, &rows, now).await.map_err(|error| match error {
-        StorageError::Refused { .. } => unknown().caused_by(error),
-        error => error.into(),
-    })
+    servers::set_tools(tx, id, &rows, now)
+        .await
+        .map_err(|error| match error {
+            StorageError::Refused { .. } => unknown().caused_by(error),
+            error => error.into(),
+        })
 }
 
 async fn set_status(
@@ -411,7 +539,14 @@ async fn set_status(
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "slug": server.slug });
-    change::commit(tx, workspace, visitor, now, (action, "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        workspace,
+        visitor,
+        now,
+        (action, "server", id.to_string(), entry),
+    )
+    .await?;
     Ok(Json(view(state, workspace, server)))
 }
 
@@ -425,7 +560,15 @@ pub(crate) async fn publish_server(
     visitor: Visitor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    set_status(&state, &workspace, &visitor, id, ServerStatus::Published, "server.published").await
+    set_status(
+        &state,
+        &workspace,
+        &visitor,
+        id,
+        ServerStatus::Published,
+        "server.published",
+    )
+    .await
 }
 
 /// Pauses a server: it answers like an unknown one until it is published again.
@@ -438,7 +581,15 @@ pub(crate) async fn pause_server(
     visitor: Visitor,
     PathId(id): PathId<ServerKind>,
 ) -> Result<Json<ServerView>, ConsoleError> {
-    set_status(&state, &workspace, &visitor, id, ServerStatus::Paused, "server.paused").await
+    set_status(
+        &state,
+        &workspace,
+        &visitor,
+        id,
+        ServerStatus::Paused,
+        "server.paused",
+    )
+    .await
 }
 
 /// Deletes a server. It can be restored for ten minutes; its address is not given to another.
@@ -457,7 +608,14 @@ pub(crate) async fn delete_server(
     let server = found_server(&mut tx, id).await?;
     servers::delete(&mut tx, id, now).await?;
     let entry = json!({ "name": server.name, "slug": server.slug });
-    change::commit(tx, &workspace, &visitor, now, ("server.deleted", "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("server.deleted", "server", id.to_string(), entry),
+    )
+    .await?;
     Ok(Json(Deleted::at(now)))
 }
 
@@ -479,6 +637,13 @@ pub(crate) async fn restore_server(
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "slug": server.slug });
-    change::commit(tx, &workspace, &visitor, now, ("server.restored", "server", id.to_string(), entry)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("server.restored", "server", id.to_string(), entry),
+    )
+    .await?;
     Ok(Json(view(&state, &workspace, server)))
 }

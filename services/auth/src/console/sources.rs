@@ -78,7 +78,10 @@ pub struct SourceView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = SourceKind)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::registry::SourceKind")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::registry::SourceKind"
+)]
 pub(crate) enum SourceKindName {
     Openapi,
     Http,
@@ -101,7 +104,10 @@ pub struct SettingsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = FollowRedirects)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::registry::FollowRedirects")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::registry::FollowRedirects"
+)]
 pub(crate) enum FollowRedirectsName {
     None,
     SameOrigin,
@@ -133,25 +139,42 @@ pub(super) fn view(source: Source) -> SourceView {
 
 /// The source, or 404.
 pub(super) async fn found(tx: &mut TenantTx, id: SourceId) -> Result<Source, ConsoleError> {
-    sources::find(tx, id).await?.ok_or_else(|| ConsoleError::not_found("this source"))
+    sources::find(tx, id)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this source"))
 }
 
 pub(super) fn source_name(text: &str) -> Result<&str, ConsoleError> {
-    display_name(text).ok_or_else(|| ConsoleError::invalid("name_invalid", "Give the source a name of 1 to 80 characters.").field("name"))
+    display_name(text).ok_or_else(|| {
+        ConsoleError::invalid(
+            "name_invalid",
+            "Give the source a name of 1 to 80 characters.",
+        )
+        .field("name")
+    })
 }
 
 /// A base URL that calls may go to. What its name resolves to is checked again at every call.
 pub(super) fn base_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
-    let invalid = |message: String| ConsoleError::invalid("base_url_invalid", message).field("base_url");
-    let mut url = Url::parse(text.trim())
-        .map_err(|_| invalid("Give the complete base URL of the API, such as https://api.example.com/v1.".to_owned()))?;
+    let invalid =
+        |message: String| ConsoleError::invalid("base_url_invalid", message).field("base_url");
+    let mut url = Url::parse(text.trim()).map_err(|_| {
+        invalid(
+            "Give the complete base URL of the API, such as https://api.example.com/v1.".to_owned(),
+        )
+    })?;
     if url.fragment().is_some() {
         return Err(invalid("A base URL has no part after `#`.".to_owned()));
     }
     if text.contains(['{', '}']) {
-        return Err(invalid("The base URL still has a placeholder in braces. Fill it in.".to_owned()));
+        return Err(invalid(
+            "The base URL still has a placeholder in braces. Fill it in.".to_owned(),
+        ));
     }
-    state.egress.check(&url).map_err(|error| invalid(format!("Calls cannot go there: {error}.")))?;
+    state
+        .egress
+        .check(&url)
+        .map_err(|error| invalid(format!("Calls cannot go there: {error}.")))?;
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&path);
     Ok(url)
@@ -172,7 +195,9 @@ pub(crate) async fn list_sources(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let sources = sources::list(&mut tx).await?;
-    Ok(Json(Listing::whole(sources.into_iter().map(view).collect())))
+    Ok(Json(Listing::whole(
+        sources.into_iter().map(view).collect(),
+    )))
 }
 
 /// A source to be made.
@@ -214,7 +239,10 @@ pub(crate) async fn create_source(
     workspace.require(Action::EditRegistry)?;
     let id = SourceId::generate();
     match request {
-        NewSourceRequest::Http { name, base_url: text } => {
+        NewSourceRequest::Http {
+            name,
+            base_url: text,
+        } => {
             let name = source_name(&name)?;
             let url = base_url(&state, &text)?;
             let new = NewSource {
@@ -227,14 +255,28 @@ pub(crate) async fn create_source(
             };
             insert(&state, &workspace, &visitor, &new, &[]).await?;
         }
-        NewSourceRequest::Openapi { name, input, base_url: chosen, operations } => {
+        NewSourceRequest::Openapi {
+            name,
+            input,
+            base_url: chosen,
+            operations,
+        } => {
             let loaded = imports::load(&state, input, BTreeMap::new()).await?;
-            let name = if name.trim().is_empty() { loaded.import.title.clone() } else { name };
+            let name = if name.trim().is_empty() {
+                loaded.import.title.clone()
+            } else {
+                name
+            };
             let name = source_name(&name)?;
-            let text = chosen.filter(|text| !text.trim().is_empty()).or_else(|| loaded.import.base_url.clone());
+            let text = chosen
+                .filter(|text| !text.trim().is_empty())
+                .or_else(|| loaded.import.base_url.clone());
             let text = text.ok_or_else(|| {
-                ConsoleError::invalid("base_url_required", "The document names no server. Give the base URL of the API.")
-                    .field("base_url")
+                ConsoleError::invalid(
+                    "base_url_required",
+                    "The document names no server. Give the base URL of the API.",
+                )
+                .field("base_url")
             })?;
             let url = base_url(&state, &text)?;
             let tools = chosen_tools(&loaded, operations)?;
@@ -263,31 +305,50 @@ pub(super) fn new_document(loaded: &Loaded) -> NewDocument<'_> {
     }
 }
 
-fn chosen_tools(loaded: &Loaded, operations: Option<Vec<String>>) -> Result<Vec<(Imported, bool)>, ConsoleError> {
+fn chosen_tools(
+    loaded: &Loaded,
+    operations: Option<Vec<String>>,
+) -> Result<Vec<(Imported, bool)>, ConsoleError> {
     let chosen: Option<HashSet<String>> = operations.map(|keys| keys.into_iter().collect());
     if let Some(chosen) = &chosen {
-        let known: HashSet<&str> = loaded.import.tools().map(|tool| tool.key.as_str()).collect();
+        let known: HashSet<&str> = loaded
+            .import
+            .tools()
+            .map(|tool| tool.key.as_str())
+            .collect();
         if let Some(unknown) = chosen.iter().find(|key| !known.contains(key.as_str())) {
-            return Err(ConsoleError::invalid("operation_unknown", format!("`{unknown}` is not a tool of this document. Preview it again."))
-                .field("operations"));
+            return Err(ConsoleError::invalid(
+                "operation_unknown",
+                format!("`{unknown}` is not a tool of this document. Preview it again."),
+            )
+            .field("operations"));
         }
     }
     loaded
         .import
         .tools()
         .map(|tool| {
-            let enabled = chosen.as_ref().is_none_or(|chosen| chosen.contains(&tool.key));
+            let enabled = chosen
+                .as_ref()
+                .is_none_or(|chosen| chosen.contains(&tool.key));
             Ok((imported(tool, None)?, enabled))
         })
         .collect()
 }
 
 /// A draft as it is stored.
-pub(super) fn imported(tool: &ToolDraft, definition: Option<serde_json::Value>) -> Result<Imported, ConsoleError> {
+pub(super) fn imported(
+    tool: &ToolDraft,
+    definition: Option<serde_json::Value>,
+) -> Result<Imported, ConsoleError> {
     let json = |error| ConsoleError::internal("tool draft", error);
     Ok(Imported {
         operation_key: tool.key.clone(),
-        wording: Wording { name: tool.name.clone(), title: tool.title.clone(), description: tool.description.clone() },
+        wording: Wording {
+            name: tool.name.clone(),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+        },
         input_schema: tool.input_schema.clone(),
         output_schema: tool.output_schema.clone(),
         annotations: serde_json::to_value(tool.annotations).map_err(json)?,
@@ -319,12 +380,22 @@ async fn insert(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     if sources::list(&mut tx).await?.len() >= MOST_SOURCES {
-        return Err(ConsoleError::conflict("too_many_sources", format!("A workspace has up to {MOST_SOURCES} sources. Delete one first.")));
+        return Err(ConsoleError::conflict(
+            "too_many_sources",
+            format!("A workspace has up to {MOST_SOURCES} sources. Delete one first."),
+        ));
     }
     sources::insert(&mut tx, new, now).await?;
     insert_tools(&mut tx, new.id, tools, now).await?;
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools.len() });
-    change::commit(tx, workspace, visitor, now, ("source.created", "source", new.id.to_string(), detail)).await
+    change::commit(
+        tx,
+        workspace,
+        visitor,
+        now,
+        ("source.created", "source", new.id.to_string(), detail),
+    )
+    .await
 }
 
 /// One source.
@@ -366,7 +437,11 @@ pub(crate) async fn change_source(
 ) -> Result<Json<SourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let name = request.name.as_deref().map(source_name).transpose()?;
-    let url = request.base_url.as_deref().map(|text| base_url(&state, text)).transpose()?;
+    let url = request
+        .base_url
+        .as_deref()
+        .map(|text| base_url(&state, text))
+        .transpose()?;
     let settings = request.settings.as_ref().map(|settings| SourceSettings {
         timeout_ms: settings.timeout_ms,
         max_response_bytes: settings.max_response_bytes,
@@ -374,7 +449,8 @@ pub(crate) async fn change_source(
     });
     if let Some(settings) = &settings {
         settings.check().map_err(|(field, message)| {
-            ConsoleError::invalid("settings_invalid", format!("For {field}, {message}.")).field(format!("settings.{field}"))
+            ConsoleError::invalid("settings_invalid", format!("For {field}, {message}."))
+                .field(format!("settings.{field}"))
         })?;
     }
     let now = state.now();
@@ -382,12 +458,21 @@ pub(crate) async fn change_source(
     let before = found(&mut tx, id).await?;
     let stored = url.as_ref().map(stored_url);
     sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
-    let moved = url.as_ref().is_some_and(|url| Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin()));
+    let moved = url.as_ref().is_some_and(|url| {
+        Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
+    });
     // Who may change the address must not be able to send the secret to a host of their choice.
     let credential_removed = moved && credentials::delete(&mut tx, id).await?;
     let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
     let source = found(&mut tx, id).await?;
-    change::commit(tx, &workspace, &visitor, now, ("source.changed", "source", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("source.changed", "source", id.to_string(), detail),
+    )
+    .await?;
     Ok(Json(view(source)))
 }
 
@@ -407,7 +492,14 @@ pub(crate) async fn delete_source(
     let source = found(&mut tx, id).await?;
     sources::delete(&mut tx, id, now).await?;
     let detail = json!({ "name": source.name });
-    change::commit(tx, &workspace, &visitor, now, ("source.deleted", "source", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("source.deleted", "source", id.to_string(), detail),
+    )
+    .await?;
     Ok(Json(Deleted::at(now)))
 }
 
@@ -429,6 +521,13 @@ pub(crate) async fn restore_source(
     }
     let source = found(&mut tx, id).await?;
     let detail = json!({ "name": source.name });
-    change::commit(tx, &workspace, &visitor, now, ("source.restored", "source", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("source.restored", "source", id.to_string(), detail),
+    )
+    .await?;
     Ok(Json(view(source)))
 }

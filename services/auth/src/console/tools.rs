@@ -60,7 +60,10 @@ pub struct ToolSummary {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = ToolState)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::registry::ToolState")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::registry::ToolState"
+)]
 pub(crate) enum ToolStateName {
     Active,
     Removed,
@@ -112,7 +115,10 @@ pub struct OriginalWording {
 /// `GET /pets#name` as method and path: hand-made tools carry their name, so that two may call one address.
 pub(super) fn method_and_path(key: &str) -> (String, String) {
     let (method, path) = key.split_once(' ').unwrap_or(("", key));
-    (method.to_owned(), path.split('#').next().unwrap_or_default().to_owned())
+    (
+        method.to_owned(),
+        path.split('#').next().unwrap_or_default().to_owned(),
+    )
 }
 
 fn summary(tool: &Tool) -> ToolSummary {
@@ -151,7 +157,9 @@ pub(super) fn view(tool: Tool) -> ToolView {
 
 /// The tool, or 404.
 pub(super) async fn found_tool(tx: &mut TenantTx, id: ToolId) -> Result<Tool, ConsoleError> {
-    tools::find(tx, id).await?.ok_or_else(|| ConsoleError::not_found("this tool"))
+    tools::find(tx, id)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this tool"))
 }
 
 /// Which tools to show.
@@ -186,10 +194,19 @@ async fn page(
     query: ToolQuery,
 ) -> Result<Listing<ToolSummary>, ConsoleError> {
     let after = match query.cursor {
-        Some(text) => Some(position(&read_cursor(&state.keys, LIST, workspace.id, &text)?)?),
+        Some(text) => Some(position(&read_cursor(
+            &state.keys,
+            LIST,
+            workspace.id,
+            &text,
+        )?)?),
         None => None,
     };
-    let words = query.query.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    let words = query
+        .query
+        .as_deref()
+        .map(str::trim)
+        .filter(|words| !words.is_empty());
     let filter = Filter {
         source: query.source,
         query: words,
@@ -205,11 +222,15 @@ async fn page(
         position.extend_from_slice(last.name().as_bytes());
         cursor(&state.keys, LIST, workspace.id, &position)
     });
-    Ok(Listing { items: found.iter().map(summary).collect(), next_cursor })
+    Ok(Listing {
+        items: found.iter().map(summary).collect(),
+        next_cursor,
+    })
 }
 
 fn position(bytes: &[u8]) -> Result<(String, ToolId), ConsoleError> {
-    let invalid = || ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor");
+    let invalid =
+        || ConsoleError::invalid("invalid_cursor", "Start from the first page.").field("cursor");
     let (id, name) = bytes.split_at_checked(16).ok_or_else(invalid)?;
     let id = Uuid::from_slice(id).map_err(|_| invalid())?;
     let name = String::from_utf8(name.to_vec()).map_err(|_| invalid())?;
@@ -242,7 +263,12 @@ pub(crate) async fn list_source_tools(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
-    let query = ToolQuery { query: query.query, enabled: None, source: Some(id), cursor: query.cursor };
+    let query = ToolQuery {
+        query: query.query,
+        enabled: None,
+        source: Some(id),
+        cursor: query.cursor,
+    };
     Ok(Json(page(&state, &workspace, &mut tx, query).await?))
 }
 
@@ -284,12 +310,17 @@ fn wording(field: &'static str, text: &str, most: usize) -> Result<String, Conso
     let text = text.trim();
     let is_sound = !text.is_empty()
         && text.chars().count() <= most
-        && !text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t'));
+        && !text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\n' | '\t'));
     if is_sound {
         Ok(text.to_owned())
     } else {
-        Err(ConsoleError::invalid("text_invalid", format!("Give 1 to {most} characters, or leave it empty to take the imported text."))
-            .field(field))
+        Err(ConsoleError::invalid(
+            "text_invalid",
+            format!("Give 1 to {most} characters, or leave it empty to take the imported text."),
+        )
+        .field(field))
     }
 }
 
@@ -322,27 +353,47 @@ pub(crate) async fn change_tool(
     // An empty field of a form means the imported wording, as null does.
     let filled = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     if let Some(name) = request.name {
-        overrides.name = filled(name).map(|name| tool_name(&name)).transpose()?.filter(|name| *name != before.original.name);
+        overrides.name = filled(name)
+            .map(|name| tool_name(&name))
+            .transpose()?
+            .filter(|name| *name != before.original.name);
     }
     if let Some(title) = request.title {
-        overrides.title = filled(title).map(|text| wording("title", &text, 120)).transpose()?;
+        overrides.title = filled(title)
+            .map(|text| wording("title", &text, 120))
+            .transpose()?;
     }
     if let Some(description) = request.description {
-        overrides.description = filled(description).map(|text| wording("description", &text, 4_000)).transpose()?;
+        overrides.description = filled(description)
+            .map(|text| wording("description", &text, 4_000))
+            .transpose()?;
     }
     let enabled = request.enabled.unwrap_or(before.enabled);
     tools::customise(&mut tx, id, &overrides, enabled, now).await?;
-    let (old_name, new_name) = (before.name().to_owned(), overrides.name.clone().unwrap_or(before.original.name.clone()));
+    let (old_name, new_name) = (
+        before.name().to_owned(),
+        overrides
+            .name
+            .clone()
+            .unwrap_or(before.original.name.clone()),
+    );
     if old_name != new_name {
-        servers::rename_tool(&mut tx, id, &old_name, &new_name).await.map_err(|error| {
-            if error.is_conflict_on(servers::NAME_CLASH) {
-                ConsoleError::conflict("name_clash", format!("A server that offers this tool has another one called `{new_name}`."))
+        servers::rename_tool(&mut tx, id, &old_name, &new_name)
+            .await
+            .map_err(|error| {
+                if error.is_conflict_on(servers::NAME_CLASH) {
+                    ConsoleError::conflict(
+                        "name_clash",
+                        format!(
+                            "A server that offers this tool has another one called `{new_name}`."
+                        ),
+                    )
                     .field("name")
                     .details(json!({ "names": [new_name] }))
-            } else {
-                error.into()
-            }
-        })?;
+                } else {
+                    error.into()
+                }
+            })?;
     }
     let changed = Overrides {
         name: (before.overrides.name != overrides.name).then(|| new_name.clone()),
@@ -352,7 +403,14 @@ pub(crate) async fn change_tool(
     let detail = json!({ "name": changed.name, "title_changed": changed.title.is_some(),
         "description_changed": changed.description.is_some(), "enabled": enabled });
     let tool = found_tool(&mut tx, id).await?;
-    change::commit(tx, &workspace, &visitor, now, ("tool.changed", "tool", id.to_string(), detail)).await?;
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        now,
+        ("tool.changed", "tool", id.to_string(), detail),
+    )
+    .await?;
     Ok(Json(view(tool)))
 }
 
@@ -386,14 +444,28 @@ pub(crate) async fn switch_tools(
 ) -> Result<Json<Switched>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     if request.ids.len() > MOST_SWITCHED {
-        return Err(ConsoleError::invalid("too_many", format!("Switch up to {MOST_SWITCHED} tools at once.")).field("ids"));
+        return Err(ConsoleError::invalid(
+            "too_many",
+            format!("Switch up to {MOST_SWITCHED} tools at once."),
+        )
+        .field("ids"));
     }
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     let ids = tools::set_enabled(&mut tx, &request.ids, request.enabled, now).await?;
     if !ids.is_empty() {
         let detail = json!({ "enabled": request.enabled, "tools": ids.len() });
-        change::commit(tx, &workspace, &visitor, now, ("tools.switched", "tenant", workspace.id.to_string(), detail)).await?;
+        change::commit(
+            tx,
+            &workspace,
+            &visitor,
+            now,
+            ("tools.switched", "tenant", workspace.id.to_string(), detail),
+        )
+        .await?;
     }
-    Ok(Json(Switched { changed: ids.len(), ids }))
+    Ok(Json(Switched {
+        changed: ids.len(),
+        ids,
+    }))
 }

@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State};
-use portolan_http_tools::{CallTarget, Caller, CompiledTool, Content, ToolAnswer, TokenSource, execute::execute};
+use portolan_http_tools::{
+    CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
+};
 use portolan_model::{id::ToolKind, member::Action};
 use portolan_storage::calls::{self, Call};
 use serde::{Deserialize, Serialize};
@@ -118,11 +120,21 @@ impl From<Content> for ContentBlock {
     fn from(content: Content) -> Self {
         match content {
             Content::Text(text) => Self::Text { text },
-            Content::Image { mime, data } => Self::Image { data, mime_type: mime },
-            Content::Audio { mime, data } => Self::Audio { data, mime_type: mime },
-            Content::Blob { uri, mime, data } => {
-                Self::Resource { resource: EmbeddedResource { uri, mime_type: mime, blob: data } }
-            }
+            Content::Image { mime, data } => Self::Image {
+                data,
+                mime_type: mime,
+            },
+            Content::Audio { mime, data } => Self::Audio {
+                data,
+                mime_type: mime,
+            },
+            Content::Blob { uri, mime, data } => Self::Resource {
+                resource: EmbeddedResource {
+                    uri,
+                    mime_type: mime,
+                    blob: data,
+                },
+            },
         }
     }
 }
@@ -146,13 +158,20 @@ pub(crate) async fn try_tool(
     // The transaction ends before the call: somebody else's API must not hold a connection of ours.
     drop(tx);
     let name = tool.name().to_owned();
-    let plan = serde_json::from_value(tool.plan).map_err(|error| ConsoleError::internal("stored plan", error))?;
+    let plan = serde_json::from_value(tool.plan)
+        .map_err(|error| ConsoleError::internal("stored plan", error))?;
     let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);
-    let base_url = Url::parse(&source.base_url).map_err(|error| ConsoleError::internal("stored base URL", error))?;
+    let base_url = Url::parse(&source.base_url)
+        .map_err(|error| ConsoleError::internal("stored base URL", error))?;
     let target = CallTarget::new(base_url, &source.settings);
     // A fresh token source: a trial also tells whether the client credentials work now.
     let tokens = TokenSource::new(state.clock.clone());
-    let caller = Caller { egress: &state.egress, target: &target, credential: credential.as_ref(), tokens: &tokens };
+    let caller = Caller {
+        egress: &state.egress,
+        target: &target,
+        credential: credential.as_ref(),
+        tokens: &tokens,
+    };
     let begun = Instant::now();
     let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
@@ -178,14 +197,20 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
         ok: !answer.is_error,
         is_error: answer.is_error,
         duration_ms,
-        request: answer.sent.map(|sent| SentRequest { method: sent.method, url: sent.url }),
+        request: answer.sent.map(|sent| SentRequest {
+            method: sent.method,
+            url: sent.url,
+        }),
         status: answer.status,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),
         structured_content: answer.structured,
         errors: answer
             .faults
             .into_iter()
-            .map(|fault| ArgumentFaultView { path: fault.path, message: fault.message })
+            .map(|fault| ArgumentFaultView {
+                path: fault.path,
+                message: fault.message,
+            })
             .collect(),
     }
 }

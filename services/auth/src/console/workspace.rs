@@ -37,11 +37,21 @@ pub struct Workspace {
 impl Workspace {
     /// 403 unless the role may do it.
     pub fn require(&self, action: Action) -> Result<(), ConsoleError> {
-        if self.role.may(action) { Ok(()) } else { Err(ConsoleError::forbidden(self.role, action)) }
+        if self.role.may(action) {
+            Ok(())
+        } else {
+            Err(ConsoleError::forbidden(self.role, action))
+        }
     }
 
     /// An audit entry of something that this person did here.
-    pub fn event(&self, action: &'static str, target_kind: &'static str, target_id: impl ToString, detail: Value) -> Event {
+    pub fn event(
+        &self,
+        action: &'static str,
+        target_kind: &'static str,
+        target_id: impl ToString,
+        detail: Value,
+    ) -> Event {
         Event {
             tenant: Some(self.id),
             actor: Actor::User(self.session.user),
@@ -57,7 +67,10 @@ impl Workspace {
 impl FromRequestParts<AuthState> for Workspace {
     type Rejection = ConsoleError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, ConsoleError> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &AuthState,
+    ) -> Result<Self, ConsoleError> {
         let session = parts.extract_with_state::<BrowserSession, _>(state).await?;
         let slug = path_parameter(parts, "ws").await?;
         let mut tx = state.store.system(Reason::Workspaces).await?;

@@ -48,7 +48,10 @@ pub struct WorkspaceView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = Role)]
-#[expect(dead_code, reason = "only its schema is used: the value is model::Role")]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::Role"
+)]
 pub(crate) enum RoleName {
     Owner,
     Admin,
@@ -103,23 +106,41 @@ impl From<CreateError> for ConsoleError {
 /// A display name: trimmed, not empty, not endless, without control characters.
 pub(crate) fn display_name(text: &str) -> Option<&str> {
     let name = text.trim();
-    let fits = !name.is_empty() && name.chars().count() <= NAME_LENGTH && !name.chars().any(char::is_control);
+    let fits = !name.is_empty()
+        && name.chars().count() <= NAME_LENGTH
+        && !name.chars().any(char::is_control);
     fits.then_some(name)
 }
 
 /// Creates a workspace that `owner` owns. For the console and for the page without script.
-pub(crate) async fn create(state: &AuthState, visitor: &Visitor, owner: UserId, name: &str, slug: &str) -> Result<Tenant, CreateError> {
+pub(crate) async fn create(
+    state: &AuthState,
+    visitor: &Visitor,
+    owner: UserId,
+    name: &str,
+    slug: &str,
+) -> Result<Tenant, CreateError> {
     let name = display_name(name).ok_or(CreateError::Name)?;
     let slug: Slug = slug.trim().parse()?;
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let owned = members::workspaces_of(&mut tx, owner).await?.iter().filter(|workspace| workspace.role == Role::Owner).count();
+    let owned = members::workspaces_of(&mut tx, owner)
+        .await?
+        .iter()
+        .filter(|workspace| workspace.role == Role::Owner)
+        .count();
     if owned >= MOST_OWNED {
         return Err(CreateError::TooMany);
     }
-    let tenant = tenants::create(&mut tx, name, &slug, owner, now).await.map_err(|error| {
-        if error.is_conflict_on(SLUG_TAKEN) { CreateError::Taken } else { CreateError::Storage(error) }
-    })?;
+    let tenant = tenants::create(&mut tx, name, &slug, owner, now)
+        .await
+        .map_err(|error| {
+            if error.is_conflict_on(SLUG_TAKEN) {
+                CreateError::Taken
+            } else {
+                CreateError::Storage(error)
+            }
+        })?;
     let event = Event {
         tenant: Some(tenant.id),
         actor: Actor::User(owner),
@@ -144,15 +165,22 @@ pub(crate) async fn create_workspace(
     JsonBody(new): JsonBody<NewWorkspace>,
 ) -> Result<(StatusCode, Json<WorkspaceView>), ConsoleError> {
     let tenant = create(&state, &visitor, session.user, &new.name, &new.slug).await?;
-    let view =
-        WorkspaceView { id: tenant.id, slug: tenant.slug, name: tenant.name, role: Role::Owner, created_at: tenant.created_at };
+    let view = WorkspaceView {
+        id: tenant.id,
+        slug: tenant.slug,
+        name: tenant.name,
+        role: Role::Owner,
+        created_at: tenant.created_at,
+    };
     Ok((StatusCode::CREATED, Json(view)))
 }
 
 /// One workspace.
 #[utoipa::path(get, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The workspace.", body = WorkspaceView)))]
-pub(crate) async fn show_workspace(workspace: Workspace) -> Result<Json<WorkspaceView>, ConsoleError> {
+pub(crate) async fn show_workspace(
+    workspace: Workspace,
+) -> Result<Json<WorkspaceView>, ConsoleError> {
     workspace.require(Action::Read)?;
     Ok(Json(view(workspace)))
 }
@@ -178,7 +206,13 @@ pub(crate) async fn change_workspace(
     let mut tx = state.store.tenant(workspace.id).await?;
     tenants::rename(&mut tx, name).await?;
     let detail = serde_json::json!({ "from": workspace.name, "to": name });
-    audit::record(&mut tx, &workspace.event("tenant.renamed", "tenant", workspace.id, detail), &visitor.origin(), state.now()).await?;
+    audit::record(
+        &mut tx,
+        &workspace.event("tenant.renamed", "tenant", workspace.id, detail),
+        &visitor.origin(),
+        state.now(),
+    )
+    .await?;
     tx.commit().await?;
     name.clone_into(&mut workspace.name);
     Ok(Json(view(workspace)))

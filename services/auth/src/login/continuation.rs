@@ -24,16 +24,28 @@ pub enum Continuation {
 impl Continuation {
     /// Reads the `request` parameter of a page. [`PageError::StartAgain`] unless it names a request that is alive and of this browser;
     /// whose it is otherwise is not told (case 30).
-    pub(super) async fn load(state: &AuthState, browser: &Browser, parameter: Option<&str>) -> Result<Self, PageError> {
-        let Some(text) = parameter.filter(|text| !text.is_empty()) else { return Ok(Self::Console) };
+    pub(super) async fn load(
+        state: &AuthState,
+        browser: &Browser,
+        parameter: Option<&str>,
+    ) -> Result<Self, PageError> {
+        let Some(text) = parameter.filter(|text| !text.is_empty()) else {
+            return Ok(Self::Console);
+        };
         let id: RequestId = text.parse().map_err(|_| PageError::StartAgain)?;
         let mut tx = state.store.system(Reason::SignIn).await?;
-        let request = authorization_requests::find(&mut tx, id).await?.ok_or(PageError::StartAgain)?;
+        let request = authorization_requests::find(&mut tx, id)
+            .await?
+            .ok_or(PageError::StartAgain)?;
         if request.browser != *browser.digest() || request.expires_at <= state.now() {
             return Err(PageError::StartAgain);
         }
         let client = clients::get(&mut tx, request.client).await?;
-        Ok(Self::Request { id, client_name: client.name, login_hint: request.login_hint })
+        Ok(Self::Request {
+            id,
+            client_name: client.name,
+            login_hint: request.login_hint,
+        })
     }
 
     /// The id for hidden fields and links; empty for the console.
@@ -63,7 +75,10 @@ impl Continuation {
     /// What the address field begins with.
     pub fn login_hint(&self) -> &str {
         match self {
-            Self::Request { login_hint: Some(hint), .. } => hint,
+            Self::Request {
+                login_hint: Some(hint),
+                ..
+            } => hint,
             _ => "",
         }
     }
@@ -77,13 +92,22 @@ pub(super) fn with_request(page: &str, request: Option<RequestId>) -> String {
 /// The sign-in page for an authorization request. With `again`, it is shown to a signed-in person too: another account, or
 /// `prompt=login`.
 pub fn login_path(request: RequestId, again: bool) -> String {
-    format!("/login?request={request}{}", if again { "&again=1" } else { "" })
+    format!(
+        "/login?request={request}{}",
+        if again { "&again=1" } else { "" }
+    )
 }
 
 /// The path after signing in. Whoever comes from a client and has no workspace yet makes one first (N11); the console shows its own page
 /// for that.
-pub(super) async fn path_after(state: &AuthState, user: UserId, request: Option<RequestId>) -> Result<String, PageError> {
-    let Some(id) = request else { return Ok("/".to_owned()) };
+pub(super) async fn path_after(
+    state: &AuthState,
+    user: UserId,
+    request: Option<RequestId>,
+) -> Result<String, PageError> {
+    let Some(id) = request else {
+        return Ok("/".to_owned());
+    };
     let mut tx = state.store.system(Reason::Workspaces).await?;
     if members::workspaces_of(&mut tx, user).await?.is_empty() {
         return Ok(with_request("/workspaces/new", request));

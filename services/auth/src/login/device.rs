@@ -16,20 +16,32 @@ const COOKIE: &str = "dev";
 const MAX_AGE_SECONDS: i64 = 182 * 86_400;
 
 /// The device's name, if the request's mark was made for this account.
-pub(super) fn known(state: &AuthState, headers: &HeaderMap, account: &AccountKey) -> Option<String> {
+pub(super) fn known(
+    state: &AuthState,
+    headers: &HeaderMap,
+    account: &AccountKey,
+) -> Option<String> {
     let jar = CookieJar::from_headers(headers);
     let cookie = jar.get(&state.site.cookie_name(COOKIE))?;
-    let name = state.keys.read_stamp(Purpose::Throttle, account.as_bytes(), cookie.value())?;
+    let name = state
+        .keys
+        .read_stamp(Purpose::Throttle, account.as_bytes(), cookie.value())?;
     String::from_utf8(name).ok()
 }
 
 /// The cookie after a sign-in: the mark that was there, or a new one.
-pub(super) fn mark(state: &AuthState, account: &AccountKey, known: Option<String>) -> Result<HeaderValue, PageError> {
+pub(super) fn mark(
+    state: &AuthState,
+    account: &AccountKey,
+    known: Option<String>,
+) -> Result<HeaderValue, PageError> {
     let name = match known {
         Some(name) => name,
         None => random::digits(20)?,
     };
-    let value = state.keys.stamp(Purpose::Throttle, account.as_bytes(), name.as_bytes());
+    let value = state
+        .keys
+        .stamp(Purpose::Throttle, account.as_bytes(), name.as_bytes());
     let cookie = state.site.set_cookie(COOKIE, &value, Some(MAX_AGE_SECONDS));
     let mut value = HeaderValue::try_from(cookie).map_err(|_| PageError::Internal("cookie"))?;
     value.set_sensitive(true);

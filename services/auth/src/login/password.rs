@@ -20,8 +20,9 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form, device, form_token,
+    Continuation, check_form,
     continuation::{path_after, with_request},
+    device, form_token,
     throttle::{AccountKey, TooEarly},
 };
 use crate::{
@@ -68,7 +69,15 @@ pub(super) async fn show(
         return Ok((browser, pages::see_other(&path)?).into_response());
     }
     let signed_in_as = session.as_ref().map(|session| session.email.as_str());
-    page(&state, browser, &continuation, StatusCode::OK, continuation.login_hint(), None, signed_in_as)
+    page(
+        &state,
+        browser,
+        &continuation,
+        StatusCode::OK,
+        continuation.login_hint(),
+        None,
+        signed_in_as,
+    )
 }
 
 /// What the form sends.
@@ -94,41 +103,76 @@ pub(super) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &continuation, status, &form.email, Some(fault), None);
+    let refuse = |browser: Browser, status, fault: String| {
+        page(
+            &state,
+            browser,
+            &continuation,
+            status,
+            &form.email,
+            Some(fault),
+            None,
+        )
+    };
 
     let Ok(address) = EmailAddress::parse(&form.email) else {
-        let fault = "Enter the e-mail address of your account, such as name@example.com.".to_owned();
+        let fault =
+            "Enter the e-mail address of your account, such as name@example.com.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
     let known_device = device::known(&state, &headers, &account);
     // Before hashing: a flood must not cost 64 MiB a try (L2).
-    let paid = match state.throttle.sign_in(visitor.ip, &account, known_device.as_deref(), state.now()) {
-        Ok(paid) => paid,
-        Err(early) => return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early)),
-    };
+    let paid =
+        match state
+            .throttle
+            .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
+        {
+            Ok(paid) => paid,
+            Err(early) => {
+                return Ok(with_retry_after(
+                    refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
+                    early,
+                ));
+            }
+        };
 
     let login = find(&state, &address).await?;
     let stored = login.as_ref().and_then(|login| login.phc.as_deref());
     // An unknown address costs one comparison with a decoy (L5, case 143).
     let verification = state.passwords.verify(&form.password, stored).await?;
     let (Some(login), Verification::Match { rehash }) = (&login, verification) else {
-        missed(&state, &visitor, login.as_ref().map(|login| login.user), &address, &account).await?;
+        missed(
+            &state,
+            &visitor,
+            login.as_ref().map(|login| login.user),
+            &address,
+            &account,
+        )
+        .await?;
         let fault = "The e-mail address or the password is wrong. If you have not finished signing up, sign up again.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
 
     state.throttle.signed_in(&paid);
-    let rehashed = if rehash { Some(state.passwords.hash(&form.password).await?) } else { None };
+    let rehashed = if rehash {
+        Some(state.passwords.hash(&form.password).await?)
+    } else {
+        None
+    };
     let mut tx = state.store.system(Reason::SignIn).await?;
     if let (Some(new), Some(old)) = (rehashed, stored) {
         users::rehash(&mut tx, login.user, old, &new).await?;
     }
-    let (_, session_cookie) = session::start(&mut tx, &state, &headers, &visitor, login.user).await?;
+    let (_, session_cookie) =
+        session::start(&mut tx, &state, &headers, &visitor, login.user).await?;
     tx.commit().await?;
     let device_cookie = device::mark(&state, &account, known_device)?;
     let path = path_after(&state, login.user, continuation.request()).await?;
-    let cookies = AppendHeaders([(header::SET_COOKIE, session_cookie), (header::SET_COOKIE, device_cookie)]);
+    let cookies = AppendHeaders([
+        (header::SET_COOKIE, session_cookie),
+        (header::SET_COOKIE, device_cookie),
+    ]);
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 

@@ -15,11 +15,18 @@ use crate::{
 
 /// Ends the session and goes to the sign-in page. Connected AI clients stay connected. The form has no token, because the console's button is not
 /// one of our pages; the fetch-site layer keeps other sites from posting it.
-pub(super) async fn submit(State(state): State<AuthState>, visitor: Visitor, headers: HeaderMap) -> Result<Response, PageError> {
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    visitor: Visitor,
+    headers: HeaderMap,
+) -> Result<Response, PageError> {
     let removal = session::end(&state, &headers, &visitor).await?;
     let mut response = pages::see_other("/login")?.into_response();
     response.headers_mut().append(header::SET_COOKIE, removal);
     // Browsers obey it on secure origins only; the cookie above works everywhere.
-    response.headers_mut().insert(HeaderName::from_static("clear-site-data"), HeaderValue::from_static("\"cookies\""));
+    response.headers_mut().insert(
+        HeaderName::from_static("clear-site-data"),
+        HeaderValue::from_static("\"cookies\""),
+    );
     Ok(response)
 }

@@ -22,8 +22,9 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form, form_token,
+    Continuation, check_form,
     continuation::with_request,
+    form_token,
     password::{wait_sentence, with_retry_after},
     throttle::{AccountKey, TooEarly},
 };
@@ -59,7 +60,19 @@ struct Faults {
 
 impl Faults {
     fn is_empty(&self) -> bool {
-        self.form.is_none() && self.name.is_none() && self.email.is_none() && self.password.is_none()
+        self.form.is_none()
+            && self.name.is_none()
+            && self.email.is_none()
+            && self.password.is_none()
+    }
+
+    /// The field that the cursor begins in: the first one at fault.
+    fn focus(&self) -> &'static str {
+        match (&self.name, &self.email, &self.password) {
+            (Some(_), _, _) | (None, None, None) => "name",
+            (None, Some(_), _) => "email",
+            (None, None, Some(_)) => "password",
+        }
     }
 }
 
@@ -76,7 +89,15 @@ pub(super) async fn show(
     Query(query): Query<SignupQuery>,
 ) -> Result<Response, PageError> {
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
-    page(&state, browser, &continuation, StatusCode::OK, "", continuation.login_hint(), Faults::default())
+    page(
+        &state,
+        browser,
+        &continuation,
+        StatusCode::OK,
+        "",
+        continuation.login_hint(),
+        Faults::default(),
+    )
 }
 
 /// What the form sends.
@@ -103,10 +124,24 @@ pub(super) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    let refuse = |browser: Browser, status, faults| page(&state, browser, &continuation, status, &form.name, &form.email, faults);
+    let refuse = |browser: Browser, status, faults| {
+        page(
+            &state,
+            browser,
+            &continuation,
+            status,
+            &form.name,
+            &form.email,
+            faults,
+        )
+    };
     let too_early = |browser: Browser, early: TooEarly| {
-        let faults = Faults { form: Some(wait_sentence(early)), ..Faults::default() };
-        refuse(browser, StatusCode::TOO_MANY_REQUESTS, faults).map(|response| with_retry_after(response, early))
+        let faults = Faults {
+            form: Some(wait_sentence(early)),
+            ..Faults::default()
+        };
+        refuse(browser, StatusCode::TOO_MANY_REQUESTS, faults)
+            .map(|response| with_retry_after(response, early))
     };
     let now = state.now();
     if let Err(early) = state.throttle.request(visitor.ip, now) {
@@ -129,7 +164,11 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state.throttle.sign_up(visitor.ip, now).and_then(|()| state.throttle.mail(&account, now)) {
+    if let Err(early) = state
+        .throttle
+        .sign_up(visitor.ip, now)
+        .and_then(|()| state.throttle.mail(&account, now))
+    {
         return too_early(browser, early);
     }
 
@@ -208,5 +247,7 @@ fn page(
 
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+    chars.next().map_or_else(String::new, |first| {
+        format!("{}{}.", first.to_uppercase(), chars.as_str())
+    })
 }

@@ -11,14 +11,38 @@ use time::Duration;
 
 use crate::rate::{Budget, Rates};
 
-const ACCOUNT: Budget = Budget { burst: 10, per: Duration::minutes(10) };
-const ADDRESS: Budget = Budget { burst: 30, per: Duration::minutes(1) };
-const DISTINCT_ACCOUNTS: Budget = Budget { burst: 20, per: Duration::hours(1) };
-const SIGN_UPS_AN_HOUR: Budget = Budget { burst: 5, per: Duration::hours(1) };
-const SIGN_UPS_A_DAY: Budget = Budget { burst: 20, per: Duration::days(1) };
-const MAILS: Budget = Budget { burst: 5, per: Duration::hours(1) };
-const MISSES: Budget = Budget { burst: 5, per: Duration::hours(1) };
-const HINTS: Budget = Budget { burst: 1, per: Duration::days(1) };
+const ACCOUNT: Budget = Budget {
+    burst: 10,
+    per: Duration::minutes(10),
+};
+const ADDRESS: Budget = Budget {
+    burst: 30,
+    per: Duration::minutes(1),
+};
+const DISTINCT_ACCOUNTS: Budget = Budget {
+    burst: 20,
+    per: Duration::hours(1),
+};
+const SIGN_UPS_AN_HOUR: Budget = Budget {
+    burst: 5,
+    per: Duration::hours(1),
+};
+const SIGN_UPS_A_DAY: Budget = Budget {
+    burst: 20,
+    per: Duration::days(1),
+};
+const MAILS: Budget = Budget {
+    burst: 5,
+    per: Duration::hours(1),
+};
+const MISSES: Budget = Budget {
+    burst: 5,
+    per: Duration::hours(1),
+};
+const HINTS: Budget = Budget {
+    burst: 1,
+    per: Duration::days(1),
+};
 
 /// The budgets of this process.
 #[derive(Debug)]
@@ -75,10 +99,12 @@ impl AccountKey {
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 impl Throttle {
@@ -89,7 +115,10 @@ impl Throttle {
             accounts: Rates::new(ACCOUNT),
             addresses: Rates::new(ADDRESS),
             distinct_accounts: Rates::new(DISTINCT_ACCOUNTS),
-            seen_accounts: Rates::new(Budget { burst: 1, per: Duration::hours(1) }),
+            seen_accounts: Rates::new(Budget {
+                burst: 1,
+                per: Duration::hours(1),
+            }),
             sign_ups_an_hour: Rates::new(SIGN_UPS_AN_HOUR),
             sign_ups_a_day: Rates::new(SIGN_UPS_A_DAY),
             mails: Rates::new(MAILS),
@@ -99,9 +128,18 @@ impl Throttle {
     }
 
     /// Before a password is compared. `device` is the mark of a browser in which this account has signed in before.
-    pub fn sign_in(&self, ip: IpAddr, account: &AccountKey, device: Option<&str>, now: Timestamp) -> Result<Try, TooEarly> {
+    pub fn sign_in(
+        &self,
+        ip: IpAddr,
+        account: &AccountKey,
+        device: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Try, TooEarly> {
         self.request(ip, now)?;
-        let account_key = device.map_or_else(|| account.0.clone(), |device| format!("{}:{device}", account.0));
+        let account_key = device.map_or_else(
+            || account.0.clone(),
+            |device| format!("{}:{device}", account.0),
+        );
         take(&self.accounts, &account_key, now)?;
         let mut distinct = None;
         if device.is_none() && !self.is_exempt(ip) {
@@ -117,7 +155,10 @@ impl Throttle {
                 distinct = Some(block);
             }
         }
-        Ok(Try { account: account_key, distinct })
+        Ok(Try {
+            account: account_key,
+            distinct,
+        })
     }
 
     /// The password was right: the try costs nothing.
@@ -185,7 +226,10 @@ mod tests {
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn account(name: &str) -> AccountKey {
-        AccountKey::new(&Keys::new(&MasterSecret::from_bytes([1; 32]), &[]).unwrap(), name)
+        AccountKey::new(
+            &Keys::new(&MasterSecret::from_bytes([1; 32]), &[]).unwrap(),
+            name,
+        )
     }
 
     fn ip(n: u16) -> IpAddr {
@@ -201,9 +245,15 @@ mod tests {
         }
         let early = throttle.sign_in(ip(99), &ann, None, START).unwrap_err();
         assert_eq!(early.wait, Duration::minutes(1), "then one a minute");
-        throttle.sign_in(ip(1), &ann, Some("laptop"), START).unwrap();
-        throttle.sign_in(ip(99), &account("bob@acme.example"), None, START).unwrap();
-        throttle.sign_in(ip(99), &ann, None, START + Duration::minutes(1)).unwrap();
+        throttle
+            .sign_in(ip(1), &ann, Some("laptop"), START)
+            .unwrap();
+        throttle
+            .sign_in(ip(99), &account("bob@acme.example"), None, START)
+            .unwrap();
+        throttle
+            .sign_in(ip(99), &ann, None, START + Duration::minutes(1))
+            .unwrap();
     }
 
     #[test]
@@ -225,12 +275,20 @@ mod tests {
             // Slow enough for the budget of requests.
             now += Duration::seconds(3);
             let host = IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 7, 0, 0, 0, n));
-            if throttle.sign_in(host, &account(&format!("user{n}@acme.example")), None, now).is_ok() {
+            if throttle
+                .sign_in(host, &account(&format!("user{n}@acme.example")), None, now)
+                .is_ok()
+            {
                 passed += 1;
             }
         }
-        assert!((20..=24).contains(&passed), "{passed} accounts in ten minutes from one /64");
-        throttle.sign_in(ip(8), &account("user199@acme.example"), None, now).unwrap();
+        assert!(
+            (20..=24).contains(&passed),
+            "{passed} accounts in ten minutes from one /64"
+        );
+        throttle
+            .sign_in(ip(8), &account("user199@acme.example"), None, now)
+            .unwrap();
     }
 
     #[test]
@@ -240,8 +298,16 @@ mod tests {
         for _ in 0..30 {
             throttle.request(v4, START).unwrap();
         }
-        assert_eq!(throttle.request(v4, START), Err(TooEarly { wait: Duration::seconds(2) }));
-        assert_eq!(throttle.request("203.0.113.8".parse().unwrap(), START), Ok(()));
+        assert_eq!(
+            throttle.request(v4, START),
+            Err(TooEarly {
+                wait: Duration::seconds(2)
+            })
+        );
+        assert_eq!(
+            throttle.request("203.0.113.8".parse().unwrap(), START),
+            Ok(())
+        );
     }
 
     #[test]
@@ -263,7 +329,9 @@ mod tests {
     fn l6_after_five_misses_there_is_one_hint_a_day() {
         let throttle = Throttle::new(false);
         let ann = account("ann@acme.example");
-        let hints = (0..40).filter(|n| throttle.missed(&ann, START + Duration::minutes(*n))).count();
+        let hints = (0..40)
+            .filter(|n| throttle.missed(&ann, START + Duration::minutes(*n)))
+            .count();
         assert_eq!(hints, 1);
     }
 }

@@ -61,9 +61,19 @@ pub(super) async fn show(
     browser: Browser,
     Query(query): Query<VerifyQuery>,
 ) -> Result<Response, PageError> {
-    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
+    let Some(verification) = find(&state, &browser).await? else {
+        return nothing_open(browser);
+    };
     let code = query.code.as_deref().and_then(digits).unwrap_or_default();
-    page(&state, browser, &verification, StatusCode::OK, &code, None, None)
+    page(
+        &state,
+        browser,
+        &verification,
+        StatusCode::OK,
+        &code,
+        None,
+        None,
+    )
 }
 
 /// What the form sends.
@@ -85,11 +95,26 @@ pub(super) async fn submit(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
-    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &verification, status, "", Some(fault), None);
+    let Some(verification) = find(&state, &browser).await? else {
+        return nothing_open(browser);
+    };
+    let refuse = |browser: Browser, status, fault: String| {
+        page(
+            &state,
+            browser,
+            &verification,
+            status,
+            "",
+            Some(fault),
+            None,
+        )
+    };
     let now = state.now();
     if let Err(early) = state.throttle.request(visitor.ip, now) {
-        return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early));
+        return Ok(with_retry_after(
+            refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
+            early,
+        ));
     }
     let Some(code) = digits(&form.code) else {
         let fault = "Enter the 8 digits from the message.".to_owned();
@@ -97,11 +122,17 @@ pub(super) async fn submit(
     };
 
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let Some(expected) = verifications::count_attempt(&mut tx, verification.id, browser.digest(), now).await? else {
+    let Some(expected) =
+        verifications::count_attempt(&mut tx, verification.id, browser.digest(), now).await?
+    else {
         let fault = "This code does not work any more. Send a new one.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
-    if !state.keys.verify_mac(Purpose::MailCode, &code_message(verification.id, &code), &expected) {
+    if !state.keys.verify_mac(
+        Purpose::MailCode,
+        &code_message(verification.id, &code),
+        &expected,
+    ) {
         tx.commit().await?;
         let left = MAX_ATTEMPTS - verification.attempts - 1;
         let fault = match left {
@@ -114,7 +145,9 @@ pub(super) async fn submit(
     if !verifications::consume(&mut tx, verification.id, now).await? {
         return nothing_open(browser);
     }
-    if let Err(error) = users::verify_address(&mut tx, verification.user, &verification.address_norm, now).await {
+    if let Err(error) =
+        users::verify_address(&mut tx, verification.user, &verification.address_norm, now).await
+    {
         if error.is_conflict_on("user_emails_verified") {
             return already_there(browser, &verification);
         }
@@ -130,10 +163,16 @@ pub(super) async fn submit(
         detail: serde_json::json!({}),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-    let (_, cookie) = session::start(&mut tx, &state, &headers, &visitor, verification.user).await?;
+    let (_, cookie) =
+        session::start(&mut tx, &state, &headers, &visitor, verification.user).await?;
     tx.commit().await?;
     let path = path_after(&state, verification.user, verification.continue_request).await?;
-    Ok((browser, [(header::SET_COOKIE, cookie)], pages::see_other(&path)?).into_response())
+    Ok((
+        browser,
+        [(header::SET_COOKIE, cookie)],
+        pages::see_other(&path)?,
+    )
+        .into_response())
 }
 
 /// What the form of the second button sends.
@@ -152,23 +191,44 @@ pub(super) async fn resend(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    let Some(verification) = find(&state, &browser).await? else { return nothing_open(browser) };
-    let refuse = |browser: Browser, status, fault: String| page(&state, browser, &verification, status, "", Some(fault), None);
+    let Some(verification) = find(&state, &browser).await? else {
+        return nothing_open(browser);
+    };
+    let refuse = |browser: Browser, status, fault: String| {
+        page(
+            &state,
+            browser,
+            &verification,
+            status,
+            "",
+            Some(fault),
+            None,
+        )
+    };
     let now = state.now();
     let account = AccountKey::new(&state.keys, &verification.address_norm);
     let pause = verification.sent_at + RESEND_PAUSE - now;
     let budget = if pause.is_positive() {
         Err(super::throttle::TooEarly { wait: pause })
     } else {
-        state.throttle.request(visitor.ip, now).and_then(|()| state.throttle.mail(&account, now))
+        state
+            .throttle
+            .request(visitor.ip, now)
+            .and_then(|()| state.throttle.mail(&account, now))
     };
     if let Err(early) = budget {
-        return Ok(with_retry_after(refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?, early));
+        return Ok(with_retry_after(
+            refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
+            early,
+        ));
     }
     // It was readable when it was stored.
-    let address = EmailAddress::parse(&verification.address).map_err(|_| PageError::Internal("stored address"))?;
+    let address = EmailAddress::parse(&verification.address)
+        .map_err(|_| PageError::Internal("stored address"))?;
     let code = random::digits(8)?;
-    let mac = state.keys.mac(Purpose::MailCode, &code_message(verification.id, &code));
+    let mac = state
+        .keys
+        .mac(Purpose::MailCode, &code_message(verification.id, &code));
     let mut tx = state.store.system(Reason::SignIn).await?;
     if !verifications::renew(&mut tx, verification.id, browser.digest(), &mac, now).await? {
         let fault = if verification.sends >= MAX_SENDS {
@@ -178,11 +238,22 @@ pub(super) async fn resend(
         };
         return refuse(browser, StatusCode::TOO_MANY_REQUESTS, fault);
     }
-    let name = users::find(&mut tx, verification.user).await?.map(|user| user.display_name).unwrap_or_default();
+    let name = users::find(&mut tx, verification.user)
+        .await?
+        .map(|user| user.display_name)
+        .unwrap_or_default();
     let mail = queue_message(&mut tx, &state, &address, &name, &code).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
-    page(&state, browser, &verification, StatusCode::OK, "", None, Some("A new code is on its way. Older ones do not work any more."))
+    page(
+        &state,
+        browser,
+        &verification,
+        StatusCode::OK,
+        "",
+        None,
+        Some("A new code is on its way. Older ones do not work any more."),
+    )
 }
 
 async fn find(state: &AuthState, browser: &Browser) -> Result<Option<Verification>, PageError> {
@@ -192,7 +263,10 @@ async fn find(state: &AuthState, browser: &Browser) -> Result<Option<Verificatio
 
 /// Eight digits, however a person groups them.
 fn digits(text: &str) -> Option<String> {
-    let code: String = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
+    let code: String = text
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '-')
+        .collect();
     (code.len() == 8 && code.bytes().all(|b| b.is_ascii_digit())).then_some(code)
 }
 
@@ -234,7 +308,10 @@ fn already_there(browser: Browser, verification: &Verification) -> Result<Respon
         status: None,
         title: "You have an account already",
         text: "This address was confirmed in another browser. Sign in with the password that was chosen there.",
-        link: Some(("Sign in", &with_request("/login", verification.continue_request))),
+        link: Some((
+            "Sign in",
+            &with_request("/login", verification.continue_request),
+        )),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::CONFLICT, &page)?).into_response())

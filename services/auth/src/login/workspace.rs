@@ -51,8 +51,17 @@ pub(super) async fn show(
     Query(query): Query<WorkspaceQuery>,
 ) -> Result<Response, PageError> {
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
-    let Some(session) = session else { return sign_in_first(browser, &continuation) };
-    page(&state, browser, &session, &continuation, StatusCode::OK, &Shown::default())
+    let Some(session) = session else {
+        return sign_in_first(browser, &continuation);
+    };
+    page(
+        &state,
+        browser,
+        &session,
+        &continuation,
+        StatusCode::OK,
+        &Shown::default(),
+    )
 }
 
 /// What the form sends.
@@ -87,9 +96,32 @@ pub(super) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    let Some(session) = session else { return sign_in_first(browser, &continuation) };
-    let suggested = if form.slug.trim().is_empty() { Slug::suggest(&form.name).map(String::from) } else { None };
+    let Some(session) = session else {
+        return sign_in_first(browser, &continuation);
+    };
+    let suggested = if form.slug.trim().is_empty() {
+        Slug::suggest(&form.name).map(String::from)
+    } else {
+        None
+    };
     let slug = suggested.as_deref().unwrap_or(&form.slug);
+    if slug.trim().is_empty() && workspaces::display_name(&form.name).is_some() {
+        let slug_fault = Some("Choose an address: none can be made from this name.".to_owned());
+        let shown = Shown {
+            name: &form.name,
+            slug,
+            name_fault: None,
+            slug_fault,
+        };
+        return page(
+            &state,
+            browser,
+            &session,
+            &continuation,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &shown,
+        );
+    }
     let error = match workspaces::create(&state, &visitor, session.user, &form.name, slug).await {
         Ok(_) => {
             let path = path_after(&state, session.user, continuation.request()).await?;
@@ -98,17 +130,37 @@ pub(super) async fn submit(
         Err(CreateError::Storage(error)) => return Err(error.into()),
         Err(error) => error,
     };
-    let status = if matches!(error, CreateError::Taken) { StatusCode::CONFLICT } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let status = if matches!(error, CreateError::Taken) {
+        StatusCode::CONFLICT
+    } else {
+        StatusCode::UNPROCESSABLE_ENTITY
+    };
     let fault = Some(error.to_string());
     let (name_fault, slug_fault) = match error {
         CreateError::Slug(_) | CreateError::Taken => (None, fault),
         _ => (fault, None),
     };
-    page(&state, browser, &session, &continuation, status, &Shown { name: &form.name, slug, name_fault, slug_fault })
+    page(
+        &state,
+        browser,
+        &session,
+        &continuation,
+        status,
+        &Shown {
+            name: &form.name,
+            slug,
+            name_fault,
+            slug_fault,
+        },
+    )
 }
 
 fn sign_in_first(browser: Browser, continuation: &Continuation) -> Result<Response, PageError> {
-    Ok((browser, pages::see_other(&with_request("/login", continuation.request()))?).into_response())
+    Ok((
+        browser,
+        pages::see_other(&with_request("/login", continuation.request()))?,
+    )
+        .into_response())
 }
 
 fn page(

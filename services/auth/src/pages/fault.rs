@@ -71,9 +71,12 @@ impl PageError {
                 "This sign-in was begun in another browser, or too long ago. Go back to the app that sent you here and connect again.",
                 None,
             ),
-            Self::Form(_) => {
-                (StatusCode::BAD_REQUEST, "The form could not be read", "Go back, reload the page, and send it again.", None)
-            }
+            Self::Form(_) => (
+                StatusCode::BAD_REQUEST,
+                "The form could not be read",
+                "Go back, reload the page, and send it again.",
+                None,
+            ),
             Self::Throttled { retry_after } => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many tries",
@@ -92,14 +95,23 @@ impl PageError {
                 "A part of the service does not answer. Please try again in a moment; nothing was changed.",
                 Some(5),
             ),
-            Self::Password(_) | Self::Storage(_) | Self::Keys(_) | Self::Template(_) | Self::Internal(_) => (
+            Self::Password(_)
+            | Self::Storage(_)
+            | Self::Keys(_)
+            | Self::Template(_)
+            | Self::Internal(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong",
                 "The fault is on our side. Please try again; if it happens again, tell support the number below.",
                 None,
             ),
         };
-        Shown { status, title, text, retry_after }
+        Shown {
+            status,
+            title,
+            text,
+            retry_after,
+        }
     }
 }
 
@@ -107,7 +119,10 @@ impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let shown = self.shown();
         if shown.status.is_server_error() {
-            tracing::error!(error = &self as &dyn std::error::Error, "a page could not be shown");
+            tracing::error!(
+                error = &self as &dyn std::error::Error,
+                "a page could not be shown"
+            );
         }
         // The page itself is made by `show_faults`, which knows the request's id.
         let mut response = shown.status.into_response();
@@ -118,11 +133,19 @@ impl IntoResponse for PageError {
 
 /// Middleware of page routers: turns a [`PageError`] into a page with the request's id, which is found in the log (X2).
 pub(crate) async fn show_faults(request: Request, next: Next) -> Response {
-    let request_id = request.extensions().get::<Arrival>().map(|arrival| arrival.request_id().to_owned());
+    let request_id = request
+        .extensions()
+        .get::<Arrival>()
+        .map(|arrival| arrival.request_id().to_owned());
     let response = next.run(request).await;
-    let Some(shown) = response.extensions().get::<Shown>().copied() else { return response };
+    let Some(shown) = response.extensions().get::<Shown>().copied() else {
+        return response;
+    };
     let mut page = fault_page(shown.status, shown.title, shown.text, request_id.as_deref());
-    if let Some(value) = shown.retry_after.and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok()) {
+    if let Some(value) = shown
+        .retry_after
+        .and_then(|seconds| HeaderValue::try_from(seconds.to_string()).ok())
+    {
         page.headers_mut().insert(header::RETRY_AFTER, value);
     }
     page

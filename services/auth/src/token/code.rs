@@ -23,10 +23,16 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Tokens, issue, read_resource};
-use crate::{error::{ErrorCode, OAuthError}, parameters::Parameters, state::AuthState, visitor::Visitor};
+use crate::{
+    error::{ErrorCode, OAuthError},
+    parameters::Parameters,
+    state::AuthState,
+    visitor::Visitor,
+};
 
 /// One text for every fault of a code: which one it was is nobody's business but ours.
-const NO_GOOD: OAuthError = OAuthError::invalid_grant("the code is invalid, expired or already used");
+const NO_GOOD: OAuthError =
+    OAuthError::invalid_grant("the code is invalid, expired or already used");
 
 /// Redeems a code.
 pub(super) async fn redeem(
@@ -36,13 +42,22 @@ pub(super) async fn redeem(
     form: &Parameters,
 ) -> Result<Tokens, OAuthError> {
     if !client.has_grant_type("authorization_code") {
-        return Err(OAuthError::refused(ErrorCode::UnauthorizedClient, "this client did not register for authorization_code"));
+        return Err(OAuthError::refused(
+            ErrorCode::UnauthorizedClient,
+            "this client did not register for authorization_code",
+        ));
     }
-    let presented = form.first("code").ok_or(OAuthError::invalid_request("code is missing"))?;
-    let presented = SecretToken::parse(TokenForm::Code, presented).ok_or(NO_GOOD)?.digest();
+    let presented = form
+        .first("code")
+        .ok_or(OAuthError::invalid_request("code is missing"))?;
+    let presented = SecretToken::parse(TokenForm::Code, presented)
+        .ok_or(NO_GOOD)?
+        .digest();
 
     let mut tx = state.store.system(Reason::OAuth).await?;
-    let code = grants::find_code(&mut tx, &presented).await?.ok_or(NO_GOOD)?;
+    let code = grants::find_code(&mut tx, &presented)
+        .await?
+        .ok_or(NO_GOOD)?;
     if code.client != client.id {
         tracing::warn!(client.id = %client.id, "a code was presented by another client");
         return Err(NO_GOOD);
@@ -71,18 +86,29 @@ async fn check(
     code: &Code,
     form: &Parameters,
 ) -> Result<Result<String, OAuthError>, OAuthError> {
-    let verified = form.first("code_verifier").is_some_and(|verifier| is_verifier_of(verifier, &code.code_challenge));
+    let verified = form
+        .first("code_verifier")
+        .is_some_and(|verifier| is_verifier_of(verifier, &code.code_challenge));
     if !verified {
-        return Ok(Err(OAuthError::invalid_grant("code_verifier is missing or wrong")));
+        return Ok(Err(OAuthError::invalid_grant(
+            "code_verifier is missing or wrong",
+        )));
     }
-    if form.first("redirect_uri").is_some_and(|uri| uri != code.redirect_uri) {
-        return Ok(Err(OAuthError::invalid_grant("redirect_uri is not the one of the authorization request")));
+    if form
+        .first("redirect_uri")
+        .is_some_and(|uri| uri != code.redirect_uri)
+    {
+        return Ok(Err(OAuthError::invalid_grant(
+            "redirect_uri is not the one of the authorization request",
+        )));
     }
     let asked = match read_resource(state, form) {
         Ok(asked) => asked,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let Some(asked) = asked else { return Ok(Ok(code.resource.clone())) };
+    let Some(asked) = asked else {
+        return Ok(Ok(code.resource.clone()));
+    };
     let url = state.oauth.resources.url(&asked);
     if url == code.resource {
         return Ok(Ok(url));
@@ -96,7 +122,10 @@ async fn check(
     if narrows {
         return Ok(Ok(url));
     }
-    Ok(Err(OAuthError::refused(ErrorCode::InvalidTarget, "resource is not the one that was granted")))
+    Ok(Err(OAuthError::refused(
+        ErrorCode::InvalidTarget,
+        "resource is not the one that was granted",
+    )))
 }
 
 /// PKCE S256, compared in constant time (A5).
@@ -122,18 +151,28 @@ async fn exchange(
     let attempt = Uuid::now_v7();
     if !grants::redeem_code(&mut tx, presented, attempt, now).await? {
         // Somebody was faster between our read and now. Same client, same code: a replay (T6, case 47).
-        let code = grants::find_code(&mut tx, presented).await?.ok_or(NO_GOOD)?;
+        let code = grants::find_code(&mut tx, presented)
+            .await?
+            .ok_or(NO_GOOD)?;
         if code.redeemed_at.is_some() {
             return Err(replayed(state, visitor, tx, client, &code).await?);
         }
         return Err(NO_GOOD);
     }
     let mut grant = grants::find(&mut tx, code.grant).await?.ok_or(NO_GOOD)?;
-    let Some(standing) = issue::standing(state, &mut tx, &grant).await? else { return Err(NO_GOOD) };
-    let wants_refresh = client.has_grant_type("refresh_token") || grant.scopes.contains(scope::OFFLINE_ACCESS);
-    let refresh = if wants_refresh { Some(SecretToken::generate(TokenForm::Refresh)?) } else { None };
+    let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
+        return Err(NO_GOOD);
+    };
+    let wants_refresh =
+        client.has_grant_type("refresh_token") || grant.scopes.contains(scope::OFFLINE_ACCESS);
+    let refresh = if wants_refresh {
+        Some(SecretToken::generate(TokenForm::Refresh)?)
+    } else {
+        None
+    };
     if let Some(token) = &refresh {
-        refresh_tokens::create_family(&mut tx, grant.id, &token.digest(), grant.expires_at, now).await?;
+        refresh_tokens::create_family(&mut tx, grant.id, &token.digest(), grant.expires_at, now)
+            .await?;
     }
     if audience != grant.resource {
         grants::narrow(&mut tx, grant.id, &audience).await?;
@@ -141,7 +180,8 @@ async fn exchange(
     }
     grants::touch(&mut tx, grant.id, now).await?;
     // Signed before the commit: a failure here gives the code back (T7).
-    let (access, expires_in) = issue::access_token(state, client, &grant, &standing, &grant.scopes, audience)?;
+    let (access, expires_in) =
+        issue::access_token(state, client, &grant, &standing, &grant.scopes, audience)?;
     commit(state, tx, presented, attempt).await?;
     Ok(Tokens {
         access,
@@ -153,11 +193,20 @@ async fn exchange(
 
 /// Commits. If the answer of the database was lost, the row tells whether this very attempt went through (§4.7): then the
 /// tokens in memory are good, and the client is spared a replay that would revoke them.
-async fn commit(state: &AuthState, tx: SystemTx, presented: &Digest, attempt: Uuid) -> Result<(), OAuthError> {
-    let Err(lost) = tx.commit().await else { return Ok(()) };
+async fn commit(
+    state: &AuthState,
+    tx: SystemTx,
+    presented: &Digest,
+    attempt: Uuid,
+) -> Result<(), OAuthError> {
+    let Err(lost) = tx.commit().await else {
+        return Ok(());
+    };
     for pause in [50, 200, 500, 1000] {
         tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
-        let Ok(mut tx) = state.store.system(Reason::OAuth).await else { continue };
+        let Ok(mut tx) = state.store.system(Reason::OAuth).await else {
+            continue;
+        };
         match grants::was_redeemed_by(&mut tx, presented, attempt).await {
             Ok(true) => return Ok(()),
             Ok(false) => break,
@@ -193,7 +242,10 @@ async fn replayed(
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     tx.commit().await?;
     if revoked {
-        state.oauth.revocations.insert(Revocation::Grant(code.grant), now + grants::REVOCATION_MEMORY);
+        state.oauth.revocations.insert(
+            Revocation::Grant(code.grant),
+            now + grants::REVOCATION_MEMORY,
+        );
     }
     tracing::warn!(grant.id = %code.grant, client.id = %client.id, "a code was used twice: grant revoked");
     Ok(NO_GOOD)
@@ -207,8 +259,17 @@ mod tests {
     fn a5_the_verifier_is_checked_in_form_and_value() {
         // RFC 7636, appendix B.
         let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-        assert!(is_verifier_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", challenge));
-        for wrong in ["", "short", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXl", challenge, "dBjftJeZ4CVP mB92K27uhbUJU1p1r_wW1gFWFOEjXk"] {
+        assert!(is_verifier_of(
+            "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+            challenge
+        ));
+        for wrong in [
+            "",
+            "short",
+            "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXl",
+            challenge,
+            "dBjftJeZ4CVP mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        ] {
             assert!(!is_verifier_of(wrong, challenge), "{wrong}");
         }
         assert!(!is_verifier_of(&"x".repeat(129), challenge));

@@ -12,11 +12,17 @@ use crate::{error::OAuthError, state::AuthState};
 
 /// Reads who may still act, in the transaction that issues (K16): `None` if the grant, the person, the membership or the tenant
 /// is not active any more.
-pub(super) async fn standing(state: &AuthState, tx: &mut SystemTx, grant: &Grant) -> Result<Option<Standing>, OAuthError> {
+pub(super) async fn standing(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    grant: &Grant,
+) -> Result<Option<Standing>, OAuthError> {
     if grant.is_revoked || grant.expires_at <= state.now() {
         return Ok(None);
     }
-    Ok(grants::standing(tx, grant.tenant, grant.user).await?.filter(|standing| standing.is_active))
+    Ok(grants::standing(tx, grant.tenant, grant.user)
+        .await?
+        .filter(|standing| standing.is_active))
 }
 
 /// Signs an access token. Its life never goes beyond the grant's (K2).
@@ -39,7 +45,11 @@ pub(super) fn access_token(
         client_id: client.client_id.clone(),
         tid: grant.tenant,
         gid: grant.id,
-        ep: Epochs { user: standing.user_epoch, tenant: standing.tenant_epoch, member: standing.member_epoch },
+        ep: Epochs {
+            user: standing.user_epoch,
+            tenant: standing.tenant_epoch,
+            member: standing.member_epoch,
+        },
         scope: scopes.to_string(),
         jti: TokenId::generate(),
         iat,

@@ -9,6 +9,7 @@ use portolan_keys::{
     seal::{open_under_token, seal_under_token},
 };
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     id::FamilyId,
     scope::{self, ScopeSet},
@@ -18,23 +19,29 @@ use portolan_storage::{
     Reason, SystemTx, audit,
     clients::Client,
     grants::{self, Grant},
+    mails::{self, Mail},
     refresh_tokens::{self, Locked},
+    users,
 };
 use serde_json::json;
 
 use super::{Tokens, issue, read_resource};
 use crate::{
     error::{ErrorCode, OAuthError},
+    mail,
     parameters::Parameters,
     state::AuthState,
     visitor::Visitor,
 };
 
-const NO_GOOD: OAuthError = OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
+const NO_GOOD: OAuthError =
+    OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
 
 /// Reads the presented token; what cannot be one of ours is refused without a look into the table.
 pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
-    let presented = form.first("refresh_token").ok_or(OAuthError::invalid_request("refresh_token is missing"))?;
+    let presented = form
+        .first("refresh_token")
+        .ok_or(OAuthError::invalid_request("refresh_token is missing"))?;
     SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
 }
 
@@ -48,19 +55,25 @@ pub(super) async fn refresh(
 ) -> Result<Tokens, OAuthError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::OAuth).await?;
-    let locked = refresh_tokens::lock(&mut tx, &presented.digest()).await?.ok_or(NO_GOOD)?;
+    let locked = refresh_tokens::lock(&mut tx, &presented.digest())
+        .await?
+        .ok_or(NO_GOOD)?;
     let grant = grants::find(&mut tx, locked.grant).await?.ok_or(NO_GOOD)?;
     if grant.client != client.id {
         return Err(foreign(visitor, tx, client, &grant, now).await?);
     }
     if let Err(wait) = state.oauth.refreshes.take(&locked.family.to_string(), now) {
-        return Err(OAuthError::TooMany { retry_after: wait.whole_seconds() + 1 });
+        return Err(OAuthError::TooMany {
+            retry_after: wait.whole_seconds() + 1,
+        });
     }
     let verdict = locked.presented.verdict(now, false);
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
-        Verdict::Reuse => return Err(kill(state, visitor, tx, client, &grant, "refresh_reuse").await?),
+        Verdict::Reuse => {
+            return Err(kill(state, visitor, tx, client, &grant, "refresh_reuse").await?);
+        }
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
     let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
@@ -74,16 +87,26 @@ pub(super) async fn refresh(
     let head = match verdict {
         Verdict::Rotate => rotate(&mut tx, &locked, presented, now).await?,
         _ => {
-            let kind = if verdict == Verdict::ReplayInWindow { "window" } else { "lost" };
+            let kind = if verdict == Verdict::ReplayInWindow {
+                "window"
+            } else {
+                "lost"
+            };
             metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
             refresh_tokens::note_replay(&mut tx, &locked, &presented.digest()).await?;
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
     };
     grants::touch(&mut tx, grant.id, now).await?;
-    let (access, expires_in) = issue::access_token(state, client, &grant, &standing, &scopes, audience)?;
+    let (access, expires_in) =
+        issue::access_token(state, client, &grant, &standing, &scopes, audience)?;
     tx.commit().await?;
-    Ok(Tokens { access, expires_in, scope: scopes.to_string(), refresh: Some(Secret::new(head.expose().to_owned())) })
+    Ok(Tokens {
+        access,
+        expires_in,
+        scope: scopes.to_string(),
+        refresh: Some(Secret::new(head.expose().to_owned())),
+    })
 }
 
 /// Makes the successor and seals it under the token that asked for it.
@@ -91,23 +114,40 @@ async fn rotate(
     tx: &mut SystemTx,
     locked: &Locked,
     presented: &SecretToken,
-    now: portolan_model::Timestamp,
+    now: Timestamp,
 ) -> Result<SecretToken, OAuthError> {
     let successor = SecretToken::generate(TokenForm::Refresh)?;
-    let sealed = seal_under_token(presented.expose(), successor.expose().as_bytes(), locked.family.uuid().as_bytes())?;
-    let rotated =
-        refresh_tokens::rotate(tx, locked, &presented.digest(), &successor.digest(), &sealed, now).await?;
+    let sealed = seal_under_token(
+        presented.expose(),
+        successor.expose().as_bytes(),
+        locked.family.uuid().as_bytes(),
+    )?;
+    let rotated = refresh_tokens::rotate(
+        tx,
+        locked,
+        &presented.digest(),
+        &successor.digest(),
+        &sealed,
+        now,
+    )
+    .await?;
     if rotated { Ok(successor) } else { Err(NO_GOOD) }
 }
 
 /// From a superseded token to the head: each one opens the next. `None` if a link is gone (K18).
-async fn follow(tx: &mut SystemTx, locked: &Locked, presented: &SecretToken) -> Result<Option<SecretToken>, OAuthError> {
+async fn follow(
+    tx: &mut SystemTx,
+    locked: &Locked,
+    presented: &SecretToken,
+) -> Result<Option<SecretToken>, OAuthError> {
     let mut sealed = locked.successor_sealed.clone();
     let mut current = presented.clone();
     // Bounded: the chain between two generations has no more links than that.
     for _ in locked.presented.generation..locked.presented.head_generation {
         let Some(bytes) = sealed else { return Ok(None) };
-        let Some(next) = opened(&current, &bytes, locked.family) else { return Ok(None) };
+        let Some(next) = opened(&current, &bytes, locked.family) else {
+            return Ok(None);
+        };
         sealed = refresh_tokens::successor_of(tx, locked.family, &next.digest()).await?;
         current = next;
     }
@@ -123,21 +163,42 @@ fn opened(holder: &SecretToken, sealed: &[u8], family: FamilyId) -> Option<Secre
 /// not granted is refused.
 fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthError> {
     let refused = |description| OAuthError::refused(ErrorCode::InvalidScope, description);
-    let Some(text) = form.first("scope") else { return Ok(grant.scopes.clone()) };
-    let asked = ScopeSet::from_request(text).map_err(|_| refused("scope is malformed or too long"))?;
-    if !grant.scopes.covers(&asked.clone().without(scope::OFFLINE_ACCESS)) {
+    let Some(text) = form.first("scope") else {
+        return Ok(grant.scopes.clone());
+    };
+    let asked =
+        ScopeSet::from_request(text).map_err(|_| refused("scope is malformed or too long"))?;
+    if !grant
+        .scopes
+        .covers(&asked.clone().without(scope::OFFLINE_ACCESS))
+    {
         return Err(refused("scope was not granted"));
     }
     let narrowed = asked.intersection(&grant.scopes);
     // Nothing known is left, or only the wish to stay connected: then as if it had not been sent.
-    Ok(if narrowed.contains(scope::MCP) { narrowed } else { grant.scopes.clone() })
+    Ok(if narrowed.contains(scope::MCP) {
+        narrowed
+    } else {
+        grant.scopes.clone()
+    })
 }
 
 /// K15: equal, below, or absent.
-async fn audience(state: &AuthState, tx: &mut SystemTx, form: &Parameters, grant: &Grant) -> Result<String, OAuthError> {
+async fn audience(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    form: &Parameters,
+    grant: &Grant,
+) -> Result<String, OAuthError> {
     let refused = || OAuthError::refused(ErrorCode::InvalidTarget, "resource was not granted");
-    let Some(asked) = read_resource(state, form)? else { return Ok(grant.resource.clone()) };
-    let granted = state.oauth.resources.read_canonical(&grant.resource).ok_or_else(refused)?;
+    let Some(asked) = read_resource(state, form)? else {
+        return Ok(grant.resource.clone());
+    };
+    let granted = state
+        .oauth
+        .resources
+        .read_canonical(&grant.resource)
+        .ok_or_else(refused)?;
     let names_tenant = match asked.tenant() {
         Some(slug) => grants::names_tenant(tx, slug, grant.tenant).await?,
         None => false,
@@ -163,16 +224,31 @@ async fn kill(
     let event = Event {
         tenant: Some(grant.tenant),
         actor: Actor::Anonymous,
-        action: if is_reuse { "refresh.reuse" } else { "grant.ended" },
+        action: if is_reuse {
+            "refresh.reuse"
+        } else {
+            "grant.ended"
+        },
         target_kind: "grant",
         target_id: grant.id.to_string(),
         outcome: Outcome::Refused,
         detail: json!({"client_id": client.client_id, "reason": reason}),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mail = if is_reuse && revoked {
+        warning(state, &mut tx, client, grant, now).await?
+    } else {
+        None
+    };
     tx.commit().await?;
+    if let Some(mail) = mail {
+        state.mailer.deliver(&mail);
+    }
     if revoked {
-        state.oauth.revocations.insert(Revocation::Grant(grant.id), now + grants::REVOCATION_MEMORY);
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(grant.id), now + grants::REVOCATION_MEMORY);
     }
     if is_reuse {
         metrics::counter!("oauth_refresh_replay_total", "kind" => "reuse").increment(1);
@@ -181,13 +257,38 @@ async fn kill(
     Ok(NO_GOOD)
 }
 
+/// Queues a message to the person, at most one a day.
+async fn warning(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    client: &Client,
+    grant: &Grant,
+    now: Timestamp,
+) -> Result<Option<Mail>, OAuthError> {
+    let Some(user) = users::find(tx, grant.user).await? else {
+        return Ok(None);
+    };
+    if state
+        .oauth
+        .warnings
+        .take(&grant.user.to_string(), now)
+        .is_err()
+    {
+        return Ok(None);
+    }
+    let (subject, body) = mail::reuse_text(&client.name);
+    Ok(Some(
+        mails::queue(tx, &user.email, &subject, &body, now).await?,
+    ))
+}
+
 /// A good token in the wrong client's hands: refused and noted, and no harm to the rightful one (case 123).
 async fn foreign(
     visitor: &Visitor,
     mut tx: SystemTx,
     client: &Client,
     grant: &Grant,
-    now: portolan_model::Timestamp,
+    now: Timestamp,
 ) -> Result<OAuthError, OAuthError> {
     let event = Event {
         tenant: Some(grant.tenant),

@@ -12,7 +12,13 @@ use serde_json::json;
 use crate::house::{Browser, House};
 
 async fn workspace(person: &Browser<'_>, slug: &str) {
-    let answer = person.call(Method::POST, "/workspaces", Some(json!({ "name": "Acme GmbH", "slug": slug }))).await;
+    let answer = person
+        .call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({ "name": "Acme GmbH", "slug": slug })),
+        )
+        .await;
     assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.text);
 }
 
@@ -21,7 +27,10 @@ async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (TenantId, User
     let me = person.call(Method::GET, "/me", None).await.json();
     let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
     let tenant = tenants::by_slug(&mut tx, slug).await.unwrap().unwrap();
-    (tenant.id, me["user"]["id"].as_str().unwrap().parse().unwrap())
+    (
+        tenant.id,
+        me["user"]["id"].as_str().unwrap().parse().unwrap(),
+    )
 }
 
 #[tokio::test]
@@ -32,25 +41,63 @@ async fn a_person_creates_a_workspace_and_owns_it() {
     let me = ann.call(Method::GET, "/me", None).await.json();
     assert_eq!(me["workspaces"][0]["slug"], "acme");
     assert_eq!(me["workspaces"][0]["role"], "owner");
-    assert!(me["workspaces"][0]["id"].as_str().unwrap().starts_with("ten_"));
+    assert!(
+        me["workspaces"][0]["id"]
+            .as_str()
+            .unwrap()
+            .starts_with("ten_")
+    );
 
-    let renamed = ann.call(Method::PATCH, "/workspaces/acme", Some(json!({ "name": "  Acme AG " }))).await;
+    let renamed = ann
+        .call(
+            Method::PATCH,
+            "/workspaces/acme",
+            Some(json!({ "name": "  Acme AG " })),
+        )
+        .await;
     assert_eq!(renamed.json()["name"], "Acme AG");
     let shown = ann.call(Method::GET, "/workspaces/acme", None).await.json();
     assert_eq!(shown["name"], "Acme AG");
-    assert!(shown["created_at"].as_str().unwrap().ends_with('Z'), "{shown}");
+    assert!(
+        shown["created_at"].as_str().unwrap().ends_with('Z'),
+        "{shown}"
+    );
 
-    let members = ann.call(Method::GET, "/workspaces/acme/members", None).await.json();
+    let members = ann
+        .call(Method::GET, "/workspaces/acme/members", None)
+        .await
+        .json();
     assert_eq!(members["items"][0]["email"], "ann@acme.example");
 
-    let audit = ann.call(Method::GET, "/workspaces/acme/audit", None).await.json();
-    let actions: Vec<&str> = audit["items"].as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
-    assert_eq!(actions, ["tenant.renamed", "tenant.created"], "newest first");
+    let audit = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .json();
+    let actions: Vec<&str> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        actions,
+        ["tenant.renamed", "tenant.created"],
+        "newest first"
+    );
     assert_eq!(audit["items"][0]["actor"]["user_id"], me["user"]["id"]);
 
-    let overview = ann.call(Method::GET, "/workspaces/acme/overview", None).await.json();
-    assert_eq!(overview["calls_24h"]["by_hour"].as_array().unwrap().len(), 24);
-    assert_eq!(overview["setup"], json!({ "has_source": false, "has_credential": false, "has_server": false, "has_call": false }));
+    let overview = ann
+        .call(Method::GET, "/workspaces/acme/overview", None)
+        .await
+        .json();
+    assert_eq!(
+        overview["calls_24h"]["by_hour"].as_array().unwrap().len(),
+        24
+    );
+    assert_eq!(
+        overview["setup"],
+        json!({ "has_source": false, "has_credential": false, "has_server": false, "has_call": false })
+    );
 }
 
 #[tokio::test]
@@ -61,14 +108,31 @@ async fn case_106_a_foreign_workspace_and_an_unknown_one_are_the_same_404() {
     workspace(&ann, "acme").await;
     workspace(&bob, "beta").await;
     for path in ["", "/members", "/overview", "/audit"] {
-        let foreign = bob.call(Method::GET, &format!("/workspaces/acme{path}"), None).await;
-        let unknown = bob.call(Method::GET, &format!("/workspaces/nobody{path}"), None).await;
+        let foreign = bob
+            .call(Method::GET, &format!("/workspaces/acme{path}"), None)
+            .await;
+        let unknown = bob
+            .call(Method::GET, &format!("/workspaces/nobody{path}"), None)
+            .await;
         assert_eq!(foreign.status, StatusCode::NOT_FOUND, "{path}");
-        assert_eq!((unknown.status, unknown.text), (foreign.status, foreign.text), "{path}");
+        assert_eq!(
+            (unknown.status, unknown.text),
+            (foreign.status, foreign.text),
+            "{path}"
+        );
     }
-    let answer = bob.call(Method::PATCH, "/workspaces/acme", Some(json!({ "name": "Mine" }))).await;
+    let answer = bob
+        .call(
+            Method::PATCH,
+            "/workspaces/acme",
+            Some(json!({ "name": "Mine" })),
+        )
+        .await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
-    assert_eq!(ann.call(Method::GET, "/workspaces/acme", None).await.json()["name"], "Acme GmbH");
+    assert_eq!(
+        ann.call(Method::GET, "/workspaces/acme", None).await.json()["name"],
+        "Acme GmbH"
+    );
 }
 
 #[tokio::test]
@@ -81,25 +145,63 @@ async fn roles_decide_and_are_looked_up_at_each_request() {
     let (_, bob_id) = ids(&house, &bob, "acme").await;
     let set = async |role: Role| {
         let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-        members::add(&mut tx, tenant, bob_id, role, house.clock.now()).await.unwrap();
+        members::add(&mut tx, tenant, bob_id, role, house.clock.now())
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
     };
-    for (role, may_administer) in [(Role::Viewer, false), (Role::Member, false), (Role::Developer, false), (Role::Admin, true)] {
+    for (role, may_administer) in [
+        (Role::Viewer, false),
+        (Role::Member, false),
+        (Role::Developer, false),
+        (Role::Admin, true),
+    ] {
         set(role).await;
-        assert_eq!(bob.call(Method::GET, "/workspaces/acme", None).await.json()["role"], role.as_str());
-        let expected = if may_administer { StatusCode::OK } else { StatusCode::FORBIDDEN };
-        let change = bob.call(Method::PATCH, "/workspaces/acme", Some(json!({ "name": "Acme" }))).await;
+        assert_eq!(
+            bob.call(Method::GET, "/workspaces/acme", None).await.json()["role"],
+            role.as_str()
+        );
+        let expected = if may_administer {
+            StatusCode::OK
+        } else {
+            StatusCode::FORBIDDEN
+        };
+        let change = bob
+            .call(
+                Method::PATCH,
+                "/workspaces/acme",
+                Some(json!({ "name": "Acme" })),
+            )
+            .await;
         assert_eq!(change.status, expected, "{role}");
-        assert_eq!(bob.call(Method::GET, "/workspaces/acme/audit", None).await.status, expected, "{role}");
+        assert_eq!(
+            bob.call(Method::GET, "/workspaces/acme/audit", None)
+                .await
+                .status,
+            expected,
+            "{role}"
+        );
         if !may_administer {
-            let message = change.json()["error"]["message"].as_str().unwrap().to_owned();
-            assert!(message.contains(role.as_str()) && message.contains("admin"), "{message}");
+            let message = change.json()["error"]["message"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+            assert!(
+                message.contains(role.as_str()) && message.contains("admin"),
+                "{message}"
+            );
         }
     }
     let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
-    members::end(&mut tx, tenant, bob_id, house.clock.now()).await.unwrap();
+    members::end(&mut tx, tenant, bob_id, house.clock.now())
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
-    assert_eq!(bob.call(Method::GET, "/workspaces/acme", None).await.status, StatusCode::NOT_FOUND, "a former member is a stranger");
+    assert_eq!(
+        bob.call(Method::GET, "/workspaces/acme", None).await.status,
+        StatusCode::NOT_FOUND,
+        "a former member is a stranger"
+    );
 }
 
 #[tokio::test]
@@ -120,16 +222,24 @@ async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
         }
     };
     let refused = leave(ann_id).await.unwrap_err();
-    assert!(format!("{refused:?}").contains(members::LAST_OWNER), "{refused:?}");
+    assert!(
+        format!("{refused:?}").contains(members::LAST_OWNER),
+        "{refused:?}"
+    );
 
     for _ in 0..10 {
         let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
         for user in [ann_id, bob_id] {
-            members::add(&mut tx, tenant, user, Role::Owner, house.clock.now()).await.unwrap();
+            members::add(&mut tx, tenant, user, Role::Owner, house.clock.now())
+                .await
+                .unwrap();
         }
         tx.commit().await.unwrap();
         let (one, two) = tokio::join!(leave(ann_id), leave(bob_id));
-        let left = [one.is_ok(), two.is_ok()].iter().filter(|left| **left).count();
+        let left = [one.is_ok(), two.is_ok()]
+            .iter()
+            .filter(|left| **left)
+            .count();
         assert!(left <= 1, "both owners left at the same moment");
     }
 }
@@ -140,7 +250,14 @@ async fn m3_a_slug_is_checked_and_never_given_twice() {
     let ann = house.person("ann@acme.example").await;
     let bob = house.person("bob@acme.example").await;
     workspace(&ann, "acme").await;
-    let create = async |slug: &str| bob.call(Method::POST, "/workspaces", Some(json!({ "name": "Bob", "slug": slug }))).await;
+    let create = async |slug: &str| {
+        bob.call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({ "name": "Bob", "slug": slug })),
+        )
+        .await
+    };
     let taken = create("acme").await;
     assert_eq!(taken.status, StatusCode::CONFLICT);
     assert_eq!(taken.json()["error"]["code"], "slug_taken");
@@ -150,9 +267,19 @@ async fn m3_a_slug_is_checked_and_never_given_twice() {
         assert_eq!(invalid.status, StatusCode::UNPROCESSABLE_ENTITY, "{slug}");
         assert_eq!(invalid.json()["error"]["code"], "slug_invalid", "{slug}");
     }
-    let nameless = bob.call(Method::POST, "/workspaces", Some(json!({ "name": " ", "slug": "bobs" }))).await;
+    let nameless = bob
+        .call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({ "name": " ", "slug": "bobs" })),
+        )
+        .await;
     assert_eq!(nameless.json()["error"]["field"], "name");
-    assert_eq!(bob.call(Method::GET, "/me", None).await.json()["workspaces"], json!([]), "nothing half-made is left");
+    assert_eq!(
+        bob.call(Method::GET, "/me", None).await.json()["workspaces"],
+        json!([]),
+        "nothing half-made is left"
+    );
 }
 
 #[tokio::test]
@@ -164,18 +291,54 @@ async fn bad_bodies_are_refused_with_what_is_wrong() {
         if let Some(content_type) = content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
-        ann.send(request.body(Body::from(body.to_owned())).unwrap()).await
+        ann.send(request.body(Body::from(body.to_owned())).unwrap())
+            .await
     };
     let json = Some("application/json; charset=utf-8");
     for (content_type, body, status, code) in [
-        (None, "{}", StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
-        (Some("text/plain"), "{}", StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type"),
+        (
+            None,
+            "{}",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+        ),
+        (
+            Some("text/plain"),
+            "{}",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+        ),
         (json, "", StatusCode::BAD_REQUEST, "invalid_json"),
-        (json, "{\"name\": \"x\",}", StatusCode::BAD_REQUEST, "invalid_json"),
-        (json, "{\"name\": \"x\", \"slug\": \"acme\"} x", StatusCode::BAD_REQUEST, "invalid_json"),
-        (json, "{\"name\": \"x\"}", StatusCode::UNPROCESSABLE_ENTITY, "invalid_body"),
-        (json, "{\"name\": 7, \"slug\": \"acme\"}", StatusCode::UNPROCESSABLE_ENTITY, "invalid_body"),
-        (json, &format!("{{\"name\": \"{}\"", "x".repeat(2 * 1024 * 1024)), StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        (
+            json,
+            "{\"name\": \"x\",}",
+            StatusCode::BAD_REQUEST,
+            "invalid_json",
+        ),
+        (
+            json,
+            "{\"name\": \"x\", \"slug\": \"acme\"} x",
+            StatusCode::BAD_REQUEST,
+            "invalid_json",
+        ),
+        (
+            json,
+            "{\"name\": \"x\"}",
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_body",
+        ),
+        (
+            json,
+            "{\"name\": 7, \"slug\": \"acme\"}",
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_body",
+        ),
+        (
+            json,
+            &format!("{{\"name\": \"{}\"", "x".repeat(2 * 1024 * 1024)),
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+        ),
     ] {
         let answer = post(content_type, body).await;
         assert_eq!(answer.status, status, "{}", answer.text);
@@ -196,9 +359,15 @@ async fn what_does_not_exist_answers_json_and_nobody_gets_in_without_a_session()
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(answer.json()["error"]["code"], "unauthenticated");
     }
-    assert_eq!(guest.call(Method::GET, "/nothing/here", None).await.json()["error"]["code"], "not_found");
+    assert_eq!(
+        guest.call(Method::GET, "/nothing/here", None).await.json()["error"]["code"],
+        "not_found"
+    );
     let wrong = guest.call(Method::DELETE, "/me", None).await;
-    assert_eq!((wrong.status, wrong.json()["error"]["code"].as_str()), (StatusCode::METHOD_NOT_ALLOWED, Some("method_not_allowed")));
+    assert_eq!(
+        (wrong.status, wrong.json()["error"]["code"].as_str()),
+        (StatusCode::METHOD_NOT_ALLOWED, Some("method_not_allowed"))
+    );
     let document = guest.call(Method::GET, "/openapi.json", None).await.json();
     assert!(document["paths"]["/api/v1/me"].is_object());
 }
@@ -210,17 +379,39 @@ async fn audit_pages_follow_each_other_and_cursors_are_of_their_list() {
     workspace(&ann, "acme").await;
     workspace(&ann, "acme-two").await;
     for n in 0..60 {
-        let answer = ann.call(Method::PATCH, "/workspaces/acme", Some(json!({ "name": format!("Acme {n}") }))).await;
+        let answer = ann
+            .call(
+                Method::PATCH,
+                "/workspaces/acme",
+                Some(json!({ "name": format!("Acme {n}") })),
+            )
+            .await;
         assert_eq!(answer.status, StatusCode::OK);
     }
-    let first = ann.call(Method::GET, "/workspaces/acme/audit", None).await.json();
+    let first = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .json();
     assert_eq!(first["items"].as_array().unwrap().len(), 50);
     let cursor = first["next_cursor"].as_str().unwrap();
-    let second = ann.call(Method::GET, &format!("/workspaces/acme/audit?cursor={cursor}"), None).await.json();
+    let second = ann
+        .call(
+            Method::GET,
+            &format!("/workspaces/acme/audit?cursor={cursor}"),
+            None,
+        )
+        .await
+        .json();
     assert_eq!(second["items"].as_array().unwrap().len(), 11);
     assert!(second.get("next_cursor").is_none());
     assert_eq!(second["items"][0]["detail"]["to"], "Acme 9");
-    let foreign = ann.call(Method::GET, &format!("/workspaces/acme-two/audit?cursor={cursor}"), None).await;
+    let foreign = ann
+        .call(
+            Method::GET,
+            &format!("/workspaces/acme-two/audit?cursor={cursor}"),
+            None,
+        )
+        .await;
     assert_eq!(foreign.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(foreign.json()["error"]["field"], "cursor");
 }
@@ -229,14 +420,37 @@ async fn audit_pages_follow_each_other_and_cursors_are_of_their_list() {
 async fn n11_a_workspace_can_be_made_without_script() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
-    let answer = ann.fill("/workspaces/new", &[("name", "Admin"), ("slug", "")]).await;
-    assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    let answer = ann.fill("/workspaces/new", &[("name", "Acme GmbH"), ("slug", "")]).await;
-    assert_eq!((answer.status, answer.location()), (StatusCode::SEE_OTHER, "/"), "{}", answer.text);
-    assert_eq!(ann.call(Method::GET, "/me", None).await.json()["workspaces"][0]["slug"], "acme-gmbh");
-    let again = ann.fill("/workspaces/new", &[("name", "Acme GmbH"), ("slug", "")]).await;
+    for name in ["Admin", "日本"] {
+        let answer = ann
+            .fill("/workspaces/new", &[("name", name), ("slug", "")])
+            .await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(
+            answer.text.contains("none can be made from this name"),
+            "{name}"
+        );
+    }
+    let answer = ann
+        .fill("/workspaces/new", &[("name", "Acme GmbH"), ("slug", "")])
+        .await;
+    assert_eq!(
+        (answer.status, answer.location()),
+        (StatusCode::SEE_OTHER, "/"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(
+        ann.call(Method::GET, "/me", None).await.json()["workspaces"][0]["slug"],
+        "acme-gmbh"
+    );
+    let again = ann
+        .fill("/workspaces/new", &[("name", "Acme GmbH"), ("slug", "")])
+        .await;
     assert_eq!(again.status, StatusCode::CONFLICT);
     assert!(again.text.contains("Choose another one"));
     let guest = house.browser().get("/workspaces/new").await;
-    assert_eq!((guest.status, guest.location()), (StatusCode::SEE_OTHER, "/login"));
+    assert_eq!(
+        (guest.status, guest.location()),
+        (StatusCode::SEE_OTHER, "/login")
+    );
 }

@@ -9,8 +9,7 @@ use std::{
 use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::throttle::Throttle,
+    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site, login::throttle::Throttle,
     mail::Mailer,
 };
 use portolan_cluster::Revocations;
@@ -41,13 +40,22 @@ pub(crate) struct House {
 }
 
 impl House {
-    /// With a database of its own.
+    /// As `portolan dev` opens it, with a database of its own.
     pub(crate) async fn open() -> Self {
         Self::open_with(EgressPolicy::default()).await
     }
 
     /// The same, with another policy for what it may call.
     pub(crate) async fn open_with(policy: EgressPolicy) -> Self {
+        Self::build(policy, Mailer::Page).await
+    }
+
+    /// As `portolan serve` opens it.
+    pub(crate) async fn in_production() -> Self {
+        Self::build(EgressPolicy::default(), Mailer::Queue).await
+    }
+
+    async fn build(policy: EgressPolicy, mailer: Mailer) -> Self {
         let store = Database::new().await.store(6).await;
         let clock = Clock::test(OffsetDateTime::now_utc());
         let public_url: Url = "https://portolan.test".parse().unwrap();
@@ -61,17 +69,28 @@ impl House {
             egress: Egress::new(policy).unwrap(),
             site: Site::new(&public_url),
             throttle: Throttle::new(true),
-            mailer: Mailer::Page,
+            mailer,
             oauth: OAuthParts::new(
                 OAuthConfig::default(),
                 ResourceSite::new("https://portolan.test").unwrap(),
                 Verifier::new("https://portolan.test"),
                 Revocations::default(),
             ),
-            config: AuthConfig { public_url, loopback_is_unthrottled: true, shows_mail: true, demo_api: None },
+            config: AuthConfig {
+                loopback_is_unthrottled: true,
+                demo_api: None,
+            },
         });
-        let front = Front::new(AllowedHosts::new(["portolan.test"]), TrustedProxies::default(), None);
-        Self { store, clock, router: portolan_auth::router(&state).layer(front) }
+        let front = Front::new(
+            AllowedHosts::new(["portolan.test"]),
+            TrustedProxies::default(),
+            None,
+        );
+        Self {
+            store,
+            clock,
+            router: portolan_auth::router(&state).layer(front),
+        }
     }
 
     /// Moves the time.
@@ -86,7 +105,11 @@ impl House {
 
     /// A browser somewhere.
     pub(crate) fn browser_at(&self, ip: &str) -> Browser<'_> {
-        Browser { house: self, ip: ip.parse().unwrap(), cookies: Mutex::default() }
+        Browser {
+            house: self,
+            ip: ip.parse().unwrap(),
+            cookies: Mutex::default(),
+        }
     }
 
     /// A person who has signed up and is signed in.
@@ -102,19 +125,31 @@ impl House {
     pub(crate) async fn newest_mail(&self, email: &str) -> mails::Mail {
         let mut tx = self.store.system(Reason::SignIn).await.unwrap();
         let all = mails::newest(&mut tx, 50).await.unwrap();
-        all.into_iter().find(|mail| mail.to == email).unwrap_or_else(|| panic!("no mail to {email}"))
+        all.into_iter()
+            .find(|mail| mail.to == email)
+            .unwrap_or_else(|| panic!("no mail to {email}"))
     }
 
     /// How many messages went to an address.
     pub(crate) async fn mail_count(&self, email: &str) -> usize {
         let mut tx = self.store.system(Reason::SignIn).await.unwrap();
-        mails::newest(&mut tx, 50).await.unwrap().iter().filter(|mail| mail.to == email).count()
+        mails::newest(&mut tx, 50)
+            .await
+            .unwrap()
+            .iter()
+            .filter(|mail| mail.to == email)
+            .count()
     }
 
     /// The code in the newest message to an address.
     pub(crate) async fn code_for(&self, email: &str) -> String {
         let mail = self.newest_mail(email).await;
-        mail.subject.split(' ').next().filter(|code| code.len() == 8).unwrap_or_else(|| panic!("no code in {}", mail.subject)).to_owned()
+        mail.subject
+            .split(' ')
+            .next()
+            .filter(|code| code.len() == 8)
+            .unwrap_or_else(|| panic!("no code in {}", mail.subject))
+            .to_owned()
     }
 }
 
@@ -147,7 +182,11 @@ impl Answer {
     /// Value of a hidden field.
     pub(crate) fn field(&self, name: &str) -> String {
         let mark = format!("name=\"{name}\" value=\"");
-        let at = self.text.find(&mark).unwrap_or_else(|| panic!("no field {name} in {}", self.text)) + mark.len();
+        let at = self
+            .text
+            .find(&mark)
+            .unwrap_or_else(|| panic!("no field {name} in {}", self.text))
+            + mark.len();
         self.text[at..].split('"').next().unwrap().to_owned()
     }
 }
@@ -155,7 +194,13 @@ impl Answer {
 impl Browser<'_> {
     /// Any request, with this browser's cookies and headers.
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
-        let cookies: Vec<String> = self.cookies.lock().unwrap().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = self
+            .cookies
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let headers = request.headers_mut();
         headers.insert(header::HOST, "portolan.test".parse().unwrap());
         if !cookies.is_empty() {
@@ -164,7 +209,9 @@ impl Browser<'_> {
         if !headers.contains_key("sec-fetch-site") {
             headers.insert("sec-fetch-site", "same-origin".parse().unwrap());
         }
-        request.extensions_mut().insert(Peer(SocketAddr::new(self.ip, 4711)));
+        request
+            .extensions_mut()
+            .insert(Peer(SocketAddr::new(self.ip, 4711)));
         let response = self.house.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
@@ -178,18 +225,26 @@ impl Browser<'_> {
                 cookies.insert(name.to_owned(), value.to_owned());
             }
         }
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes.to_vec()).unwrap() }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).unwrap(),
+        }
     }
 
     /// Opens a page.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.send(Request::get(path).body(Body::empty()).unwrap()).await
+        self.send(Request::get(path).body(Body::empty()).unwrap())
+            .await
     }
 
     /// Sends a form as it is.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        let request = Request::post(path).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
+        let request =
+            Request::post(path).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         self.send(request.body(body.into()).unwrap()).await
     }
 
@@ -202,7 +257,15 @@ impl Browser<'_> {
     }
 
     pub(crate) async fn sign_up(&self, email: &str, password: &str) -> Answer {
-        self.fill("/signup", &[("name", "Ann Smith"), ("email", email), ("password", password)]).await
+        self.fill(
+            "/signup",
+            &[
+                ("name", "Ann Smith"),
+                ("email", email),
+                ("password", password),
+            ],
+        )
+        .await
     }
 
     pub(crate) async fn verify(&self, code: &str) -> Answer {
@@ -211,14 +274,26 @@ impl Browser<'_> {
 
     pub(crate) async fn sign_in(&self, email: &str, password: &str) -> Answer {
         let token = self.get("/login?again=1").await.field("form_token");
-        self.post("/login", &[("form_token", &token), ("email", email), ("password", password)]).await
+        self.post(
+            "/login",
+            &[
+                ("form_token", &token),
+                ("email", email),
+                ("password", password),
+            ],
+        )
+        .await
     }
 
     /// Calls the console's API.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Option<Value>) -> Answer {
-        let request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/api/v1{path}"));
         let request = match body {
-            Some(body) => request.header(header::CONTENT_TYPE, "application/json").body(body.to_string().into()),
+            Some(body) => request
+                .header(header::CONTENT_TYPE, "application/json")
+                .body(body.to_string().into()),
             None => request.body(Body::empty()),
         };
         self.send(request.unwrap()).await
@@ -227,7 +302,11 @@ impl Browser<'_> {
     /// Whether the console knows this browser.
     pub(crate) async fn is_signed_in(&self) -> bool {
         let answer = self.call(Method::GET, "/me", None).await;
-        assert!(matches!(answer.status, StatusCode::OK | StatusCode::UNAUTHORIZED), "{}", answer.text);
+        assert!(
+            matches!(answer.status, StatusCode::OK | StatusCode::UNAUTHORIZED),
+            "{}",
+            answer.text
+        );
         answer.status == StatusCode::OK
     }
 
@@ -238,11 +317,9 @@ impl Browser<'_> {
 
     /// Puts a cookie in.
     pub(crate) fn set_cookie(&self, name: &str, value: &str) {
-        self.cookies.lock().unwrap().insert(name.to_owned(), value.to_owned());
-    }
-
-    /// Takes a cookie out.
-    pub(crate) fn drop_cookie(&self, name: &str) {
-        self.cookies.lock().unwrap().remove(name);
+        self.cookies
+            .lock()
+            .unwrap()
+            .insert(name.to_owned(), value.to_owned());
     }
 }

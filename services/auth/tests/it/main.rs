@@ -1,12 +1,14 @@
-//! The OAuth endpoints as clients and browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that
-//! the test moves.
+//! Sign-in pages and console as browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that the
+//! test moves.
 
-mod authorize;
-mod consent;
+mod console;
+mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
-mod harness;
-mod refresh;
-mod registration;
-mod revoke;
-mod token;
+mod house;
+mod mailbox;
+mod registry;
+mod sessions;
+mod sign_in;
+mod sign_up;
+mod verifications;

@@ -11,7 +11,10 @@ async fn case_39_the_session_id_is_new_at_sign_in_and_the_old_one_is_dead() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     let first = ann.cookie("__Host-sid").unwrap();
-    assert_eq!(ann.sign_in("ann@acme.example", PASSWORD).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(
+        ann.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::SEE_OTHER
+    );
     let second = ann.cookie("__Host-sid").unwrap();
     assert_ne!(first, second);
     let thief = house.browser();
@@ -34,9 +37,16 @@ async fn case_40_a_copied_cookie_is_worth_nothing_after_sign_out() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     let copied = ann.cookie("__Host-sid").unwrap();
-    assert_eq!(ann.get("/logout").await.status, StatusCode::METHOD_NOT_ALLOWED, "a link signs nobody out");
+    assert_eq!(
+        ann.get("/logout").await.status,
+        StatusCode::METHOD_NOT_ALLOWED,
+        "a link signs nobody out"
+    );
     let answer = ann.post("/logout", &[]).await;
-    assert_eq!((answer.status, answer.location()), (StatusCode::SEE_OTHER, "/login"));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (StatusCode::SEE_OTHER, "/login")
+    );
     assert_eq!(answer.headers["clear-site-data"], "\"cookies\"");
     assert!(ann.cookie("__Host-sid").is_none());
     let thief = house.browser();
@@ -49,9 +59,19 @@ async fn s1_the_cookie_cannot_be_read_by_script_or_sent_to_other_hosts() {
     let house = House::open().await;
     let browser = house.browser();
     browser.sign_up("ann@acme.example", PASSWORD).await;
-    let answer = browser.verify(&house.code_for("ann@acme.example").await).await;
-    let cookies: Vec<&str> = answer.headers.get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
-    let cookie = cookies.iter().find(|cookie| cookie.starts_with("__Host-sid=sid_")).unwrap();
+    let answer = browser
+        .verify(&house.code_for("ann@acme.example").await)
+        .await;
+    let cookies: Vec<&str> = answer
+        .headers
+        .get_all(header::SET_COOKIE)
+        .iter()
+        .map(|value| value.to_str().unwrap())
+        .collect();
+    let cookie = cookies
+        .iter()
+        .find(|cookie| cookie.starts_with("__Host-sid=sid_"))
+        .unwrap();
     for attribute in ["; Path=/", "; HttpOnly", "; Secure", "; SameSite=Lax"] {
         assert!(cookie.contains(attribute), "{cookie}");
     }
@@ -80,8 +100,12 @@ async fn case_164_a_bearer_token_opens_nothing_in_the_console() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     let session = ann.cookie("__Host-sid").unwrap();
-    let request = Request::get("/api/v1/me").header(header::AUTHORIZATION, format!("Bearer {session}"));
-    let answer = house.browser().send(request.body(Body::empty()).unwrap()).await;
+    let request =
+        Request::get("/api/v1/me").header(header::AUTHORIZATION, format!("Bearer {session}"));
+    let answer = house
+        .browser()
+        .send(request.body(Body::empty()).unwrap())
+        .await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
     assert_eq!(answer.json()["error"]["code"], "unauthenticated");
 }
@@ -91,7 +115,14 @@ async fn a_signed_in_browser_is_not_asked_again_unless_it_wants_to_switch() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     let answer = ann.get("/login").await;
-    assert_eq!((answer.status, answer.location()), (StatusCode::SEE_OTHER, "/"));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (StatusCode::SEE_OTHER, "/")
+    );
     let answer = ann.get("/login?again=1").await;
-    assert!(answer.text.contains("You are signed in as ann@acme.example"));
+    assert!(
+        answer
+            .text
+            .contains("You are signed in as ann@acme.example")
+    );
 }

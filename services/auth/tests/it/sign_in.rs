@@ -11,13 +11,31 @@ async fn case_143_an_unknown_address_and_a_wrong_password_look_the_same() {
     let house = House::open().await;
     house.person("ann@acme.example").await;
     let (one, two) = (house.browser(), house.browser());
-    let wrong = one.sign_in("ann@acme.example", "not the password at all").await;
-    let unknown = two.sign_in("eve@acme.example", "not the password at all").await;
+    let wrong = one
+        .sign_in("ann@acme.example", "not the password at all")
+        .await;
+    let unknown = two
+        .sign_in("eve@acme.example", "not the password at all")
+        .await;
     assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(wrong.status, unknown.status);
-    let blank = |answer: &crate::house::Answer, email: &str| answer.text.replace(email, "").replace(&answer.field("form_token"), "");
-    assert_eq!(blank(&wrong, "ann@acme.example"), blank(&unknown, "eve@acme.example"));
-    let names = |answer: &crate::house::Answer| answer.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
+    let blank = |answer: &crate::house::Answer, email: &str| {
+        answer
+            .text
+            .replace(email, "")
+            .replace(&answer.field("form_token"), "")
+    };
+    assert_eq!(
+        blank(&wrong, "ann@acme.example"),
+        blank(&unknown, "eve@acme.example")
+    );
+    let names = |answer: &crate::house::Answer| {
+        answer
+            .headers
+            .keys()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(&wrong), names(&unknown));
 }
 
@@ -26,23 +44,46 @@ async fn case_144_an_attacker_is_throttled_and_the_owners_browser_is_not() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     // The mark of a known browser is made at a sign-in with the password.
-    assert_eq!(ann.sign_in("ann@acme.example", PASSWORD).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(
+        ann.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::SEE_OTHER
+    );
     for n in 0..10 {
         let attacker = house.browser_at(&format!("198.51.100.{n}"));
-        assert_eq!(attacker.sign_in("ann@acme.example", "wrong wrong wrong").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(
+            attacker
+                .sign_in("ann@acme.example", "wrong wrong wrong")
+                .await
+                .status,
+            StatusCode::UNPROCESSABLE_ENTITY
+        );
     }
     let attacker = house.browser_at("198.51.100.99");
     let eleventh = attacker.sign_in("ann@acme.example", PASSWORD).await;
-    assert_eq!(eleventh.status, StatusCode::TOO_MANY_REQUESTS, "even the right password waits");
+    assert_eq!(
+        eleventh.status,
+        StatusCode::TOO_MANY_REQUESTS,
+        "even the right password waits"
+    );
     assert!(eleventh.headers.contains_key(header::RETRY_AFTER));
-    assert_eq!(ann.sign_in("ann@acme.example", PASSWORD).await.status, StatusCode::SEE_OTHER, "her own browser has its own budget");
+    assert_eq!(
+        ann.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::SEE_OTHER,
+        "her own browser has its own budget"
+    );
 
     // The mark of one account is worth nothing for another one.
     house.person("bob@acme.example").await;
     let mark = ann.cookie("__Host-dev").unwrap();
     attacker.set_cookie("__Host-dev", &mark);
     house.wait(Duration::minutes(1));
-    assert_eq!(attacker.sign_in("bob@acme.example", "wrong wrong wrong").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(
+        attacker
+            .sign_in("bob@acme.example", "wrong wrong wrong")
+            .await
+            .status,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
 }
 
 #[tokio::test]
@@ -51,11 +92,20 @@ async fn l6_after_several_misses_the_owner_hears_of_it_once() {
     house.person("ann@acme.example").await;
     let before = house.mail_count("ann@acme.example").await;
     for n in 0..9 {
-        house.browser_at(&format!("198.51.100.{n}")).sign_in("ann@acme.example", "wrong wrong wrong").await;
-        house.browser_at(&format!("198.51.100.{n}")).sign_in("nobody@acme.example", "wrong wrong wrong").await;
+        house
+            .browser_at(&format!("198.51.100.{n}"))
+            .sign_in("ann@acme.example", "wrong wrong wrong")
+            .await;
+        house
+            .browser_at(&format!("198.51.100.{n}"))
+            .sign_in("nobody@acme.example", "wrong wrong wrong")
+            .await;
     }
     assert_eq!(house.mail_count("ann@acme.example").await, before + 1);
-    assert_eq!(house.newest_mail("ann@acme.example").await.subject, "Several failed sign-ins at Portolan");
+    assert_eq!(
+        house.newest_mail("ann@acme.example").await.subject,
+        "Several failed sign-ins at Portolan"
+    );
     assert_eq!(house.mail_count("nobody@acme.example").await, 0);
 }
 
@@ -69,14 +119,28 @@ async fn case_28_and_29_forms_of_other_sites_are_refused() {
         &[("sec-fetch-site", "cross-site")][..],
         &[("sec-fetch-site", "same-site")],
         &[("sec-fetch-site", "none")],
-        &[("sec-fetch-site", "same-site"), ("origin", "https://portolan.test")],
+        &[
+            ("sec-fetch-site", "same-site"),
+            ("origin", "https://portolan.test"),
+        ],
     ] {
-        for path in ["/login", "/signup", "/verify", "/verify/resend", "/logout", "/workspaces/new", "/api/v1/workspaces"] {
-            let mut request = Request::post(path).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        for path in [
+            "/login",
+            "/signup",
+            "/verify",
+            "/verify/resend",
+            "/logout",
+            "/workspaces/new",
+            "/api/v1/workspaces",
+        ] {
+            let mut request = Request::post(path)
+                .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            let answer = ann.send(request.body(Body::from(body.clone())).unwrap()).await;
+            let answer = ann
+                .send(request.body(Body::from(body.clone())).unwrap())
+                .await;
             assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path} {headers:?}");
         }
     }
@@ -92,13 +156,34 @@ async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
     let second_tab = ann.get("/login").await.field("form_token");
     assert_eq!(own, second_tab, "stable");
     for token in [foreign.as_str(), "", "x"] {
-        let answer = ann.post("/login", &[("form_token", token), ("email", "a@b.example"), ("password", "x")]).await;
+        let answer = ann
+            .post(
+                "/login",
+                &[
+                    ("form_token", token),
+                    ("email", "a@b.example"),
+                    ("password", "x"),
+                ],
+            )
+            .await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN);
-        assert!(answer.text.contains("gone stale"), "a page that says what to do");
+        assert!(
+            answer.text.contains("gone stale"),
+            "a page that says what to do"
+        );
     }
     // Login CSRF: no cookie, no form.
     let bare = house.browser();
-    let answer = bare.post("/login", &[("form_token", &own), ("email", "a@b.example"), ("password", "x")]).await;
+    let answer = bare
+        .post(
+            "/login",
+            &[
+                ("form_token", &own),
+                ("email", "a@b.example"),
+                ("password", "x"),
+            ],
+        )
+        .await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
 }
 
@@ -106,16 +191,44 @@ async fn case_27_a_form_is_good_in_its_browser_only_and_in_all_its_tabs() {
 async fn case_44_no_parameter_leads_anywhere_else() {
     let house = House::open().await;
     house.person("ann@acme.example").await;
-    for target in ["next=//evil.example", "next=https:evil", "return_to=https://evil.example", "continue=/\\evil.example"] {
+    for target in [
+        "next=//evil.example",
+        "next=https:evil",
+        "return_to=https://evil.example",
+        "continue=/\\evil.example",
+    ] {
         let browser = house.browser();
-        let token = browser.get(&format!("/login?{target}")).await.field("form_token");
-        let fields = [("form_token", token.as_str()), ("email", "ann@acme.example"), ("password", PASSWORD), ("next", "//evil.example")];
+        let token = browser
+            .get(&format!("/login?{target}"))
+            .await
+            .field("form_token");
+        let fields = [
+            ("form_token", token.as_str()),
+            ("email", "ann@acme.example"),
+            ("password", PASSWORD),
+            ("next", "//evil.example"),
+        ];
         let answer = browser.post(&format!("/login?{target}"), &fields).await;
-        assert_eq!((answer.status, answer.location()), (StatusCode::SEE_OTHER, "/"), "{target}");
+        assert_eq!(
+            (answer.status, answer.location()),
+            (StatusCode::SEE_OTHER, "/"),
+            "{target}"
+        );
     }
-    for request in ["req_0", "//evil.example", "req_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a"] {
-        let answer = house.browser().get(&format!("/login?request={request}")).await;
-        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "an unknown request and one of another browser are the same (case 30)");
+    for request in [
+        "req_0",
+        "//evil.example",
+        "req_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a",
+    ] {
+        let answer = house
+            .browser()
+            .get(&format!("/login?request={request}"))
+            .await;
+        assert_eq!(
+            answer.status,
+            StatusCode::BAD_REQUEST,
+            "an unknown request and one of another browser are the same (case 30)"
+        );
         assert!(answer.text.contains("Start again in your app"));
     }
 }
@@ -124,31 +237,72 @@ async fn case_44_no_parameter_leads_anywhere_else() {
 async fn s6_s7_n8_pages_carry_their_headers() {
     let house = House::open().await;
     let guest = house.browser();
-    for path in ["/login", "/signup", "/login?request=req_0", "/verify", "/dev/mail"] {
+    for path in [
+        "/login",
+        "/signup",
+        "/login?request=req_0",
+        "/verify",
+        "/dev/mail",
+    ] {
         let answer = guest.get(path).await;
-        let header = |name: &str| answer.headers.get(name).unwrap_or_else(|| panic!("{path} has no {name}")).to_str().unwrap().to_owned();
+        let header = |name: &str| {
+            answer
+                .headers
+                .get(name)
+                .unwrap_or_else(|| panic!("{path} has no {name}"))
+                .to_str()
+                .unwrap()
+                .to_owned()
+        };
         let csp = header("content-security-policy");
-        for part in ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"] {
+        for part in [
+            "default-src 'none'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+            "form-action 'self'",
+        ] {
             assert!(csp.contains(part), "{path}: {csp}");
         }
-        assert!(!csp.contains("script-src") && !csp.contains("unsafe"), "{path}: {csp}");
+        assert!(
+            !csp.contains("script-src") && !csp.contains("unsafe"),
+            "{path}: {csp}"
+        );
         assert_eq!(header("x-frame-options"), "DENY");
         assert_eq!(header("cache-control"), "no-store");
         assert_eq!(header("referrer-policy"), "no-referrer");
-        assert_eq!(header("cross-origin-opener-policy"), "unsafe-none", "popup clients keep their opener");
+        assert_eq!(
+            header("cross-origin-opener-policy"),
+            "unsafe-none",
+            "popup clients keep their opener"
+        );
         assert!(header("strict-transport-security").starts_with("max-age=31536000"));
         assert!(!answer.text.contains("<script"), "{path}");
-        assert!(!answer.text.contains("style=\""), "{path}: inline style is blocked by the policy");
+        assert!(
+            !answer.text.contains("style=\""),
+            "{path}: inline style is blocked by the policy"
+        );
     }
     let styles = guest.get("/auth-assets/pages.css").await;
-    assert_eq!(styles.headers[header::CONTENT_TYPE], "text/css; charset=utf-8");
+    assert_eq!(
+        styles.headers[header::CONTENT_TYPE],
+        "text/css; charset=utf-8"
+    );
 }
 
 #[tokio::test]
 async fn case_25_what_a_visitor_types_is_escaped() {
     let house = House::open().await;
     let eve = house.browser();
-    let answer = eve.fill("/signup", &[("name", "\"><script>alert(1)</script>"), ("email", "<script>"), ("password", "x")]).await;
+    let answer = eve
+        .fill(
+            "/signup",
+            &[
+                ("name", "\"><script>alert(1)</script>"),
+                ("email", "<script>"),
+                ("password", "x"),
+            ],
+        )
+        .await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(!answer.text.contains("<script>"), "{}", answer.text);
 }

@@ -14,7 +14,9 @@ async fn open(house: &House) -> VerificationId {
     let now = house.clock.now();
     let address = EmailAddress::parse("ann@acme.example").unwrap();
     let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-    let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now).await.unwrap();
+    let user = users::create_unverified(&mut tx, "Ann", &address, "phc", now)
+        .await
+        .unwrap();
     let id = VerificationId::generate();
     let new = NewVerification {
         id,
@@ -38,7 +40,11 @@ async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
             let now = house.clock.now();
             let mut tx = house.store.system(Reason::SignIn).await.unwrap();
             let mut won = false;
-            if verifications::count_attempt(&mut tx, id, &BROWSER, now).await.unwrap().is_some() {
+            if verifications::count_attempt(&mut tx, id, &BROWSER, now)
+                .await
+                .unwrap()
+                .is_some()
+            {
                 won = verifications::consume(&mut tx, id, now).await.unwrap();
             }
             tx.commit().await.unwrap();
@@ -55,13 +61,25 @@ async fn l7_tries_at_once_are_counted_one_by_one() {
     let id = open(&house).await;
     let attempt = async || {
         let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-        let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now()).await.unwrap();
+        let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now())
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         mac.is_some()
     };
-    let (a, b, c, d, e, f) = tokio::join!(attempt(), attempt(), attempt(), attempt(), attempt(), attempt());
+    let (a, b, c, d, e, f) = tokio::join!(
+        attempt(),
+        attempt(),
+        attempt(),
+        attempt(),
+        attempt(),
+        attempt()
+    );
     let more = attempt().await;
-    let passed = [a, b, c, d, e, f, more].iter().filter(|passed| **passed).count();
+    let passed = [a, b, c, d, e, f, more]
+        .iter()
+        .filter(|passed| **passed)
+        .count();
     assert_eq!(i32::try_from(passed).unwrap(), MAX_ATTEMPTS);
 }
 
@@ -71,7 +89,21 @@ async fn l7_another_browser_cannot_even_try() {
     let id = open(&house).await;
     let mut tx = house.store.system(Reason::SignIn).await.unwrap();
     let other = Digest::from_bytes([6; 32]);
-    assert!(verifications::count_attempt(&mut tx, id, &other, house.clock.now()).await.unwrap().is_none());
-    assert!(verifications::find_open(&mut tx, &other, house.clock.now()).await.unwrap().is_none());
-    assert!(!verifications::renew(&mut tx, id, &other, &[1; 32], house.clock.now()).await.unwrap());
+    assert!(
+        verifications::count_attempt(&mut tx, id, &other, house.clock.now())
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        verifications::find_open(&mut tx, &other, house.clock.now())
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        !verifications::renew(&mut tx, id, &other, &[1; 32], house.clock.now())
+            .await
+            .unwrap()
+    );
 }

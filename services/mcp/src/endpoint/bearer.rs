@@ -17,8 +17,6 @@ use crate::{endpoint::target::Target, error::McpError};
 
 /// Longest `Authorization` header that is looked at (§4.5 step 1).
 const MAX_HEADER_BYTES: usize = 4096;
-/// Clock difference that verification forgives; a remembered token gets no more.
-const LEEWAY_SECS: i64 = 30;
 
 /// The holder of a good token.
 #[derive(Debug)]
@@ -209,15 +207,17 @@ impl Bearer {
     fn verified_token(&self, token: &str, now: Timestamp) -> Result<Arc<Caller>, VerifyError> {
         let digest = digest(token.as_bytes());
         if let Some(caller) = self.verified.get(&digest) {
-            if now.unix_timestamp() <= caller.claims.exp + LEEWAY_SECS {
+            if now.unix_timestamp() < caller.claims.exp {
                 return Ok(caller);
             }
+            // What is remembered ends with the token; the clocks' leeway is the verifier's to give.
             self.verified.remove(&digest);
-            return Err(VerifyError::Expired);
         }
         let claims = self.verifier.verify(token, now)?;
         let caller = Arc::new(Caller::new(&self.site, token, claims));
-        self.verified.insert(digest, Arc::clone(&caller));
+        if now.unix_timestamp() < caller.claims.exp {
+            self.verified.insert(digest, Arc::clone(&caller));
+        }
         Ok(caller)
     }
 

@@ -117,9 +117,12 @@ async fn ar_5_a_token_without_the_scope_gets_403_with_the_scope_it_needs() {
 async fn ar_1_expired_forged_and_revoked_tokens_are_401_also_when_they_were_good_before() {
     let node = Node::start().await;
     let token = node.token();
-    let good = async || node.post(&[("authorization", &token)], &initialize("2025-11-25")).await;
+    let good = async || {
+        node.post(&[("authorization", &token)], &initialize("2025-11-25"))
+            .await
+    };
     assert_eq!(good().await.status, 200);
-    let forged = format!("{}x", token);
+    let forged = format!("{token}x");
     assert_eq!(
         node.post(&[("authorization", &forged)], &initialize("2025-11-25"))
             .await
@@ -356,4 +359,30 @@ async fn e3_both_spellings_of_the_url_are_served_without_a_redirect() {
             .contains("/t/acme/pets/mcp/\"")
     );
     assert!(answer.has(AUTHENTICATE));
+}
+
+#[tokio::test]
+async fn j_19_a_client_that_is_still_sending_gets_to_read_the_refusal() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let node = Node::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = node.router.clone();
+    TaskTracker::new().spawn(async move { axum::serve(listener, router).await });
+    let size = 6 * 1024 * 1024;
+    for (token, status) in [(node.token(), "413"), ("Bearer nonsense".to_owned(), "401")] {
+        let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let head = format!(
+            "POST {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        socket.write_all(&vec![b' '; size]).await.unwrap();
+        let mut answer = [0; 12];
+        socket.read_exact(&mut answer).await.unwrap();
+        assert_eq!(
+            std::str::from_utf8(&answer).unwrap(),
+            format!("HTTP/1.1 {status}")
+        );
+    }
 }

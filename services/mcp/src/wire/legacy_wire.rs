@@ -385,10 +385,15 @@ async fn j_12_to_j_16_batches_belong_to_2025_03_26() {
         async move { node.post(&[("mcp-session-id", &session)], &batch).await }
     };
     let one = |id: i64, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method});
-    let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let mixed = send(
         session.clone(),
-        json!([one(1, "ping"), note, one(2, "nope"), one(3, "tools/list")]),
+        json!([
+            one(1, "ping"),
+            notification,
+            one(2, "nope"),
+            one(3, "tools/list")
+        ]),
     )
     .await
     .json();
@@ -400,7 +405,7 @@ async fn j_12_to_j_16_batches_belong_to_2025_03_26() {
         .collect();
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!(mixed[1]["error"]["code"], -32601);
-    let quiet = send(session.clone(), json!([note])).await;
+    let quiet = send(session.clone(), json!([notification])).await;
     assert_eq!((quiet.status, quiet.body.len()), (202, 0), "J-14");
     for bad in [
         json!([]),
@@ -424,7 +429,7 @@ async fn cn_1_a_cancelled_call_stops_and_is_not_answered() {
     let session = node.initialize("2025-11-25").await;
     let calling = {
         let (node, session) = (Arc::clone(&node), session.clone());
-        tokio::spawn(async move {
+        TaskTracker::new().spawn(async move {
             node.call(&session, "tools/call", json!({"name": "slow"}))
                 .await
         })

@@ -179,7 +179,7 @@ async fn ar_17_a_revocation_ends_the_stream() {
     let session = node.ready_session("2025-06-18").await;
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
     frame(&mut stream).await;
-    let watching = tokio::spawn(crate::news::revocations(node.state.clone()));
+    let watching = TaskTracker::new().spawn(crate::news::revocations(node.state.clone()));
     tokio::task::yield_now().await;
     node.revocations.insert(
         portolan_cluster::Revocation::User {

@@ -33,12 +33,14 @@ impl EmbeddedPostgres {
     /// Starts Postgres on `folder` (made on the first start), listening on a private Unix socket only.
     pub fn start(bin: &Path, folder: &Path) -> Result<Self> {
         // The user id decides, not the name: in a container root may be called anything.
-        let is_root = fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
+        let is_root = fs::metadata("/proc/self")
+            .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
         let user = is_root.then_some(UNPRIVILEGED);
         let folder = place_for(folder, user)?;
         let (data, socket) = (folder.join("data"), socket_folder(&folder)?);
         for path in [&folder, &socket] {
-            fs::create_dir_all(path).with_context(|| format!("cannot make the folder {}", path.display()))?;
+            fs::create_dir_all(path)
+                .with_context(|| format!("cannot make the folder {}", path.display()))?;
             fs::set_permissions(path, Permissions::from_mode(0o700))?;
             if let Some(user) = user {
                 chown(path, Some(user), Some(user))?;
@@ -49,20 +51,38 @@ impl EmbeddedPostgres {
         }
         check_version(bin, &data, user)?;
         stop_left_over(bin, &data, user);
-        let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("postgres.log"))?;
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(folder.join("postgres.log"))?;
         let child = as_user(Command::new(bin.join("postgres")), user)
             .arg("-D")
             .arg(&data)
             .arg("-k")
             .arg(&socket)
-            .args(["-c", "listen_addresses=", "-c", "max_connections=60", "-c", "shared_buffers=64MB", "-c", "logging_collector=off"])
+            .args([
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "max_connections=60",
+                "-c",
+                "shared_buffers=64MB",
+                "-c",
+                "logging_collector=off",
+            ])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(0) // Ctrl-C reaches this process alone, which then stops Postgres in order
             .spawn()
             .with_context(|| format!("cannot start {}", bin.join("postgres").display()))?;
-        let mut postgres = Self { bin: bin.to_owned(), data, socket, child, user };
+        let mut postgres = Self {
+            bin: bin.to_owned(),
+            data,
+            socket,
+            child,
+            user,
+        };
         postgres.wait_until_ready(&folder.join("postgres.log"))?;
         Ok(postgres)
     }
@@ -74,14 +94,25 @@ impl EmbeddedPostgres {
             if let Some(status) = self.child.try_wait()? {
                 let text = fs::read_to_string(log).unwrap_or_default();
                 let last: Vec<&str> = text.lines().rev().take(8).collect();
-                bail!("Postgres stopped at once ({status}). The end of {}:\n{}", log.display(), last.into_iter().rev().collect::<Vec<_>>().join("\n"));
+                bail!(
+                    "Postgres stopped at once ({status}). The end of {}:\n{}",
+                    log.display(),
+                    last.into_iter().rev().collect::<Vec<_>>().join("\n")
+                );
             }
             let pid_file = fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default();
-            if pid_file.lines().nth(7).is_some_and(|state| state.trim() == "ready") {
+            if pid_file
+                .lines()
+                .nth(7)
+                .is_some_and(|state| state.trim() == "ready")
+            {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("Postgres did not become ready within 60 seconds; see {}", log.display());
+                bail!(
+                    "Postgres did not become ready within 60 seconds; see {}",
+                    log.display()
+                );
             }
             std::thread::sleep(Duration::from_millis(25));
         }
@@ -89,10 +120,11 @@ impl EmbeddedPostgres {
 
     /// URL for `user` on `database`.
     pub fn url(&self, user: &str, database: &str) -> String {
-        let host: String = url::form_urlencoded::byte_serialize(self.socket.as_os_str().as_encoded_bytes()).collect();
+        let host: String =
+            url::form_urlencoded::byte_serialize(self.socket.as_os_str().as_encoded_bytes())
+                .collect();
         format!("postgres://{user}@localhost/{database}?host={host}")
     }
-
 }
 
 impl Drop for EmbeddedPostgres {
@@ -113,17 +145,28 @@ impl Drop for EmbeddedPostgres {
 
 /// Looks for Postgres: the folder named, then what `make run` installed, then the machine's own.
 pub fn find_binaries(named: Option<&Path>) -> Result<PathBuf> {
-    let complete = |folder: &Path| ["initdb", "postgres", "pg_ctl"].iter().all(|name| folder.join(name).exists());
+    let complete = |folder: &Path| {
+        ["initdb", "postgres", "pg_ctl"]
+            .iter()
+            .all(|name| folder.join(name).exists())
+    };
     if let Some(folder) = named {
         if complete(folder) {
             return Ok(folder.to_owned());
         }
-        bail!("{} does not hold initdb, postgres and pg_ctl", folder.display());
+        bail!(
+            "{} does not hold initdb, postgres and pg_ctl",
+            folder.display()
+        );
     }
     let mut candidates = vec![PathBuf::from(".portolan/tools/postgres/bin")];
     // The path a Debian package installs to is not in PATH.
-    let mut versions: Vec<PathBuf> =
-        fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path().join("bin")).collect();
+    let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("bin"))
+        .collect();
     versions.sort();
     candidates.extend(versions.into_iter().rev());
     candidates.extend(["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"].map(PathBuf::from));
@@ -134,17 +177,25 @@ pub fn find_binaries(named: Option<&Path>) -> Result<PathBuf> {
 
 /// Another user than root must be able to reach the data; below a private home folder it cannot.
 fn place_for(folder: &Path, user: Option<u32>) -> Result<PathBuf> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let folder = folder.canonicalize()?;
     let reachable = |path: &Path| {
-        path.ancestors().skip(1).all(|above| fs::metadata(above).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0))
+        path.ancestors().skip(1).all(|above| {
+            fs::metadata(above).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0)
+        })
     };
     if user.is_none() || reachable(&folder) {
         return Ok(folder);
     }
-    let name: String = folder.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = folder
+        .to_string_lossy()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     let elsewhere = Path::new("/var/lib/portolan-dev").join(name.trim_matches('-'));
-    fs::create_dir_all(&elsewhere).with_context(|| format!("cannot make the folder {}", elsewhere.display()))?;
+    fs::create_dir_all(&elsewhere)
+        .with_context(|| format!("cannot make the folder {}", elsewhere.display()))?;
     Ok(elsewhere)
 }
 
@@ -165,7 +216,11 @@ fn as_user(mut command: Command, user: Option<u32>) -> Command {
     if let Some(user) = user {
         command.uid(user).gid(user).current_dir("/");
     }
-    command.env_remove("PGDATA").env_remove("PGHOST").env_remove("PGPORT").env("LC_ALL", "C");
+    command
+        .env_remove("PGDATA")
+        .env_remove("PGHOST")
+        .env_remove("PGPORT")
+        .env("LC_ALL", "C");
     command
 }
 
@@ -182,16 +237,29 @@ fn initialise(bin: &Path, data: &Path, user: Option<u32>) -> Result<()> {
     }
     // A half-made cluster would be taken for a good one next time.
     let _ = fs::remove_dir_all(data);
-    bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr).trim())
+    bail!(
+        "initdb failed: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    )
 }
 
 fn check_version(bin: &Path, data: &Path, user: Option<u32>) -> Result<()> {
-    let made_by = fs::read_to_string(data.join("PG_VERSION")).context("the data folder has no PG_VERSION")?;
-    let output = as_user(Command::new(bin.join("postgres")), user).arg("--version").output()?;
+    let made_by =
+        fs::read_to_string(data.join("PG_VERSION")).context("the data folder has no PG_VERSION")?;
+    let output = as_user(Command::new(bin.join("postgres")), user)
+        .arg("--version")
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let found = text.split_whitespace().find_map(|word| word.split('.').next()?.parse::<u32>().ok()).unwrap_or(0);
+    let found = text
+        .split_whitespace()
+        .find_map(|word| word.split('.').next()?.parse::<u32>().ok())
+        .unwrap_or(0);
     if found < 15 {
-        bail!("Postgres 15 or newer is needed, {} is {}", bin.display(), text.trim());
+        bail!(
+            "Postgres 15 or newer is needed, {} is {}",
+            bin.display(),
+            text.trim()
+        );
     }
     if made_by.trim() != found.to_string() {
         bail!(
@@ -219,6 +287,10 @@ fn stop_left_over(bin: &Path, data: &Path, user: Option<u32>) {
 /// Makes the folder private and says in plain words when the disk is full.
 pub fn explain_io(error: io::Error, path: &Path) -> anyhow::Error {
     let full = error.kind() == io::ErrorKind::StorageFull;
-    let text = if full { "the disk is full" } else { "cannot write" };
+    let text = if full {
+        "the disk is full"
+    } else {
+        "cannot write"
+    };
     anyhow::Error::new(error).context(format!("{text}: {}", path.display()))
 }

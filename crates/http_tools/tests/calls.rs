@@ -1,0 +1,290 @@
+//! Calls over a real connection to an API that is down, slow, huge, rude, or wants an OAuth token.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use portolan_http_tools::{
+    CallTarget, Caller, CompiledTool, Content, Credential, CredentialSlot, Outcome, RequestPlan,
+    TokenSource, ToolAnswer, execute::execute,
+};
+use portolan_model::Clock;
+use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy, Redirects};
+use serde_json::json;
+use time::OffsetDateTime;
+use url::Url;
+
+#[derive(Clone, Default)]
+struct Counts {
+    tokens: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
+    /// Tokens up to this number are refused by the API.
+    revoked_up_to: Arc<AtomicUsize>,
+}
+
+async fn token(State(counts): State<Counts>) -> Response {
+    let number = counts.tokens.fetch_add(1, Ordering::SeqCst) + 1;
+    Json(json!({"access_token": format!("token-{number}"), "token_type": "bearer", "expires_in": 600})).into_response()
+}
+
+async fn guarded(State(counts): State<Counts>, headers: HeaderMap) -> Response {
+    counts.calls.fetch_add(1, Ordering::SeqCst);
+    let number: usize = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer token-"))
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0);
+    if number <= counts.revoked_up_to.load(Ordering::SeqCst) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    Json(json!({"token": number})).into_response()
+}
+
+struct Scene {
+    egress: Egress,
+    target: CallTarget,
+    counts: Counts,
+    clock: Clock,
+    tokens: TokenSource,
+    slot: CredentialSlot,
+}
+
+impl Scene {
+    async fn open() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Counts::default();
+        let api = Router::new()
+            .route("/token", post(token))
+            .route("/guarded", get(guarded).post(guarded))
+            .route(
+                "/slow",
+                get(|| async { std::future::pending::<()>().await }),
+            )
+            .route("/huge", get(|| async { "x".repeat(100_000) }))
+            .route(
+                "/away",
+                get(|| async { Redirect::temporary("https://elsewhere.example/secret?code=1") }),
+            )
+            .route(
+                "/busy",
+                get(|| async { (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "7")]) }),
+            )
+            .with_state(counts.clone());
+        tokio::spawn(async move { axum::serve(listener, api).await });
+        let allow = vec![AllowedDestination::address(address.ip(), address.port())];
+        let clock = Clock::test(OffsetDateTime::now_utc());
+        let credential = json!({"kind": "oauth_client_credentials", "token_url": format!("http://{address}/token"), "client_id": "a b", "client_secret": "s"});
+        Self {
+            egress: Egress::new(EgressPolicy {
+                allow,
+                ..EgressPolicy::default()
+            })
+            .unwrap(),
+            target: CallTarget {
+                base_url: Url::parse(&format!("http://{address}")).unwrap(),
+                timeout: Duration::from_millis(300),
+                max_response_bytes: 10_000,
+                redirects: Redirects::SameOrigin,
+            },
+            counts,
+            tokens: TokenSource::new(clock.clone()),
+            clock,
+            slot: CredentialSlot {
+                key: "one".to_owned(),
+                credential: serde_json::from_value(credential).unwrap(),
+            },
+        }
+    }
+
+    async fn call(&self, method: &str, path: &str, with_credential: bool) -> ToolAnswer {
+        let plan = RequestPlan {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            parameters: vec![],
+            body: None,
+            accept: None,
+        };
+        let tool = CompiledTool::new(json!({"type": "object"}), None, plan);
+        let credential = with_credential.then_some(&self.slot);
+        let caller = Caller {
+            egress: &self.egress,
+            target: &self.target,
+            credential,
+            tokens: &self.tokens,
+        };
+        execute(&caller, &tool, &json!({})).await
+    }
+}
+
+fn text(answer: &ToolAnswer) -> &str {
+    let Content::Text(text) = &answer.content[0] else {
+        panic!("not a text")
+    };
+    text
+}
+
+#[tokio::test]
+async fn an_api_that_gives_no_answer_is_an_error_that_says_what_to_do_tl_19() {
+    let mut scene = Scene::open().await;
+    let slow = scene.call("GET", "/slow", false).await;
+    assert_eq!(slow.outcome, Outcome::UpstreamError);
+    assert!(
+        text(&slow).contains("within 300 ms") && text(&slow).contains("check before repeating"),
+        "{}",
+        text(&slow)
+    );
+    let huge = scene.call("GET", "/huge", false).await;
+    assert!(
+        text(&huge).contains("larger than 10000 bytes") && text(&huge).contains("Ask for less"),
+        "{}",
+        text(&huge)
+    );
+    let away = scene.call("GET", "/away", false).await;
+    assert!(
+        away.is_error && !text(&away).contains("code=1"),
+        "{}",
+        text(&away)
+    );
+    scene.target.redirects = Redirects::None;
+    let away = scene.call("GET", "/away", false).await;
+    assert!(
+        text(&away).contains("redirects to https://elsewhere.example/secret,"),
+        "{}",
+        text(&away)
+    );
+    let busy = scene.call("GET", "/busy", false).await;
+    assert!(text(&busy).contains("Wait 7 seconds"), "{}", text(&busy));
+
+    scene.target.base_url = Url::parse("http://169.254.169.254/latest").unwrap();
+    let blocked = scene.call("GET", "/meta-data", false).await;
+    assert!(
+        text(&blocked).contains("Nothing was sent"),
+        "{}",
+        text(&blocked)
+    );
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let allow = vec![AllowedDestination::address(free.ip(), free.port())];
+    scene.egress = Egress::new(EgressPolicy {
+        allow,
+        ..EgressPolicy::default()
+    })
+    .unwrap();
+    scene.target.base_url = Url::parse(&format!("http://{free}")).unwrap();
+    let down = scene.call("GET", "/x", false).await;
+    assert!(text(&down).contains("seems to be down"), "{}", text(&down));
+}
+
+#[tokio::test]
+async fn many_calls_at_once_fetch_one_token_and_an_expired_one_is_replaced() {
+    let mut scene = Scene::open().await;
+    scene.target.timeout = Duration::from_secs(10);
+    let answers = futures_join(20, || scene.call("GET", "/guarded", true)).await;
+    assert!(answers.iter().all(|answer| answer.outcome == Outcome::Ok));
+    assert_eq!(scene.counts.tokens.load(Ordering::SeqCst), 1);
+    scene.clock.advance(time::Duration::seconds(569));
+    scene.call("GET", "/guarded", true).await;
+    assert_eq!(scene.counts.tokens.load(Ordering::SeqCst), 1);
+    scene.clock.advance(time::Duration::seconds(2));
+    scene.call("GET", "/guarded", true).await;
+    assert_eq!(
+        scene.counts.tokens.load(Ordering::SeqCst),
+        2,
+        "replaced half a minute before its end"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_token_is_replaced_once_and_only_safe_methods_are_sent_again() {
+    let mut scene = Scene::open().await;
+    scene.target.timeout = Duration::from_secs(10);
+    assert_eq!(
+        scene.call("GET", "/guarded", true).await.outcome,
+        Outcome::Ok
+    );
+    scene.counts.revoked_up_to.store(1, Ordering::SeqCst);
+    let calls = || scene.counts.calls.load(Ordering::SeqCst);
+    let before = calls();
+    let unsafe_call = scene.call("POST", "/guarded", true).await;
+    assert_eq!(
+        (unsafe_call.status, calls() - before),
+        (Some(401), 1),
+        "an unsafe method is sent once"
+    );
+    assert_eq!(
+        scene.call("POST", "/guarded", true).await.outcome,
+        Outcome::Ok,
+        "the next call has a new token"
+    );
+    scene.counts.revoked_up_to.store(2, Ordering::SeqCst);
+    let before = calls();
+    assert_eq!(
+        scene.call("GET", "/guarded", true).await.outcome,
+        Outcome::Ok
+    );
+    assert_eq!(calls() - before, 2);
+    scene
+        .counts
+        .revoked_up_to
+        .store(usize::MAX, Ordering::SeqCst);
+    let before = calls();
+    assert_eq!(scene.call("GET", "/guarded", true).await.status, Some(401));
+    assert_eq!(calls() - before, 2, "no loop");
+}
+
+#[tokio::test]
+async fn a_token_endpoint_that_refuses_is_asked_once_for_a_burst() {
+    let mut scene = Scene::open().await;
+    if let Credential::OauthClientCredentials { token_url, .. } = &mut scene.slot.credential {
+        *token_url = token_url.replace("/token", "/nowhere");
+    }
+    scene.target.timeout = Duration::from_secs(10);
+    let answers = futures_join(5, || scene.call("GET", "/guarded", true)).await;
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.outcome == Outcome::UpstreamError
+                && text(answer).contains("Nothing was sent to the API"))
+    );
+    assert_eq!(scene.counts.calls.load(Ordering::SeqCst), 0);
+}
+
+/// Runs `count` futures at once on this task.
+async fn futures_join<F: Future>(count: usize, make: impl Fn() -> F) -> Vec<F::Output> {
+    let mut futures: Vec<_> = (0..count).map(|_| Box::pin(make())).collect();
+    let mut done: Vec<Option<F::Output>> = (0..count).map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        let mut pending = false;
+        for (slot, future) in done.iter_mut().zip(&mut futures) {
+            if slot.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(output) => *slot = Some(output),
+                    std::task::Poll::Pending => pending = true,
+                }
+            }
+        }
+        if pending {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

@@ -1,0 +1,39 @@
+//! The page with the mail of a development server.
+
+use http::StatusCode;
+
+use crate::house::{House, PASSWORD};
+
+#[tokio::test]
+async fn a_development_server_shows_its_mail_newest_first() {
+    let house = House::open().await;
+    house.browser().sign_up("ann@acme.example", PASSWORD).await;
+    house.wait(time::Duration::seconds(1));
+    house.browser().sign_up("bob@acme.example", PASSWORD).await;
+    let page = house.browser().get("/dev/mail").await;
+    assert_eq!(page.status, StatusCode::OK);
+    let code = house.code_for("bob@acme.example").await;
+    assert!(
+        page.text
+            .contains(&format!("<p class=\"mail-code\">{code}</p>"))
+    );
+    assert!(
+        page.text.find("bob@acme.example").unwrap() < page.text.find("ann@acme.example").unwrap()
+    );
+    assert!(
+        page.text
+            .contains(&format!("https://portolan.test/verify?code={code}"))
+    );
+}
+
+#[tokio::test]
+async fn any_other_server_has_no_mailbox() {
+    let house = House::in_production().await;
+    assert_eq!(
+        house.browser().get("/dev/mail").await.status,
+        StatusCode::NOT_FOUND
+    );
+    let ann = house.person("ann@acme.example").await;
+    let me = ann.call(http::Method::GET, "/me", None).await.json();
+    assert!(me.get("dev_mailbox_url").is_none(), "{me}");
+}

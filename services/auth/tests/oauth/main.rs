@@ -1,0 +1,14 @@
+//! The OAuth endpoints as clients and browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that
+//! the test moves.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod authorize;
+mod consent;
+#[path = "../../../../crates/storage/tests/it/database.rs"]
+mod database;
+mod harness;
+mod refresh;
+mod registration;
+mod revoke;
+mod token;

@@ -1,0 +1,263 @@
+//! Refresh tokens (cases 119–125, 127).
+
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+use portolan_storage::Reason;
+use time::Duration;
+
+use crate::harness::{Scene, claims, request, with};
+
+fn refused(code: &str) -> (u16, String) {
+    (400, code.to_owned())
+}
+
+async fn first(scene: &mut Scene) -> String {
+    let client = scene.client.clone();
+    scene.ann.tokens(&client).await["refresh_token"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// Refreshes and returns the new refresh token.
+async fn next(scene: &Scene, token: &str) -> String {
+    let reply = scene.node.refresh(&scene.client, token).await;
+    assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+    reply.json()["refresh_token"].as_str().unwrap().to_owned()
+}
+
+async fn assert_dead(scene: &Scene, token: &str) {
+    assert_eq!(
+        scene.node.refresh(&scene.client, token).await.refusal(),
+        refused("invalid_grant")
+    );
+}
+
+#[tokio::test]
+async fn case_119_fifty_processes_with_one_token_all_go_on_with_one_successor() {
+    let mut scene = Scene::new().await;
+    let second = scene.second_node().await;
+    let token = first(&mut scene).await;
+    let attempts = (0..50).map(|at| {
+        let node = if at % 2 == 0 {
+            scene.node.clone()
+        } else {
+            second.clone()
+        };
+        let (client, token) = (scene.client.clone(), token.clone());
+        async move { node.refresh(&client, &token).await }
+    });
+    let mut successors = BTreeSet::new();
+    for reply in futures_util::future::join_all(attempts).await {
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+        successors.insert(reply.json()["refresh_token"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(successors.len(), 1);
+    let head = successors.pop_first().unwrap();
+    assert_ne!(head, token);
+    assert_ne!(next(&scene, &head).await, head);
+}
+
+#[tokio::test]
+async fn case_120_the_window_closes_after_two_minutes() {
+    let mut scene = Scene::new().await;
+    let one = first(&mut scene).await;
+    let two = next(&scene, &one).await;
+    scene.node.clock.advance(Duration::seconds(119));
+    assert_eq!(next(&scene, &one).await, two, "the same successor");
+    let three = next(&scene, &two).await;
+    scene.node.clock.advance(Duration::seconds(2));
+    assert_dead(&scene, &one).await;
+    assert_dead(&scene, &three).await;
+    let mut tx = scene
+        .node
+        .store()
+        .system(Reason::Revocations)
+        .await
+        .unwrap();
+    let news = portolan_storage::revocations::live(&mut tx, None, scene.node.clock.now())
+        .await
+        .unwrap();
+    assert_eq!(news.len(), 1, "committed, although the request was refused");
+    let mails = portolan_storage::mails::newest(&mut tx, 10).await.unwrap();
+    assert_eq!(mails.len(), 1, "K11: the person is told");
+    assert!(mails[0].body.contains("Harness"));
+}
+
+#[tokio::test]
+async fn case_121_a_lost_answer_is_given_again_hours_later() {
+    let mut scene = Scene::new().await;
+    let one = first(&mut scene).await;
+    let lost = next(&scene, &one).await;
+    scene.node.clock.advance(Duration::hours(6));
+    assert_eq!(next(&scene, &one).await, lost);
+    scene.node.clock.advance(Duration::hours(19));
+    assert_dead(&scene, &one).await;
+    assert_dead(&scene, &lost).await;
+}
+
+#[tokio::test]
+async fn case_122_two_generations_back_leads_to_the_head_inside_the_window() {
+    let mut scene = Scene::new().await;
+    let one = first(&mut scene).await;
+    let two = next(&scene, &one).await;
+    let three = next(&scene, &two).await;
+    let four = next(&scene, &three).await;
+    assert_eq!(next(&scene, &one).await, four);
+    assert_eq!(next(&scene, &two).await, four);
+    assert_eq!(next(&scene, &three).await, four);
+    scene.node.clock.advance(Duration::seconds(121));
+    assert_dead(&scene, &two).await;
+    assert_dead(&scene, &four).await;
+}
+
+#[tokio::test]
+async fn case_123_another_client_is_refused_and_does_no_harm() {
+    let mut scene = Scene::new().await;
+    let token = first(&mut scene).await;
+    let other = scene.node.client("Other").await;
+    assert_eq!(
+        scene.node.refresh(&other, &token).await.refusal(),
+        refused("invalid_grant")
+    );
+    next(&scene, &token).await;
+}
+
+#[tokio::test]
+async fn cases_124_and_125_scope_at_refresh() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let mut token = first(&mut scene).await;
+    for scope in [
+        "mcp offline_access",
+        "offline_access",
+        "openid profile",
+        "mcp",
+    ] {
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("client_id", client.as_str()),
+            ("refresh_token", &token),
+            ("scope", scope),
+        ];
+        let reply = scene.node.post("/oauth/token", &fields).await;
+        assert_eq!(reply.status, StatusCode::OK, "{scope}: {}", reply.text);
+        assert_eq!(reply.json()["scope"], "mcp");
+        token = reply.json()["refresh_token"].as_str().unwrap().to_owned();
+    }
+    let fields = [
+        ("grant_type", "refresh_token"),
+        ("client_id", client.as_str()),
+        ("refresh_token", &token),
+        ("scope", "\""),
+    ];
+    assert_eq!(
+        scene.node.post("/oauth/token", &fields).await.refusal(),
+        refused("invalid_scope")
+    );
+    next(&scene, &token).await;
+
+    // Narrower now, full again the next time.
+    let parameters = with(request(&client), "scope", Some("mcp offline_access"));
+    let code = scene.ann.code(&parameters).await;
+    let token = scene.node.redeem(&client, &code).await.json()["refresh_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let fields = [
+        ("grant_type", "refresh_token"),
+        ("client_id", client.as_str()),
+        ("refresh_token", &token),
+        ("scope", "mcp"),
+    ];
+    let narrow = scene.node.post("/oauth/token", &fields).await.json();
+    assert_eq!(narrow["scope"], "mcp");
+    let full = scene
+        .node
+        .refresh(&client, narrow["refresh_token"].as_str().unwrap())
+        .await
+        .json();
+    assert_eq!(full["scope"], "mcp offline_access");
+}
+
+#[tokio::test]
+async fn k15_resource_at_refresh_is_the_same_or_below() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let token = first(&mut scene).await;
+    let ask = async |token: &str, resource: &str| {
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("client_id", client.as_str()),
+            ("refresh_token", token),
+            ("resource", resource),
+        ];
+        scene.node.post("/oauth/token", &fields).await
+    };
+    for wrong in [
+        "https://mcp.example.com/t/beta/mcp",
+        "https://mcp.example.com/mcp",
+        "https://evil.example/mcp",
+    ] {
+        assert_eq!(
+            ask(&token, wrong).await.refusal(),
+            refused("invalid_target"),
+            "{wrong}"
+        );
+    }
+    let narrow = ask(&token, "https://mcp.example.com/t/acme/github/mcp")
+        .await
+        .json();
+    assert_eq!(
+        claims(&narrow)["aud"],
+        "https://mcp.example.com/t/acme/github/mcp"
+    );
+    let token = narrow["refresh_token"].as_str().unwrap();
+    let same = ask(token, "https://mcp.example.com/t/acme/mcp/")
+        .await
+        .json();
+    assert_eq!(claims(&same)["aud"], "https://mcp.example.com/t/acme/mcp");
+}
+
+#[tokio::test]
+async fn k17_a_loop_is_told_to_wait_and_loses_nothing() {
+    let mut scene = Scene::new().await;
+    let mut token = first(&mut scene).await;
+    let mut refusal = None;
+    for _ in 0..61 {
+        let reply = scene.node.refresh(&scene.client, &token).await;
+        if reply.status == StatusCode::OK {
+            token = reply.json()["refresh_token"].as_str().unwrap().to_owned();
+        } else {
+            refusal = Some(reply);
+            break;
+        }
+    }
+    let refusal = refusal.expect("the sixty-first");
+    assert_eq!(refusal.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(refusal.header("retry-after").parse::<u32>().is_ok());
+    scene.node.clock.advance(Duration::MINUTE);
+    next(&scene, &token).await;
+}
+
+#[tokio::test]
+async fn case_127_a_family_ends_when_idle_and_after_ninety_days() {
+    let mut scene = Scene::new().await;
+    let token = first(&mut scene).await;
+    scene.node.clock.advance(Duration::days(30));
+    assert_dead(&scene, &token).await;
+
+    let user = scene.ann.user;
+    scene.ann.sign_in(user).await;
+    let mut token = first(&mut scene).await;
+    for _ in 0..4 {
+        scene.node.clock.advance(Duration::days(20));
+        portolan_auth::jwks::rotate(&scene.node.state)
+            .await
+            .unwrap();
+        token = next(&scene, &token).await;
+    }
+    scene.node.clock.advance(Duration::days(10));
+    assert_dead(&scene, &token).await;
+}
