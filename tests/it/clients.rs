@@ -50,7 +50,6 @@ async fn drive(interpreter: &std::path::Path, file: &str) -> Result<()> {
         .arg(program::needs(file)?)
         .env("PORTOLAN_MCP_URL", &published.url);
     let finished = program::run(command, &person, &OpensBrowser::with_open()?, LIMIT).await?;
-    println!("{}", finished.output);
     assert!(
         finished.success
             && finished.output.contains("1..done")

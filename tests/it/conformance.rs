@@ -87,7 +87,6 @@ async fn authorization_server(version: &str) -> Result<()> {
         LIMIT,
     )
     .await?;
-    println!("{}", finished.output);
     assert!(finished.success, "{}", finished.output);
     assert!(
         finished.output.contains("2 scenarios"),
@@ -142,7 +141,6 @@ async fn server(version: &str) -> Result<()> {
         .arg("-o")
         .arg(out);
     let finished = program::run(command, &scene.owner, &OpensBrowser::with_open()?, LIMIT).await?;
-    println!("{}", finished.output);
     assert!(finished.success, "{}", finished.output);
     Ok(())
 }

@@ -111,7 +111,7 @@ async fn s5_forms_from_other_sites_are_refused() -> Result<()> {
         request
             .headers_mut()
             .insert(header::CONTENT_TYPE, "application/json".parse()?);
-        let response = reqwest::Client::new().execute(request).await?;
+        let response = reqwest::Client::builder().build()?.execute(request).await?;
         assert_eq!(response.status(), StatusCode::FORBIDDEN, "{name}: {value}");
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Everything that people and clients can see, through the built binary.
 
+
 mod browser;
 mod clients;
 mod conformance;

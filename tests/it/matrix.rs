@@ -83,7 +83,7 @@ async fn every_route_is_401_without_a_session_and_403_from_another_site() -> Res
                 request
                     .headers_mut()
                     .insert("sec-fetch-site", "cross-site".parse()?);
-                let response = reqwest::Client::new().execute(request).await?;
+                let response = reqwest::Client::builder().build()?.execute(request).await?;
                 assert_eq!(
                     response.status(),
                     StatusCode::FORBIDDEN,

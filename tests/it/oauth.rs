@@ -124,7 +124,7 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
 #[tokio::test]
 async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()> {
     let stack = Stack::start()?;
-    let http = reqwest::Client::new();
+    let http = reqwest::Client::builder().build()?;
     let register = |body: Value| {
         http.post(format!("{}oauth/register", stack.url()))
             .json(&body)
@@ -426,7 +426,7 @@ async fn t8_to_t11_the_token_endpoint_names_the_fault() -> Result<()> {
 #[tokio::test]
 async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -> Result<()> {
     let scene = Scene::new().await?;
-    let http = reqwest::Client::new();
+    let http = reqwest::Client::builder().build()?;
     let registered: Value = http
         .post(scene.stack.url().join("/register")?)
         .json(&registration("Old client"))
@@ -480,7 +480,7 @@ async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -
 #[tokio::test]
 async fn revocation_ends_the_refresh_token_and_answers_200_to_nonsense() -> Result<()> {
     let scene = Scene::new().await?;
-    let http = reqwest::Client::new();
+    let http = reqwest::Client::builder().build()?;
     let revoke = |token: &str| {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs([("token", token), ("client_id", &scene.client.client_id)])
@@ -535,7 +535,8 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
         StatusCode::OK
     );
     // 164: a token is nobody at the console, a cookie is nobody at the endpoint.
-    let response = reqwest::Client::new()
+    let response = reqwest::Client::builder()
+        .build()?
         .get(scene.stack.url().join("/api/v1/me")?)
         .bearer_auth(&scene.tokens.access)
         .send()

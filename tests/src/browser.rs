@@ -139,7 +139,7 @@ impl Page {
                 "text"
             });
             match (value.name(), kind) {
-                ("button", "submit") | ("input", "submit") => {
+                ("button" | "input", "submit") => {
                     read.buttons.push((
                         name,
                         text,

@@ -156,7 +156,11 @@ impl Person {
     /// Agrees and follows the redirect to the client's own callback, which listens on loopback.
     pub async fn agree_and_return(&self, authorize_url: &str) -> Result<()> {
         let callback = self.agree(authorize_url).await?;
-        let answer = reqwest::Client::new().get(callback).send().await?;
+        let answer = reqwest::Client::builder()
+            .build()?
+            .get(callback)
+            .send()
+            .await?;
         ensure!(
             answer.status().is_success(),
             "the client's callback answered {}",

@@ -57,6 +57,7 @@ impl StandIn {
             received: Arc::clone(&received),
         };
         let router = Router::new().fallback(answer).with_state(api);
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok(Self { address, received })
     }

@@ -1,5 +1,7 @@
 //! Calls over a real connection to an API that is down, slow, huge, rude, or wants an OAuth token.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     sync::{
         Arc,
@@ -83,6 +85,7 @@ impl Scene {
                 get(|| async { (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "7")]) }),
             )
             .with_state(counts.clone());
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(async move { axum::serve(listener, api).await });
         let allow = vec![AllowedDestination::address(address.ip(), address.port())];
         let clock = Clock::test(OffsetDateTime::now_utc());

@@ -1,5 +1,7 @@
 //! Documents that others wrote, imported whole: every operation a usable tool or a reason, nothing in between.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{collections::BTreeMap, collections::HashSet, path::PathBuf};
 
 use portolan_http_tools::{CompiledTool, Document, Import, ImportOptions, import, naming};

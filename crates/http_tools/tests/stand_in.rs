@@ -1,6 +1,8 @@
 //! Every tool of a document that others wrote, called: the request fits the document, and the answer that the document promises
 //! arrives. On the other side is an API made from the same document, without help of the importer.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 #[path = "../../../tests/src/stand_in.rs"]
 #[expect(unreachable_pub, reason = "it is a module of the harness too")]
 mod stand_in;

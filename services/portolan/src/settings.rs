@@ -4,13 +4,7 @@
 //! environment is separated by commas. A secret can also be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name
 //! in either place refuses to start: a typo in a security setting must not become a default.
 
-use std::{
-    collections::BTreeMap,
-    fmt, fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, str::FromStr};
 
 use anyhow::{Context, Result, bail};
 use url::Url;
@@ -602,7 +596,7 @@ mod tests {
             folder.path().join("secret"),
         );
         fs::write(&secret, "postgres://from-a-file\n").unwrap();
-        fs::write(&file, format!("page_size = 7\nallowed_origins = [\"https://a.example\"]\ndatabase_url_file = {:?}\n", secret)).unwrap();
+        fs::write(&file, format!("page_size = 7\nallowed_origins = [\"https://a.example\"]\ndatabase_url_file = {secret:?}\n")).unwrap();
         let mut pairs = complete();
         pairs.retain(|(name, _)| *name != "PORTOLAN_DATABASE_URL");
         pairs.push(("PORTOLAN_PAGE_SIZE", "9"));

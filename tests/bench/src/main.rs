@@ -10,6 +10,11 @@
 //!
 //! The bare servers are compiled with the same profile and allocator as the product.
 
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures are the answer of this program"
+)]
+
 mod bare;
 mod load;
 mod process;

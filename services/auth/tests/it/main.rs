@@ -1,6 +1,8 @@
 //! Sign-in pages and console as browsers see them, rule by rule (`auth.md` §6.3), on a real Postgres and with a clock that the
 //! test moves.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod console;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]

@@ -87,6 +87,7 @@ async fn open() -> (House, SocketAddr, Pets) {
         .route("/moved.json", get(|| async { axum::response::Redirect::temporary("/openapi.json") }))
         .route("/page", get(|| async { axum::response::Html("<!doctype html>") }))
         .with_state(pets.clone());
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
     tokio::spawn(async move { axum::serve(listener, api).await.unwrap() });
     let allow = vec![AllowedDestination::address(address.ip(), address.port())];
     let house = House::open_with(EgressPolicy {

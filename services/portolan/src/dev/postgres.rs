@@ -21,7 +21,7 @@ const LONGEST_SOCKET_FOLDER: usize = 90;
 
 /// A running Postgres. Stopped when dropped; the left-over of a killed process is stopped by the next start.
 #[derive(Debug)]
-pub struct EmbeddedPostgres {
+pub(crate) struct EmbeddedPostgres {
     bin: PathBuf,
     data: PathBuf,
     socket: PathBuf,
@@ -31,13 +31,13 @@ pub struct EmbeddedPostgres {
 
 impl EmbeddedPostgres {
     /// Starts Postgres on `folder` (made on the first start), listening on a private Unix socket only.
-    pub fn start(bin: &Path, folder: &Path) -> Result<Self> {
+    pub(crate) fn start(bin: &Path, folder: &Path) -> Result<Self> {
         // The user id decides, not the name: in a container root may be called anything.
         let is_root = fs::metadata("/proc/self")
             .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
         let user = is_root.then_some(UNPRIVILEGED);
         let folder = place_for(folder, user)?;
-        let (data, socket) = (folder.join("data"), socket_folder(&folder)?);
+        let (data, socket) = (folder.join("data"), socket_folder(&folder));
         for path in [&folder, &socket] {
             fs::create_dir_all(path)
                 .with_context(|| format!("cannot make the folder {}", path.display()))?;
@@ -119,7 +119,7 @@ impl EmbeddedPostgres {
     }
 
     /// URL for `user` on `database`.
-    pub fn url(&self, user: &str, database: &str) -> String {
+    pub(crate) fn url(&self, user: &str, database: &str) -> String {
         let host: String =
             url::form_urlencoded::byte_serialize(self.socket.as_os_str().as_encoded_bytes())
                 .collect();
@@ -144,7 +144,7 @@ impl Drop for EmbeddedPostgres {
 }
 
 /// Looks for Postgres: the folder named, then what `make run` installed, then the machine's own.
-pub fn find_binaries(named: Option<&Path>) -> Result<PathBuf> {
+pub(crate) fn find_binaries(named: Option<&Path>) -> Result<PathBuf> {
     let complete = |folder: &Path| {
         ["initdb", "postgres", "pg_ctl"]
             .iter()
@@ -199,17 +199,17 @@ fn place_for(folder: &Path, user: Option<u32>) -> Result<PathBuf> {
     Ok(elsewhere)
 }
 
-fn socket_folder(folder: &Path) -> Result<PathBuf> {
+fn socket_folder(folder: &Path) -> PathBuf {
     let beside = folder.join("socket");
     if beside.as_os_str().len() <= LONGEST_SOCKET_FOLDER {
-        return Ok(beside);
+        return beside;
     }
     // A path that is too long for a socket gets a short one, the same at every start.
     let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in beside.as_os_str().as_encoded_bytes() {
         digest = (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    Ok(std::env::temp_dir().join(format!("portolan-{digest:016x}")))
+    std::env::temp_dir().join(format!("portolan-{digest:016x}"))
 }
 
 fn as_user(mut command: Command, user: Option<u32>) -> Command {
@@ -285,7 +285,7 @@ fn stop_left_over(bin: &Path, data: &Path, user: Option<u32>) {
 }
 
 /// Makes the folder private and says in plain words when the disk is full.
-pub fn explain_io(error: io::Error, path: &Path) -> anyhow::Error {
+pub(crate) fn explain_io(error: io::Error, path: &Path) -> anyhow::Error {
     let full = error.kind() == io::ErrorKind::StorageFull;
     let text = if full {
         "the disk is full"
