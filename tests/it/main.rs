@@ -1,6 +1,5 @@
 //! Everything that people and clients can see, through the built binary.
 
-
 mod browser;
 mod clients;
 mod conformance;
