@@ -5,4 +5,5 @@
 mod catalog;
 mod database;
 mod oauth;
+mod row_level_security;
 mod scene;

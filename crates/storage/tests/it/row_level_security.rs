@@ -1,0 +1,203 @@
+//! M2: tenants are isolated by the database, whatever a query forgets.
+
+use portolan_model::id::{SourceId, TenantId};
+use portolan_storage::sources;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+
+use crate::database::Database;
+
+/// Every table that holds rows of tenants: those with a `tenant_id`, and the tenants themselves.
+const TENANT_TABLES: &str =
+    "select c.oid, c.relname::text as name, c.relrowsecurity, c.relforcerowsecurity
+    from pg_class c
+    where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace
+      and (c.relname = 'tenants' or exists (select 1 from pg_attribute a
+             where a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped))
+    order by c.relname";
+
+#[tokio::test]
+async fn every_table_with_a_tenant_forces_row_level_security_and_has_its_policies() {
+    let database = Database::new().await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let tables = sqlx::query(TENANT_TABLES)
+        .fetch_all(&mut owner)
+        .await
+        .unwrap();
+    assert!(
+        tables.len() >= 15,
+        "the query finds the tables: {}",
+        tables.len()
+    );
+    for table in tables {
+        let name: String = table.get("name");
+        assert!(
+            table.get::<bool, _>("relrowsecurity"),
+            "{name}: enable row level security"
+        );
+        assert!(
+            table.get::<bool, _>("relforcerowsecurity"),
+            "{name}: force row level security"
+        );
+        for role in ["portolan_core", "portolan_tenant", "portolan_node"] {
+            let granted: bool = sqlx::query_scalar(
+                "select has_table_privilege($1, $2, 'select, insert, update, delete')",
+            )
+            .bind(role)
+            .bind(&name)
+            .fetch_one(&mut owner)
+            .await
+            .unwrap();
+            let policies: Vec<String> = sqlx::query_scalar(
+                "select coalesce(qual, '') || ' ' || coalesce(with_check, '') from pg_policies
+                 where schemaname = 'public' and tablename = $1 and $2 = any(roles)",
+            )
+            .bind(&name)
+            .bind(role)
+            .fetch_all(&mut owner)
+            .await
+            .unwrap();
+            assert!(
+                !granted || !policies.is_empty(),
+                "{name}: {role} may use it, but has no policy"
+            );
+            if role != "portolan_core" {
+                assert!(
+                    policies
+                        .iter()
+                        .all(|policy| policy.contains("app_tenant()")),
+                    "{name}: a policy of {role} does not look at the tenant"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
+    let database = Database::new().await;
+    assert_eq!(
+        database.store(1).await.role_faults().await.unwrap(),
+        Vec::<&str>::new()
+    );
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let bad: Vec<String> = sqlx::query_scalar(
+        "select r.rolname::text from pg_roles r where r.rolname like 'portolan\\_%' and (r.rolsuper or r.rolbypassrls
+           or exists (select 1 from pg_class c where c.relowner = r.oid and c.relnamespace = 'public'::regnamespace))",
+    )
+    .fetch_all(&mut owner)
+    .await
+    .unwrap();
+    assert_eq!(bad, Vec::<String>::new());
+}
+
+/// Case 105: without a tenant a door shows nothing, a neighbour's rows never, and a foreign row cannot be written.
+#[tokio::test]
+async fn a_door_shows_its_own_tenant_and_nobody_else() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let now = portolan_model::Clock::system().now();
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let (acme, beta) = (TenantId::generate(), TenantId::generate());
+    for (tenant, slug) in [(acme, "acme"), (beta, "beta-co")] {
+        for statement in [
+            format!(
+                "insert into tenants (id, name, created_at) values ('{}', '{slug}', now())",
+                tenant.uuid()
+            ),
+            format!(
+                "insert into tenant_slugs (slug, tenant_id, state, since) values ('{slug}', '{}', 'primary', now())",
+                tenant.uuid()
+            ),
+        ] {
+            sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut owner)
+                .await
+                .unwrap();
+        }
+        let mut tx = store.tenant(tenant).await.unwrap();
+        let new = sources::NewSource {
+            id: SourceId::generate(),
+            kind: portolan_model::registry::SourceKind::Http,
+            name: slug,
+            base_url: "https://api.example.com",
+            document: None,
+            security: &json!([]),
+        };
+        sources::insert(&mut tx, &new, now).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    let mut tx = store.tenant(acme).await.unwrap();
+    let seen: Vec<String> = sources::list(&mut tx)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|source| source.name)
+        .collect();
+    assert_eq!(seen, ["acme"], "the tenant's own rows are there");
+    drop(tx);
+
+    // Below the functions of this crate: what a query without any condition would see.
+    let tables = sqlx::query(TENANT_TABLES)
+        .fetch_all(&mut owner)
+        .await
+        .unwrap();
+    for role in ["portolan_tenant", "portolan_node"] {
+        for tenant in ["", &acme.uuid().to_string()] {
+            let mut tx = owner.begin().await.unwrap();
+            sqlx::query(
+                "select set_config('role', $1, true), set_config('app.tenant_id', $2, true)",
+            )
+            .bind(role)
+            .bind(tenant)
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+            for table in &tables {
+                let name: String = table.get("name");
+                let column = if name == "tenants" { "id" } else { "tenant_id" };
+                let may: bool = sqlx::query_scalar("select has_table_privilege($1, 'select')")
+                    .bind(&name)
+                    .fetch_one(&mut *tx)
+                    .await
+                    .unwrap();
+                if !may {
+                    continue;
+                }
+                let foreign: i64 = sqlx::query_scalar(AssertSqlSafe(format!(
+                    "select count(*) from {name} where {column} is distinct from nullif(current_setting('app.tenant_id'), '')::uuid"
+                )))
+                .fetch_one(&mut *tx)
+                .await
+                .unwrap();
+                assert_eq!(foreign, 0, "{role} sees rows of others in {name}");
+            }
+        }
+    }
+
+    let mut tx = owner.begin().await.unwrap();
+    sqlx::query(
+        "select set_config('role', 'portolan_tenant', true), set_config('app.tenant_id', $1, true)",
+    )
+    .bind(acme.uuid().to_string())
+    .execute(&mut *tx)
+    .await
+    .unwrap();
+    let foreign = sqlx::query(
+        "insert into sources (tenant_id, id, kind, name, base_url, created_at, updated_at) values ($1, $2, 'http', 'x', 'https://x.example', now(), now())",
+    )
+    .bind(beta.uuid())
+    .bind(SourceId::generate().uuid())
+    .execute(&mut *tx)
+    .await;
+    let code = foreign
+        .unwrap_err()
+        .as_database_error()
+        .and_then(|error| error.code().map(|code| code.into_owned()));
+    assert_eq!(
+        code.as_deref(),
+        Some("42501"),
+        "a row for another tenant is refused by its policy"
+    );
+}
