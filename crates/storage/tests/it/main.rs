@@ -4,6 +4,7 @@
 
 mod catalog;
 mod database;
+mod expiry;
 mod oauth;
 mod row_level_security;
 mod scene;

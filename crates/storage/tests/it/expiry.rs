@@ -1,0 +1,101 @@
+//! What is over is purged, and nothing else.
+
+use portolan_model::{Clock, email::EmailAddress, id::SourceId, registry::SourceKind};
+use portolan_storage::{
+    Reason, Store,
+    expiry::{self, Expired},
+    sources, users,
+};
+use serde_json::json;
+use time::Duration;
+
+use crate::{database::Database, scene::Scene};
+
+async fn purge(store: &Store, what: Expired, now: portolan_model::Timestamp) -> u64 {
+    let mut tx = store.system(Reason::Janitor).await.unwrap();
+    assert!(
+        expiry::try_lock(&mut tx).await.unwrap(),
+        "nobody else purges this database"
+    );
+    let rows = expiry::purge(&mut tx, what, now).await.unwrap();
+    tx.commit().await.unwrap();
+    rows
+}
+
+#[tokio::test]
+async fn every_kind_can_be_purged_and_a_living_scene_survives_it() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    for what in Expired::ALL {
+        assert_eq!(
+            purge(&store, *what, crate::scene::now() + Duration::HOUR).await,
+            0,
+            "{what:?}"
+        );
+    }
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    assert!(
+        sources::list(&mut tx).await.unwrap().is_empty(),
+        "the tenant is still there"
+    );
+}
+
+#[tokio::test]
+async fn l7_an_address_that_was_never_verified_is_forgotten_after_a_day() {
+    let store = Database::new().await.store(4).await;
+    let now = Clock::system().now();
+    let mut tx = store.system(Reason::SignIn).await.unwrap();
+    let address = EmailAddress::parse("ghost@acme.example").unwrap();
+    users::create_unverified(&mut tx, "Ghost", &address, "phc", now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(
+        purge(&store, Expired::UnverifiedUsers, now + Duration::hours(23)).await,
+        0
+    );
+    assert_eq!(
+        purge(&store, Expired::UnverifiedUsers, now + Duration::hours(25)).await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_source_can_be_restored_for_ten_minutes_and_is_gone_after_twenty() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = Clock::system().now();
+    let id = SourceId::generate();
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    let new = sources::NewSource {
+        id,
+        kind: SourceKind::Http,
+        name: "Harbour",
+        base_url: "https://api.example.com",
+        document: None,
+        security: &json!([]),
+    };
+    sources::insert(&mut tx, &new, now).await.unwrap();
+    assert!(sources::delete(&mut tx, id, now).await.unwrap());
+    assert!(
+        sources::restore(&mut tx, id, now + Duration::minutes(9))
+            .await
+            .unwrap()
+    );
+    assert!(sources::delete(&mut tx, id, now).await.unwrap());
+    assert!(
+        !sources::restore(&mut tx, id, now + Duration::minutes(11))
+            .await
+            .unwrap(),
+        "too late"
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(
+        purge(&store, Expired::Sources, now + Duration::minutes(15)).await,
+        0
+    );
+    assert_eq!(
+        purge(&store, Expired::Sources, now + Duration::minutes(21)).await,
+        1
+    );
+}
