@@ -10,7 +10,7 @@
 //!              (validate)   (plan, credential)                (content, structured)
 //! ```
 //!
-//! Everything is pure but [`execute`] and [`TokenSource`], which send through the one guarded client.
+//! Everything is pure but [`execute()`] and [`TokenSource`], which send through the one guarded client.
 
 pub mod answer;
 pub mod arguments;

@@ -48,7 +48,7 @@ pub enum InvalidRedirect {
     /// Has a `*`.
     #[error("redirect URI must not have a wildcard")]
     Wildcard,
-    /// `http` to a host that is not 127.0.0.1, [::1] or localhost; or `https` to an address.
+    /// `http` to a host that is not `127.0.0.1`, `[::1]` or `localhost`; or `https` to an address.
     #[error(
         "redirect URI must use https with a host name, http with a loopback host, or a private-use scheme"
     )]
