@@ -194,7 +194,7 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
     let code = foreign
         .unwrap_err()
         .as_database_error()
-        .and_then(|error| error.code().map(|code| code.into_owned()));
+        .and_then(|error| error.code().map(std::borrow::Cow::into_owned));
     assert_eq!(
         code.as_deref(),
         Some("42501"),
