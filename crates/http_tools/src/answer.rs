@@ -221,7 +221,7 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
     let essence = kind.as_deref().unwrap_or_default();
     if is_json(essence) {
         return match compact(body) {
-            Ok((text, is_object)) => json_answer(tool, text, is_object),
+            Ok(json) => json_answer(tool, json),
             Err(fault) => ToolAnswer::error(
                 CallOutcome::ToolError,
                 format!(
@@ -236,9 +236,9 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
         essence.is_empty() || essence == "application/octet-stream" || essence == "text/plain";
     if is_untyped
         && (tool.output_schema().is_some() || essence.is_empty())
-        && let Ok((text, is_object)) = compact(body)
+        && let Ok(json) = compact(body)
     {
-        return json_answer(tool, text, is_object);
+        return json_answer(tool, json);
     }
     if tool.output_schema().is_some() {
         return ToolAnswer::error(
@@ -295,9 +295,9 @@ impl ToolAnswer {
     }
 }
 
-fn json_answer(tool: &CompiledTool, text: String, is_object: bool) -> ToolAnswer {
+fn json_answer(tool: &CompiledTool, json: Box<RawValue>) -> ToolAnswer {
     if tool.output_schema().is_some() {
-        let faults = match serde_json::from_str::<Value>(&text) {
+        let faults = match serde_json::from_str::<Value>(json.get()) {
             Ok(value) => tool.check_output(&value).err(),
             Err(_) => Some(ArgumentFaults::one("", "is nested too deep to be checked")),
         };
@@ -318,25 +318,23 @@ fn json_answer(tool: &CompiledTool, text: String, is_object: bool) -> ToolAnswer
                 CallOutcome::ToolError,
                 format!(
                     "The API answered, but not in the shape its documentation promises:{list}\n\nThe answer was:\n\n{}",
-                    excerpt(text.as_bytes(), MAX_EXCERPT)
+                    excerpt(json.get().as_bytes(), MAX_EXCERPT)
                 ),
             );
         }
     }
-    let structured = if is_object {
-        RawValue::from_string(text.clone()).ok()
-    } else {
-        None
-    };
-    ToolAnswer::ok(Content::Text(text), structured)
+    let text = Content::Text(json.get().to_owned());
+    let is_object = json.get().starts_with('{');
+    ToolAnswer::ok(text, is_object.then_some(json))
 }
 
-/// Checks JSON and removes the white space between its tokens, without building a tree. Tells whether it is an object.
-fn compact(body: &[u8]) -> Result<(String, bool), String> {
+/// Checks JSON and removes the white space between its tokens, without building a tree.
+fn compact(body: &[u8]) -> Result<Box<RawValue>, String> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    let raw: &RawValue = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let raw: Box<RawValue> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let text = raw.get();
-    let mut out = String::with_capacity(text.len());
+    // What machines write for machines has no white space: then nothing is copied or parsed a second time.
+    let mut out = String::new();
     let (mut in_string, mut escaped, mut depth) = (false, false, 0_usize);
     let mut start = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -359,15 +357,20 @@ fn compact(body: &[u8]) -> Result<(String, bool), String> {
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
             b' ' | b'\n' | b'\r' | b'\t' => {
+                if out.is_empty() {
+                    out.reserve(text.len());
+                }
                 out.push_str(&text[start..at]);
                 start = at + 1;
             }
             _ => {}
         }
     }
+    if start == 0 {
+        return Ok(raw);
+    }
     out.push_str(&text[start..]);
-    let is_object = out.starts_with('{');
-    Ok((out, is_object))
+    RawValue::from_string(out).map_err(|error| error.to_string())
 }
 
 fn refusal(response: &EgressResponse) -> String {
@@ -404,7 +407,7 @@ fn refusal(response: &EgressResponse) -> String {
     if !response.body.is_empty() {
         let kind = media_type(&response.headers).unwrap_or_default();
         let shown = match compact(&response.body) {
-            Ok((json, _)) => excerpt(json.as_bytes(), MAX_EXCERPT),
+            Ok(json) => excerpt(json.get().as_bytes(), MAX_EXCERPT),
             Err(_) if kind == "text/html" => excerpt(
                 words_of_html(&decode(&response.headers, &response.body)).as_bytes(),
                 1_024,

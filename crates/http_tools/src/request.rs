@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Map, Value};
-use url::Url;
+use url::{Position, Url};
 
 use crate::{
     arguments::ArgumentFaults,
@@ -131,7 +131,7 @@ pub fn build(
     url.set_path(&whole);
     url.set_query((!query.is_empty()).then_some(query.as_str()));
     url.set_fragment(None);
-    if url.origin() != base_url.origin() {
+    if url[..Position::BeforePath] != base_url[..Position::BeforePath] {
         return Err(BuildError::Plan("its path leaves the source's base URL"));
     }
 

@@ -1,89 +1,86 @@
 //! Lines of log, written by a thread of their own: a slow terminal or a full pipe must not hold up a request.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that may wait. More are dropped, and the loss is told when there is room again.
-const WAITING_LINES: usize = 16 * 1024;
+/// Bytes that may wait. Further lines are dropped, and the loss is told when there is room again.
+const WAITING_BYTES: usize = 4 * 1024 * 1024;
+/// Lines are collected for so long and go out in one write: waking a thread costs more than writing a line.
+const COLLECT_FOR: Duration = Duration::from_millis(20);
 
-enum Message {
-    Line(Vec<u8>),
-    Stop,
+#[derive(Debug, Default)]
+struct Waiting {
+    text: Vec<u8>,
+    lost: u64,
+    stop: bool,
 }
 
-/// Makes one buffer a line.
-#[derive(Clone)]
-pub(crate) struct Lines {
-    queue: SyncSender<Message>,
-    lost: Arc<AtomicU64>,
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
 }
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where lines go.
+#[derive(Debug, Clone)]
+pub(crate) struct Lines(Arc<Queue>);
 
 /// The thread; stopping it writes what is waiting.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    queue: SyncSender<Message>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
-}
-
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Message")
-    }
 }
 
 impl Writer {
     /// Starts the thread over `out`.
     pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, Lines)> {
-        let (queue, waiting) = sync_channel(WAITING_LINES);
-        let lost = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&lost);
+        let queue = Arc::new(Queue::default());
+        let theirs = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_all(out, &waiting, &told))?;
-        Ok((
-            Self {
-                queue: queue.clone(),
-                thread: Some(thread),
-            },
-            Lines { queue, lost },
-        ))
+            .spawn(move || write_all(out, &theirs))?;
+        let lines = Lines(Arc::clone(&queue));
+        let thread = Some(thread);
+        Ok((Self { queue, thread }, lines))
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && self.queue.send(Message::Stop).is_ok()
-        {
+        self.queue.lock().stop = true;
+        self.queue.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
             // A panic of the thread has nowhere to be told.
             let _ = thread.join();
         }
     }
 }
 
-fn write_all(mut out: impl Write, waiting: &Receiver<Message>, lost: &AtomicU64) {
-    let mut batch = Vec::with_capacity(16 * 1024);
-    while let Ok(first) = waiting.recv() {
-        let mut next = Some(first);
-        let mut stop = false;
-        // Whatever is there already goes out in one write.
-        while let Some(message) = next {
-            match message {
-                Message::Line(line) => batch.extend_from_slice(&line),
-                Message::Stop => stop = true,
-            }
-            next = if batch.len() < 64 * 1024 {
-                waiting.try_recv().ok()
-            } else {
-                None
-            };
-        }
-        let lost = lost.swap(0, Ordering::Relaxed);
+fn write_all(mut out: impl Write, queue: &Queue) {
+    let mut batch = Vec::with_capacity(64 * 1024);
+    loop {
+        let idle = |waiting: &mut Waiting| waiting.text.is_empty() && !waiting.stop;
+        let waiting = queue.changed.wait_while(queue.lock(), idle);
+        let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        let collecting =
+            queue
+                .changed
+                .wait_timeout_while(waiting, COLLECT_FOR, |waiting| !waiting.stop);
+        let (mut waiting, _) = collecting.unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut waiting.text, &mut batch);
+        let (lost, stop) = (std::mem::take(&mut waiting.lost), waiting.stop);
+        drop(waiting);
         if lost > 0 {
             batch.extend_from_slice(
                 format!("{lost} log lines were dropped: the output is too slow\n").as_bytes(),
@@ -92,6 +89,7 @@ fn write_all(mut out: impl Write, waiting: &Receiver<Message>, lost: &AtomicU64)
         // A closed output (a pipe to a process that ended) is no reason to end this one.
         let _ = out.write_all(&batch).and_then(|()| out.flush());
         batch.clear();
+        batch.shrink_to(256 * 1024);
         if stop {
             return;
         }
@@ -99,42 +97,32 @@ fn write_all(mut out: impl Write, waiting: &Receiver<Message>, lost: &AtomicU64)
 }
 
 impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line;
+    type Writer = &'a Self;
 
-    fn make_writer(&'a self) -> Line {
-        Line {
-            text: Vec::with_capacity(256),
-            lines: self.clone(),
-        }
+    fn make_writer(&'a self) -> &'a Self {
+        self
     }
 }
 
-/// One line under construction; it goes to the thread when it is dropped.
-pub(crate) struct Line {
-    text: Vec<u8>,
-    lines: Lines,
-}
-
-impl Write for Line {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.text.extend_from_slice(part);
-        Ok(part.len())
+/// The formatter hands over each line whole, in one call.
+impl Write for &Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut waiting = self.0.lock();
+        if waiting.text.len() + line.len() > WAITING_BYTES {
+            waiting.lost += 1;
+        } else {
+            let first = waiting.text.is_empty();
+            waiting.text.extend_from_slice(line);
+            drop(waiting);
+            if first {
+                self.0.changed.notify_one();
+            }
+        }
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        if self.text.is_empty() {
-            return;
-        }
-        let line = Message::Line(std::mem::take(&mut self.text));
-        if let Err(TrySendError::Full(_)) = self.lines.queue.try_send(line) {
-            self.lines.lost.fetch_add(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -162,9 +150,8 @@ mod tests {
         let sink = Sink::default();
         let (writer, lines) = Writer::start(sink.clone()).unwrap();
         for n in 0..1000 {
-            let mut line = lines.make_writer();
-            write!(line, "line ").unwrap();
-            writeln!(line, "{n}").unwrap();
+            let line = format!("line {n}\n");
+            lines.make_writer().write_all(line.as_bytes()).unwrap();
         }
         drop(writer);
         let expected = (0..1000).fold(String::new(), |all, n| all + &format!("line {n}\n"));
@@ -176,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_stuck_output_drops_lines_and_says_how_many() {
-        struct Stuck(Receiver<()>, Sink);
+        struct Stuck(std::sync::mpsc::Receiver<()>, Sink);
         impl Write for Stuck {
             fn write(&mut self, part: &[u8]) -> io::Result<usize> {
                 let _ = self.0.recv();
@@ -189,8 +176,10 @@ mod tests {
         let (release, held) = std::sync::mpsc::channel();
         let sink = Sink::default();
         let (writer, lines) = Writer::start(Stuck(held, sink.clone())).unwrap();
-        for _ in 0..WAITING_LINES * 2 {
-            writeln!(lines.make_writer(), "x").unwrap();
+        let line = [b"x".repeat(1023), b"\n".to_vec()].concat();
+        // One batch may be in the writer's hands, one waits, the third finds no room.
+        for _ in 0..3 * WAITING_BYTES / line.len() {
+            lines.make_writer().write_all(&line).unwrap();
         }
         drop(release);
         drop(writer);

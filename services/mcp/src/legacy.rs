@@ -1,14 +1,15 @@
 //! The session era, 2025-03-26 to 2025-11-25: what a session's POST, GET and DELETE do.
 //!
-//! A lost connection is not a cancellation (T-29): a call runs as a task of the process, and only `notifications/cancelled` or the
+//! A lost connection is not a cancellation (T-29): a call goes on as a task of the process, and only `notifications/cancelled` or the
 //! end of the session stops it.
 
 pub(crate) mod running;
 pub(crate) mod session;
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use axum::response::Response;
+use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
     cancel::Cancelled,
@@ -26,7 +27,10 @@ use crate::{
     endpoint::Visit,
     error::{self, McpError},
     instruments::Outcome,
-    legacy::session::{EventId, SessionId},
+    legacy::{
+        running::Unbroken,
+        session::{EventId, SessionId},
+    },
     stream,
     tools::PreparedCall,
 };
@@ -206,7 +210,7 @@ async fn answer(
     outcome
 }
 
-/// Runs a call as a task of its own, so that it goes on when the client's connection breaks (T-29).
+/// Runs a call that goes on when the client's connection breaks (T-29).
 async fn run(
     visit: &Visit<'_>,
     session: &SessionId,
@@ -220,29 +224,21 @@ async fn run(
         );
         return Err(McpError::of(&kind, session.revision, Some(&id)));
     };
-    let task = state.tracker.spawn(async move {
+    let work = async move {
         let cancelled = running.cancelled.clone();
-        let outcome = tokio::select! {
+        tokio::select! {
+            biased;
             outcome = call.run() => outcome,
             () = cancelled.cancelled() => Err(McpError::Cancelled),
-        };
-        drop(running);
-        outcome
-    });
-    match task.await {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "a tool call panicked"
-            );
-            Err(McpError::of(
-                &ErrorKind::Internal,
-                session.revision,
-                Some(&id),
-            ))
         }
-    }
+    };
+    let internal = || {
+        tracing::error!("a tool call panicked");
+        McpError::of(&ErrorKind::Internal, session.revision, Some(&id))
+    };
+    let work = AssertUnwindSafe(work).catch_unwind();
+    let outcome = Unbroken::new(&state.tracker, work).await;
+    outcome.unwrap_or_else(|_panic| Err(internal()))
 }
 
 /// A notification: taken, whatever it is (J-8, J-9).

@@ -157,6 +157,10 @@ impl Raw {
 
     /// Reads the value as `T`. The error names the place, as seen from `root` (`params`, `params._meta`, …).
     pub fn read<T: DeserializeOwned>(&self, root: &str) -> Result<T, Misfit> {
+        // Keeping track of the place costs as much as reading: it is done for what does not fit.
+        if let Ok(value) = serde_json::from_slice(&self.0) {
+            return Ok(value);
+        }
         let mut reader = serde_json::Deserializer::from_slice(&self.0);
         serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let inner = error.path().to_string();

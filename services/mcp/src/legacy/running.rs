@@ -1,13 +1,17 @@
-//! Calls of sessions that are running: to refuse an id that is in flight (J-3) and to cancel (CN-1).
+//! Calls of sessions that are running: to refuse an id that is in flight (J-3), to cancel (CN-1), and to go on without their
+//! client (T-29).
 
 use std::{
     collections::HashMap,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
 };
 
 use portolan_cluster::SessionKey;
 use portolan_protocol::jsonrpc::RequestId;
-use tokio_util::sync::CancellationToken;
+use tokio::runtime::Handle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 type Table = HashMap<(SessionKey, RequestId), CancellationToken>;
 
@@ -66,6 +70,57 @@ impl Drop for RunningCall {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
             self.calls.table().remove(&key);
+        }
+    }
+}
+
+/// Work that runs where it is awaited, and as a task of the process from the moment nobody awaits it any more. A task from the
+/// start would wake another thread twice for every call.
+pub(crate) struct Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    work: Option<Pin<Box<F>>>,
+    tracker: TaskTracker,
+}
+
+impl<F> Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    /// Dropped before its end, it goes on.
+    pub(crate) fn new(tracker: &TaskTracker, work: F) -> Self {
+        Self {
+            work: Some(Box::pin(work)),
+            tracker: tracker.clone(),
+        }
+    }
+}
+
+impl<F> Future for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else {
+            return Poll::Pending;
+        };
+        let outcome = std::task::ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl<F> Drop for Unbroken<F>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn drop(&mut self) {
+        // At the end of the process there is no runtime to go on in.
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            self.tracker.spawn_on(work, &runtime);
         }
     }
 }
