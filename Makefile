@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint fmt bench prepare emit deny test-tools clean-data
+.PHONY: help run build test lint lint-deploy fmt bench prepare emit deny test-tools clean-data
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ test-tools: ## Installs what the tests need: Postgres, Chromium, Node 22, the of
 
 lint: ## rustfmt, clippy and the console's linters
 	@scripts/lint.sh
+
+lint-deploy: ## Dockerfile, docker-compose.yml and deploy/: linters, rules tried, proxies started
+	@scripts/lint-deploy.sh
 
 fmt: ## Formats everything
 	@cargo fmt --all
