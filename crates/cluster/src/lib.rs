@@ -9,15 +9,28 @@
 //! | [`sessions`] | records of MCP sessions: owner, opaque body, tombstones |
 //! | [`streams`] | open event streams, found by tenant, each with a bounded queue |
 //! | [`revocations`] | what is refused before its token expires (`auth.md` §4.2) |
-//!
-//! All of it lives in this process: a cluster of one.
+//! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
+//! | [`memory`] | that store in one process |
+//! | [`redis`] | that store in Redis, for many |
+//! | [`node`] | what a process does with it: sessions, writers and readers of streams, adoption, limits |
+//! | [`fault`] | a store whose answers get lost, for tests |
+//! | [`fork`] | positions in a stream whose log lost a branch (`streams.md` §11) |
 
+mod bells;
+pub mod fault;
+pub mod fork;
+mod gcra;
+pub mod memory;
+pub mod node;
+pub mod redis;
 pub mod revocations;
 pub mod sessions;
+pub mod store;
 pub mod streams;
 
 pub use revocations::{Revocation, Revocations, TokenFacts};
-pub use sessions::{Found, SessionKey, SessionLimits, SessionRecord, Sessions};
+pub use sessions::{Found, SessionLimits, SessionRecord, Sessions};
+pub use store::SessionKey;
 pub use streams::{End, OpenStream, Streams, TooManyStreams};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -10,11 +10,7 @@ use bytes::Bytes;
 use portolan_model::{Digest, Timestamp};
 use time::Duration;
 
-use crate::lock;
-
-/// The random part of a session id: 128 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SessionKey(pub [u8; 16]);
+use crate::{SessionKey, lock};
 
 /// How long records live, and how many.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,364 @@
+//! A store whose answers get lost: any store, with faults in front of it, for tests (`streams.md` §18 *Fault store*).
+//!
+//! Everything that it does wrong, a network or a dying server can do too. Chance comes from a seed: the same seed and the same
+//! calls fail in the same way.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    lock,
+    store::{
+        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Lane, Lease,
+        LeaseWanted, Members, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result,
+        Routed, SessionKey, Store, StoreError, StreamKey, Update, Version,
+    },
+};
+
+/// What may happen to one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It never reached the store.
+    Before,
+    /// It was applied, and its reply was lost.
+    Lost,
+    /// The store refused it, as one without memory does.
+    Refused,
+}
+
+/// How often things go wrong, in thousandths.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rates {
+    /// Operations that never reach the store.
+    pub before: u32,
+    /// Operations whose reply is lost.
+    pub lost: u32,
+    /// Doorbells that are lost.
+    pub bell_lost: u32,
+    /// Doorbells that ring twice.
+    pub bell_twice: u32,
+    /// Doorbells that ring after the next one.
+    pub bell_late: u32,
+    /// Longest delay of an operation; zero for none.
+    pub delay: Duration,
+}
+
+/// A store with faults in front of it: what one node sees. Give each node its own.
+pub struct FaultStore {
+    inner: Arc<dyn Store>,
+    shared: Arc<Shared>,
+    tracker: TaskTracker,
+}
+
+struct Shared {
+    rates: Mutex<Rates>,
+    /// What happens to the next operations, before chance decides.
+    next: Mutex<VecDeque<Fault>>,
+    chance: AtomicU64,
+    cut: AtomicBool,
+    cut_bells: watch::Sender<bool>,
+    operations: AtomicU64,
+}
+
+impl fmt::Debug for FaultStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultStore")
+            .field("inner", &self.inner)
+            .field("cut", &self.shared.cut)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FaultStore {
+    /// Puts faults in front of a store. Nothing fails until it is told to. Doorbells pass through tasks on `tracker`.
+    pub fn new(inner: Arc<dyn Store>, seed: u64, tracker: TaskTracker) -> Self {
+        Self {
+            inner,
+            shared: Arc::new(Shared {
+                rates: Mutex::default(),
+                next: Mutex::default(),
+                chance: AtomicU64::new(seed),
+                cut: AtomicBool::new(false),
+                cut_bells: watch::Sender::new(false),
+                operations: AtomicU64::new(0),
+            }),
+            tracker,
+        }
+    }
+
+    /// How often things go wrong from now on.
+    pub fn set_rates(&self, rates: Rates) {
+        *lock(&self.shared.rates) = rates;
+    }
+
+    /// What happens to the next operations, one after the other.
+    pub fn next(&self, faults: impl IntoIterator<Item = Fault>) {
+        lock(&self.shared.next).extend(faults);
+    }
+
+    /// Cuts the node off from the store, or connects it again; doorbells of the meantime are lost.
+    pub fn cut_off(&self, cut: bool) {
+        self.shared.cut.store(cut, Ordering::SeqCst);
+        self.cut_off_doorbells(cut);
+    }
+
+    /// Cuts off only the doorbells.
+    pub fn cut_off_doorbells(&self, cut: bool) {
+        self.shared.cut_bells.send_replace(cut);
+    }
+
+    /// Operations that reached the store.
+    pub fn operations(&self) -> u64 {
+        self.shared.operations.load(Ordering::Relaxed)
+    }
+
+    /// One operation, with what goes wrong around it.
+    async fn through<T>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let down = || Err(StoreError::Down("fault".to_owned()));
+        if self.shared.cut.load(Ordering::SeqCst) {
+            return down();
+        }
+        let delay = self.shared.delay();
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        match self.shared.fault() {
+            Fault::Before => down(),
+            Fault::Refused => Err(StoreError::Refused("fault".to_owned())),
+            Fault::None => {
+                self.shared.operations.fetch_add(1, Ordering::Relaxed);
+                work.await
+            }
+            Fault::Lost => {
+                self.shared.operations.fetch_add(1, Ordering::Relaxed);
+                let _ = work.await;
+                down()
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// SplitMix64.
+    fn draw(&self) -> u64 {
+        let state = self
+            .chance
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
+        let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn happens(&self, thousandths: u32) -> bool {
+        thousandths > 0 && self.draw() % 1000 < u64::from(thousandths)
+    }
+
+    fn fault(&self) -> Fault {
+        if let Some(fault) = lock(&self.next).pop_front() {
+            return fault;
+        }
+        let rates = *lock(&self.rates);
+        if self.happens(rates.before) {
+            Fault::Before
+        } else if self.happens(rates.lost) {
+            Fault::Lost
+        } else {
+            Fault::None
+        }
+    }
+
+    fn delay(&self) -> Duration {
+        let most = lock(&self.rates).delay;
+        if most.is_zero() {
+            return most;
+        }
+        let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(self.draw() % most.max(1))
+    }
+}
+
+/// Passes doorbells on, as well as a bad line does.
+async fn pass_on(
+    mut from: mpsc::Receiver<Doorbell>,
+    to: mpsc::Sender<Doorbell>,
+    shared: Arc<Shared>,
+) {
+    let mut late: Option<Doorbell> = None;
+    let mut cut = shared.cut_bells.subscribe();
+    loop {
+        let bell = tokio::select! {
+            biased;
+            changed = cut.changed() => {
+                late = None;
+                // Like a subscriber that connected again.
+                if changed.is_err() || *cut.borrow_and_update() {
+                    continue;
+                }
+                Doorbell::Resync
+            }
+            bell = from.recv() => match bell {
+                Some(bell) => bell,
+                None => return,
+            },
+        };
+        if *cut.borrow() {
+            continue;
+        }
+        let rates = *lock(&shared.rates);
+        let mut out = Vec::new();
+        if bell != Doorbell::Resync && shared.happens(rates.bell_lost) {
+            // Lost: anti-entropy has to find what it told.
+        } else if late.is_none() && shared.happens(rates.bell_late) {
+            late = Some(bell);
+            continue;
+        } else {
+            if shared.happens(rates.bell_twice) {
+                out.push(bell.clone());
+            }
+            out.push(bell);
+        }
+        out.extend(late.take());
+        for bell in out {
+            if to.send(bell).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FaultStore {
+    async fn begin(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        known: Option<Version>,
+        fresh: &Fresh,
+    ) -> Result<Begin> {
+        self.through(self.inner.begin(session, principal, known, fresh))
+            .await
+    }
+
+    async fn update(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+    ) -> Result<Update> {
+        self.through(self.inner.update(session, principal, expect, body))
+            .await
+    }
+
+    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
+        self.through(self.inner.end(session, principal, life)).await
+    }
+
+    async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
+        self.through(self.inner.append(stream, append)).await
+    }
+
+    async fn attach(
+        &self,
+        stream: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+    ) -> Result<Attached> {
+        self.through(self.inner.attach(stream, principal, cursor, node))
+            .await
+    }
+
+    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        self.through(self.inner.read(lane, wanted)).await
+    }
+
+    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
+        self.through(self.inner.detach(stream, node, generation))
+            .await
+    }
+
+    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
+        self.through(self.inner.adopt(adopt)).await
+    }
+
+    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        self.through(self.inner.owned_by(lane, node)).await
+    }
+
+    async fn register(
+        &self,
+        session: SessionKey,
+        rpc: &str,
+        node: NodeId,
+        stream: Option<Nonce>,
+        deadline_in: Duration,
+    ) -> Result<Registered> {
+        self.through(self.inner.register(session, rpc, node, stream, deadline_in))
+            .await
+    }
+
+    async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
+        self.through(self.inner.unregister(session, rpc)).await
+    }
+
+    async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
+        self.through(self.inner.cancel(session, principal, rpc))
+            .await
+    }
+
+    async fn answer(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+    ) -> Result<Routed> {
+        self.through(self.inner.answer(session, principal, question, payload))
+            .await
+    }
+
+    async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
+        self.through(self.inner.take_answer(session, question))
+            .await
+    }
+
+    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        self.through(self.inner.beat(node, ttl)).await
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<()> {
+        self.through(self.inner.leave(node)).await
+    }
+
+    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+        self.through(self.inner.lease(wanted)).await
+    }
+
+    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
+        let from = self.through(self.inner.doorbells(node)).await?;
+        let (to, hears) = mpsc::channel(crate::bells::QUEUE);
+        self.tracker
+            .spawn(pass_on(from, to, Arc::clone(&self.shared)));
+        Ok(hears)
+    }
+
+    fn incarnation(&self) -> watch::Receiver<u64> {
+        self.inner.incarnation()
+    }
+}

@@ -1,0 +1,117 @@
+//! Positions in a stream of which the store lost a branch (`streams.md` §8 rule 3, §11 *Two histories*).
+//!
+//! A store that loses writes around an adoption may have seen two owners use the same numbers. The attempts, each with the
+//! number after which it began and with a random mark, tell whether a client's cursor lies in the history that the store has now.
+
+use crate::store::{Attempt, Cursor};
+
+/// Where to go on reading for a client that shows `cursor`, and whether it left a branch that the store lost: then it
+/// is to be told of a gap. `attempts` are those above 1, in order.
+///
+/// A cursor of an attempt above the stream's own is returned as it is: its stream has to be adopted first (§8 rule 2).
+pub fn place(cursor: Cursor, attempts: &[(u64, Attempt)]) -> (u64, bool) {
+    let Some(shown) = cursor.attempt else {
+        return (cursor.seq, false);
+    };
+    let (mut position, mut split) = (cursor.seq, false);
+    let mut known = shown.number <= 1;
+    for (start, attempt) in attempts {
+        if attempt.number < shown.number {
+            continue;
+        }
+        if attempt.number == shown.number {
+            known = true;
+            if attempt.mark != shown.mark {
+                // Another history: what both share ends at the latest where this attempt begins.
+                position = position.min(*start);
+                split = true;
+            } else if position < *start {
+                position = *start;
+                split = true;
+            }
+            continue;
+        }
+        // The next attempt: the shown one ended where it begins.
+        if position > *start || !known {
+            position = position.min(*start);
+            split = true;
+        }
+        break;
+    }
+    (position, split)
+}
+
+/// The attempt in which the event `seq` was written.
+pub fn attempt_of(seq: u64, attempts: &[(u64, Attempt)]) -> Attempt {
+    attempts
+        .iter()
+        .rev()
+        .find(|(start, _)| *start < seq)
+        .map_or(Attempt::FIRST, |(_, attempt)| *attempt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn attempt(number: u32, mark: u16) -> Attempt {
+        Attempt { number, mark }
+    }
+
+    fn shown(seq: u64, number: u32, mark: u16) -> Cursor {
+        Cursor {
+            seq,
+            attempt: Some(attempt(number, mark)),
+        }
+    }
+
+    #[test]
+    fn cursors_of_a_lost_branch_are_moved_to_the_fork() {
+        let attempts = [(10, attempt(2, 7)), (20, attempt(4, 9))];
+        let cases = [
+            (
+                "no event shown",
+                Cursor {
+                    seq: 0,
+                    attempt: None,
+                },
+                (0, false),
+            ),
+            ("first attempt, within", shown(10, 1, 0), (10, false)),
+            ("first attempt, beyond its end", shown(11, 1, 0), (10, true)),
+            ("second, within", shown(15, 2, 7), (15, false)),
+            ("second, at its start", shown(10, 2, 7), (10, false)),
+            ("second, below its start", shown(9, 2, 7), (10, true)),
+            ("second, another mark", shown(15, 2, 8), (10, true)),
+            ("second, another mark, far below", shown(5, 2, 8), (5, true)),
+            ("second, beyond its end", shown(21, 2, 7), (20, true)),
+            (
+                "third, which this history skipped",
+                shown(18, 3, 1),
+                (18, true),
+            ),
+            ("third, beyond the fourth", shown(28, 3, 1), (20, true)),
+            ("fourth, within", shown(99, 4, 9), (99, false)),
+            (
+                "higher than the stream's: to be adopted",
+                shown(30, 5, 1),
+                (30, false),
+            ),
+        ];
+        for (case, cursor, expected) in cases {
+            assert_eq!(place(cursor, &attempts), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_event_belongs_to_the_last_attempt_that_began_before_it() {
+        let attempts = [
+            (10, attempt(2, 7)),
+            (10, attempt(3, 8)),
+            (20, attempt(4, 9)),
+        ];
+        assert_eq!(attempt_of(10, &attempts), Attempt::FIRST);
+        assert_eq!(attempt_of(11, &attempts), attempt(3, 8));
+        assert_eq!(attempt_of(21, &attempts), attempt(4, 9));
+    }
+}

@@ -1,0 +1,114 @@
+//! Rate limits: the generic cell rate algorithm, one number for each bucket (`streams.md` §16.1). The script `lease.lua` does the
+//! same sums.
+
+use std::time::Duration;
+
+use crate::store::{Lease, LeaseWanted};
+
+/// No sum leaves the integers that Lua's numbers hold exactly (2⁵³).
+const MOST_US: u64 = 1_000_000_000_000_000;
+
+/// What is wanted of a bucket, within bounds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) interval_us: u64,
+    pub(crate) burst: u64,
+    pub(crate) want: u64,
+    pub(crate) debt: u64,
+}
+
+impl From<&LeaseWanted> for Wanted {
+    fn from(wanted: &LeaseWanted) -> Self {
+        let interval_us = wanted.interval_us.clamp(1, MOST_US);
+        let most = MOST_US / interval_us;
+        Self {
+            interval_us,
+            burst: wanted.burst.min(most),
+            want: wanted.want.min(most),
+            debt: wanted.debt.min(most),
+        }
+    }
+}
+
+/// Takes what there is. `arrival` is the bucket's number, the theoretical arrival time in microseconds; the new one is given back
+/// unless nothing changed.
+pub(crate) fn take(arrival: Option<u64>, now: u64, wanted: Wanted) -> (Option<u64>, Lease) {
+    let Wanted {
+        interval_us,
+        burst,
+        want,
+        debt,
+    } = wanted;
+    let due = (arrival.unwrap_or(now).max(now) + debt * interval_us).min(now + 2 * MOST_US);
+    let room = (now + burst * interval_us).saturating_sub(due) / interval_us;
+    let granted = want.min(room);
+    let due = due + granted * interval_us;
+    let wait_us = if granted == 0 {
+        (due + interval_us).saturating_sub(now + burst * interval_us)
+    } else {
+        0
+    };
+    let lease = Lease {
+        granted,
+        wait: Duration::from_millis(wait_us.div_ceil(1000)),
+    };
+    ((granted > 0 || debt > 0).then_some(due), lease)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn wanted(want: u64, debt: u64) -> Wanted {
+        Wanted {
+            interval_us: 100_000,
+            burst: 5,
+            want,
+            debt,
+        }
+    }
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_its_rate() {
+        let now = 1_000_000_000;
+        let (due, lease) = take(None, now, wanted(9, 0));
+        assert_eq!((lease.granted, lease.wait), (5, Duration::ZERO));
+        let (same, lease) = take(due, now, wanted(1, 0));
+        assert_eq!(same, None, "a refusal changes nothing");
+        assert_eq!((lease.granted, lease.wait), (0, Duration::from_millis(100)));
+        let (_, lease) = take(due, now + 250_000, wanted(9, 0));
+        assert_eq!(lease.granted, 2);
+        let (_, lease) = take(due, now + 10_000_000, wanted(9, 0));
+        assert_eq!(lease.granted, 5, "never more than the burst");
+    }
+
+    #[test]
+    fn debt_is_always_taken() {
+        let now = 1_000_000_000;
+        let (due, lease) = take(None, now, wanted(2, 7));
+        assert_eq!(lease.granted, 0);
+        assert_eq!(lease.wait, Duration::from_millis(300));
+        let (_, lease) = take(due, now + 300_000, wanted(2, 0));
+        assert_eq!(lease.granted, 1);
+    }
+
+    #[test]
+    fn absurd_numbers_stay_within_exact_arithmetic() {
+        let absurd = LeaseWanted {
+            shard: String::new(),
+            bucket: String::new(),
+            interval_us: u64::MAX,
+            burst: u64::MAX,
+            want: u64::MAX,
+            debt: u64::MAX,
+        };
+        let now = 1_800_000_000_000_000;
+        let mut due = None;
+        for _ in 0..5 {
+            let (next, lease) = take(due, now, Wanted::from(&absurd));
+            assert_eq!(lease.granted, 0);
+            due = next;
+            assert!(due.is_some_and(|due| due < 1 << 53));
+        }
+    }
+}

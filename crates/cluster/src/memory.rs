@@ -1,0 +1,349 @@
+//! The store in one process: what `portolan dev` and a single node use, and what tests give to several nodes at once.
+//!
+//! One mutex for each lane, held for one operation and never across an await. Expiry is lazy; [`MemoryStore::purge`] frees what
+//! nobody asks for any more. Bounds, trimming and every edge answer are those of the Redis store: the contract suite
+//! runs the same cases on both.
+
+mod lane;
+mod log;
+mod routing;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use portolan_model::Clock;
+use tokio::sync::{mpsc, watch};
+
+use self::lane::{Lane as Shelf, Moment};
+use crate::{
+    bells::Bells,
+    gcra, lock,
+    store::{
+        Adopt, Adopted, Append, Appended, Attached, Begin, Bounds, Cursor, Doorbell, Fresh, LANES,
+        Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, Principal, Read, ReadWanted,
+        Registered, Result, Routed, SessionKey, Store, StreamKey, Update, Version,
+    },
+};
+
+/// Buckets are spread over so many locks.
+const BUCKET_SHARDS: usize = 64;
+
+type Buckets = HashMap<(String, String), u64>;
+
+/// The store in one process. Cheap to clone; clones share.
+#[derive(Clone)]
+pub struct MemoryStore(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    bounds: Bounds,
+    lanes: Vec<Mutex<Shelf>>,
+    /// Theoretical arrival time of each bucket, µs.
+    buckets: Vec<Mutex<Buckets>>,
+    /// Until when each node said it lives, ms.
+    members: Mutex<HashMap<NodeId, u64>>,
+    bells: Bells,
+    incarnation: watch::Sender<u64>,
+}
+
+/// All that a store held at one moment; a roll-back to it is what a failover can do to a real one.
+#[derive(Clone)]
+pub struct Snapshot {
+    lanes: Vec<Shelf>,
+    buckets: Vec<Buckets>,
+    members: HashMap<NodeId, u64>,
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("bounds", &self.0.bounds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(bounds: Bounds, clock: Clock) -> Self {
+        Self(Arc::new(Inner {
+            clock,
+            bounds,
+            lanes: (0..LANES).map(|_| Mutex::default()).collect(),
+            buckets: (0..BUCKET_SHARDS).map(|_| Mutex::default()).collect(),
+            members: Mutex::default(),
+            bells: Bells::default(),
+            incarnation: watch::Sender::new(0),
+        }))
+    }
+
+    /// Frees what is over. To be called now and then; nothing depends on it but memory.
+    pub fn purge(&self) {
+        let now = self.now_ms();
+        for lane in &self.0.lanes {
+            lock(lane).purge(now);
+        }
+        let now_us = self.now_us();
+        for buckets in &self.0.buckets {
+            lock(buckets).retain(|_, due| *due > now_us);
+        }
+        lock(&self.0.members).retain(|_, until| *until + ms(self.0.bounds.dead_for) > now);
+    }
+
+    /// Number of sessions of which anything is kept, tombstones included.
+    pub fn len(&self) -> usize {
+        self.0.lanes.iter().map(|lane| lock(lane).len()).sum()
+    }
+
+    /// True if nothing is kept of any session.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A copy of everything.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            lanes: self.0.lanes.iter().map(|lane| lock(lane).clone()).collect(),
+            buckets: self
+                .0
+                .buckets
+                .iter()
+                .map(|buckets| lock(buckets).clone())
+                .collect(),
+            members: lock(&self.0.members).clone(),
+        }
+    }
+
+    /// Rolls everything back, as a failover to a replica that lags does: later writes are lost, the incarnation rises, and
+    /// nodes are told that doorbells may be lost (§17.3).
+    pub fn roll_back(&self, to: &Snapshot) {
+        for (lane, old) in self.0.lanes.iter().zip(&to.lanes) {
+            *lock(lane) = old.clone();
+        }
+        for (buckets, old) in self.0.buckets.iter().zip(&to.buckets) {
+            *lock(buckets) = old.clone();
+        }
+        *lock(&self.0.members) = to.members.clone();
+        self.0.incarnation.send_modify(|number| *number += 1);
+        self.0.bells.resync();
+    }
+
+    /// The bounds that hold here.
+    pub fn bounds(&self) -> &Bounds {
+        &self.0.bounds
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.0.clock.now().unix_timestamp_nanos() / 1000).unwrap_or(0)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_us() / 1000
+    }
+
+    /// One operation on a lane. The doorbells are rung before its lock is left, so that they come in the order of the writes.
+    fn within<T>(&self, lane: Lane, work: impl FnOnce(&mut Shelf, &mut Moment<'_>) -> T) -> T {
+        let mut shelf = lock(&self.0.lanes[usize::from(lane.0)]);
+        let mut moment = Moment {
+            now: self.now_ms(),
+            bounds: &self.0.bounds,
+            rung: Vec::new(),
+        };
+        let outcome = work(&mut shelf, &mut moment);
+        for (node, bell) in moment.rung {
+            self.0.bells.ring(node, bell);
+        }
+        outcome
+    }
+}
+
+/// Whole milliseconds, as Redis counts.
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4)
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn begin(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        known: Option<Version>,
+        fresh: &Fresh,
+    ) -> Result<Begin> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.begin(session, principal, known, fresh, moment)
+        }))
+    }
+
+    async fn update(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+    ) -> Result<Update> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.update(session, principal, expect, body, moment)
+        }))
+    }
+
+    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
+        self.within(session.lane(), |lane, moment| {
+            lane.end(session, principal, life, moment);
+        });
+        Ok(())
+    }
+
+    async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
+        Ok(self.within(stream.session.lane(), |lane, moment| {
+            lane.append(stream, append, moment)
+        }))
+    }
+
+    async fn attach(
+        &self,
+        stream: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+    ) -> Result<Attached> {
+        Ok(self.within(stream.session.lane(), |lane, moment| {
+            lane.attach(stream, principal, cursor, node, moment)
+        }))
+    }
+
+    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        Ok(self.within(lane, |lane, moment| {
+            wanted
+                .iter()
+                .map(|wanted| lane.read(wanted, moment))
+                .collect()
+        }))
+    }
+
+    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
+        self.within(stream.session.lane(), |lane, moment| {
+            lane.detach(stream, node, generation, moment);
+        });
+        Ok(())
+    }
+
+    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
+        Ok(self.within(adopt.stream.session.lane(), |lane, moment| {
+            lane.adopt(adopt, moment)
+        }))
+    }
+
+    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        Ok(self.within(lane, |lane, moment| lane.owned_by(node, moment)))
+    }
+
+    async fn register(
+        &self,
+        session: SessionKey,
+        rpc: &str,
+        node: NodeId,
+        stream: Option<Nonce>,
+        deadline_in: Duration,
+    ) -> Result<Registered> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.register(session, rpc, node, stream, deadline_in, moment)
+        }))
+    }
+
+    async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
+        self.within(session.lane(), |lane, moment| {
+            lane.unregister(session, rpc, moment);
+        });
+        Ok(())
+    }
+
+    async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.cancel(session, principal, rpc, moment)
+        }))
+    }
+
+    async fn answer(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+    ) -> Result<Routed> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.answer(session, principal, question, payload, moment)
+        }))
+    }
+
+    async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.take_answer(session, question, moment)
+        }))
+    }
+
+    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        let now = self.now_ms();
+        let mut members = lock(&self.0.members);
+        members.insert(node, now + ms(ttl));
+        members.retain(|_, until| *until + ms(self.0.bounds.dead_for) > now);
+        let mut nodes: Vec<Member> = members
+            .iter()
+            .map(|(node, until)| Member {
+                node: *node,
+                valid_ms: until.cast_signed() - now.cast_signed(),
+            })
+            .collect();
+        nodes.sort_by_key(|member| (member.valid_ms, member.node));
+        Ok(Members { nodes })
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<()> {
+        lock(&self.0.members).remove(&node);
+        Ok(())
+    }
+
+    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+        let now = self.now_us();
+        Ok(wanted
+            .iter()
+            .map(|wanted| {
+                let mut buckets = lock(&self.0.buckets[bucket_shard(&wanted.shard)]);
+                let key = (wanted.shard.clone(), wanted.bucket.clone());
+                let (due, lease) = gcra::take(buckets.get(&key).copied(), now, wanted.into());
+                if let Some(due) = due {
+                    buckets.insert(key, due);
+                }
+                lease
+            })
+            .collect())
+    }
+
+    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
+        Ok(self.0.bells.listen(node))
+    }
+
+    fn incarnation(&self) -> watch::Receiver<u64> {
+        self.0.incarnation.subscribe()
+    }
+}
+
+fn bucket_shard(shard: &str) -> usize {
+    // FNV: only to spread locks.
+    let hash = shard.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    usize::try_from(hash % BUCKET_SHARDS as u64).unwrap_or(0)
+}

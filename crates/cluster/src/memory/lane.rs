@@ -1,0 +1,318 @@
+//! The sessions of one lane, and what is kept of each.
+
+use std::{
+    collections::{BTreeSet, HashMap, VecDeque},
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use super::ms;
+use crate::store::{
+    Attempt, Begin, Bounds, Doorbell, Event, Fresh, NodeId, Nonce, Principal, SessionKey, State,
+    StreamKey, Update, Version,
+};
+
+/// What an operation needs to know, and the doorbells that it rings.
+pub(super) struct Moment<'a> {
+    /// Unix time, ms.
+    pub(super) now: u64,
+    pub(super) bounds: &'a Bounds,
+    pub(super) rung: Vec<(NodeId, Doorbell)>,
+}
+
+impl Moment<'_> {
+    pub(super) fn ring(&mut self, node: NodeId, bell: Doorbell) {
+        self.rung.push((node, bell));
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lane {
+    pub(super) sessions: HashMap<SessionKey, Session>,
+    /// Open streams by owner.
+    pub(super) owned: HashMap<Option<NodeId>, BTreeSet<(SessionKey, Nonce)>>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Session {
+    pub(super) record: Option<Record>,
+    /// Until when it is remembered that the session was ended.
+    pub(super) ended_until: Option<u64>,
+    pub(super) streams: HashMap<Nonce, Stream>,
+    pub(super) running: HashMap<String, Running>,
+    pub(super) questions: HashMap<String, Question>,
+    /// Nothing of it is over before.
+    earliest: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    pub(super) principal: Principal,
+    pub(super) version: Version,
+    pub(super) body: Bytes,
+    pub(super) until: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) owner: Option<NodeId>,
+    pub(super) attempt: Attempt,
+    pub(super) attempts: Vec<(u64, Attempt)>,
+    pub(super) state: State,
+    pub(super) tail: u64,
+    pub(super) bytes: usize,
+    pub(super) dropped: u64,
+    pub(super) attached: Option<NodeId>,
+    pub(super) generation: u64,
+    pub(super) deadline: u64,
+    pub(super) until: u64,
+    pub(super) about: Bytes,
+    pub(super) has_final: bool,
+    pub(super) events: VecDeque<Event>,
+}
+
+/// An entry among the running requests.
+#[derive(Debug, Clone)]
+pub(super) enum Running {
+    Request {
+        node: NodeId,
+        stream: Option<Nonce>,
+        until: u64,
+        cancelled: bool,
+    },
+    /// A cancellation that came first.
+    Tombstone { until: u64 },
+}
+
+impl Running {
+    pub(super) const fn until(&self) -> u64 {
+        match self {
+            Self::Request { until, .. } | Self::Tombstone { until } => *until,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) stream: Nonce,
+    pub(super) answer: Option<Bytes>,
+}
+
+impl Session {
+    /// Makes sure that what ends then is looked at then.
+    pub(super) fn ends_at(&mut self, until: u64) {
+        self.earliest = self.earliest.min(until);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.record.is_none()
+            && self.ended_until.is_none()
+            && self.streams.is_empty()
+            && self.running.is_empty()
+    }
+
+    /// Drops what is over; answers with the open streams among it.
+    fn sweep(&mut self, now: u64) -> Vec<(Option<NodeId>, Nonce)> {
+        if now < self.earliest {
+            return Vec::new();
+        }
+        self.ended_until = self.ended_until.filter(|until| *until > now);
+        self.record = self.record.take().filter(|record| record.until > now);
+        self.running.retain(|_, entry| entry.until() > now);
+        let mut over = Vec::new();
+        self.streams.retain(|nonce, stream| {
+            let lives = stream.until > now;
+            if !lives {
+                over.push((stream.owner, *nonce));
+            }
+            lives
+        });
+        if !over.is_empty() {
+            let streams = &self.streams;
+            self.questions
+                .retain(|_, question| streams.contains_key(&question.stream));
+        }
+        self.earliest = self
+            .streams
+            .values()
+            .map(|stream| stream.until)
+            .chain(self.running.values().map(Running::until))
+            .chain(self.ended_until)
+            .chain(self.record.as_ref().map(|record| record.until))
+            .min()
+            .unwrap_or(u64::MAX);
+        over
+    }
+
+    /// Whether the session is over or another one's: `None` in a record leaves the question open, and an authentic id
+    /// answers it.
+    pub(super) fn refuses(&self, principal: Principal) -> bool {
+        self.ended_until.is_some()
+            || self
+                .record
+                .as_ref()
+                .is_some_and(|record| record.principal != principal)
+    }
+}
+
+impl Lane {
+    /// Number of sessions of which anything is kept.
+    pub(super) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The session as of now, if anything is kept of it.
+    pub(super) fn session(&mut self, key: SessionKey, now: u64) -> Option<&mut Session> {
+        let session = self.sessions.get_mut(&key)?;
+        let over = session.sweep(now);
+        if session.is_empty() {
+            self.sessions.remove(&key);
+        }
+        for (owner, nonce) in over {
+            self.disown(owner, (key, nonce));
+        }
+        self.sessions.get_mut(&key)
+    }
+
+    /// The session as of now, made if nothing is kept of it.
+    pub(super) fn session_or_new(&mut self, key: SessionKey, now: u64) -> &mut Session {
+        self.session(key, now);
+        self.sessions.entry(key).or_insert_with(|| Session {
+            earliest: u64::MAX,
+            ..Session::default()
+        })
+    }
+
+    pub(super) fn own(&mut self, owner: Option<NodeId>, stream: (SessionKey, Nonce)) {
+        self.owned.entry(owner).or_default().insert(stream);
+    }
+
+    pub(super) fn disown(&mut self, owner: Option<NodeId>, stream: (SessionKey, Nonce)) {
+        if let Some(streams) = self.owned.get_mut(&owner) {
+            streams.remove(&stream);
+            if streams.is_empty() {
+                self.owned.remove(&owner);
+            }
+        }
+    }
+
+    pub(super) fn purge(&mut self, now: u64) {
+        let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
+        for key in keys {
+            self.session(key, now);
+        }
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        known: Option<Version>,
+        fresh: &Fresh,
+        moment: &mut Moment<'_>,
+    ) -> Begin {
+        let (now, idle, life) = (moment.now, ms(moment.bounds.idle), ms(fresh.life));
+        if life == 0 {
+            return Begin::Unknown;
+        }
+        let until = now + idle.min(life);
+        let session = self.session_or_new(key, now);
+        if session.refuses(principal) {
+            return Begin::Unknown;
+        }
+        let Some(record) = &mut session.record else {
+            // Seconds: no later record of this session will have the version of another body.
+            let version = Version(u32::try_from((now / 1000) & 0xffff_ffff).unwrap_or(0));
+            session.record = Some(Record {
+                principal,
+                version,
+                body: fresh.body.clone(),
+                until,
+            });
+            session.ends_at(until);
+            return Begin::Rebuilt { version };
+        };
+        if until.saturating_sub(record.until) >= ms(moment.bounds.touch()) {
+            record.until = until;
+        }
+        let version = record.version;
+        let body = (known != Some(version)).then(|| record.body.clone());
+        Begin::Alive { version, body }
+    }
+
+    pub(super) fn update(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+        moment: &mut Moment<'_>,
+    ) -> Update {
+        let record = self
+            .session(key, moment.now)
+            .filter(|session| !session.refuses(principal))
+            .and_then(|session| session.record.as_mut());
+        let Some(record) = record else {
+            return Update::Unknown;
+        };
+        if record.version != expect {
+            return Update::Conflict {
+                version: record.version,
+                body: record.body.clone(),
+            };
+        }
+        record.version = Version(expect.0.wrapping_add(1));
+        record.body = body;
+        Update::Done(record.version)
+    }
+
+    pub(super) fn end(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        life: Duration,
+        moment: &mut Moment<'_>,
+    ) {
+        let now = moment.now;
+        let session = self.session_or_new(key, now);
+        if session.refuses(principal) {
+            return;
+        }
+        let mut nodes = BTreeSet::new();
+        for stream in session.streams.values() {
+            nodes.extend(stream.owner);
+            nodes.extend(stream.attached);
+        }
+        for entry in session.running.values() {
+            if let Running::Request { node, .. } = entry {
+                nodes.insert(*node);
+            }
+        }
+        let owned: Vec<_> = session
+            .streams
+            .iter()
+            .map(|(nonce, stream)| (stream.owner, *nonce))
+            .collect();
+        for (owner, nonce) in owned {
+            self.disown(owner, (key, nonce));
+        }
+        let until = now + ms(life);
+        self.sessions.insert(
+            key,
+            Session {
+                ended_until: Some(until),
+                earliest: until,
+                ..Session::default()
+            },
+        );
+        self.session(key, now);
+        for node in nodes {
+            moment.ring(node, Doorbell::Ended { session: key });
+        }
+    }
+
+    pub(super) fn stream(&mut self, key: StreamKey, now: u64) -> Option<&mut Stream> {
+        self.session(key.session, now)?.streams.get_mut(&key.nonce)
+    }
+}

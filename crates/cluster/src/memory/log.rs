@@ -1,0 +1,363 @@
+//! Logs of request streams: append, trim, attach, read, adopt.
+
+use std::collections::VecDeque;
+
+use super::{
+    lane::{Lane, Moment, Question, Session, Stream},
+    ms,
+};
+use crate::{
+    fork,
+    store::{
+        Adopt, Adopted, Append, Appended, Attached, Attempt, Bounds, Class, Create, Cursor,
+        Doorbell, Event, MOST_SEQ, NodeId, Principal, Read, ReadWanted, State, StreamKey, View,
+    },
+};
+
+impl Stream {
+    fn new(create: &Create, append: &Append, now: u64, bounds: &Bounds) -> Self {
+        let deadline = now + ms(create.deadline_in);
+        let start = create.start.min(MOST_SEQ);
+        let attempts = if append.attempt.number > 1 {
+            vec![(start, append.attempt)]
+        } else {
+            Vec::new()
+        };
+        Self {
+            owner: Some(append.owner),
+            attempt: append.attempt,
+            attempts,
+            state: State::Open,
+            tail: start,
+            bytes: 0,
+            dropped: start,
+            attached: Some(append.owner),
+            generation: 1,
+            deadline,
+            until: deadline + ms(bounds.open_grace),
+            about: create.about.clone(),
+            has_final: false,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Drops notifications down to three quarters of the bounds. True if what may not be dropped exceeds them.
+    fn trim(&mut self, bounds: &Bounds) -> bool {
+        let (most, most_bytes) = (bounds.events, bounds.bytes);
+        if self.bytes <= most_bytes && self.events.len() <= most {
+            return false;
+        }
+        let (mut count, mut bytes) = (self.events.len(), self.bytes);
+        let newest = self.tail;
+        let mut dropped = self.dropped;
+        self.events.retain(|event| {
+            let over = count * 4 > most * 3 || bytes * 4 > most_bytes * 3;
+            if event.class != Class::Notification || event.seq == newest || !over {
+                return true;
+            }
+            count -= 1;
+            bytes -= event.payload.len();
+            dropped = dropped.max(event.seq);
+            false
+        });
+        self.bytes = bytes;
+        self.dropped = dropped;
+        count > most || bytes > most_bytes
+    }
+
+    /// Retained events after a position, as many as fit one answer, and whether there are more.
+    fn page(&self, position: u64, bounds: &Bounds) -> (Vec<Event>, bool) {
+        let from = self.events.partition_point(|event| event.seq <= position);
+        let (most, most_bytes) = bounds.page;
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for event in self.events.range(from..) {
+            if page.len() >= most || bytes > most_bytes {
+                return (page, true);
+            }
+            bytes += event.payload.len();
+            page.push(event.clone());
+        }
+        (page, false)
+    }
+
+    fn view(&self, position: Option<u64>, moment: &Moment<'_>) -> View {
+        let (events, more) = position.map_or((Vec::new(), false), |position| {
+            self.page(position, moment.bounds)
+        });
+        View {
+            owner: self.owner,
+            state: self.state,
+            tail: self.tail,
+            dropped: self.dropped,
+            generation: self.generation,
+            attempt: self.attempt,
+            attempts: self.attempts.clone(),
+            deadline_in: self.deadline_in(moment.now),
+            events,
+            more,
+        }
+    }
+
+    const fn deadline_in(&self, now: u64) -> std::time::Duration {
+        std::time::Duration::from_millis(self.deadline.saturating_sub(now))
+    }
+}
+
+impl Lane {
+    pub(super) fn append(
+        &mut self,
+        key: StreamKey,
+        append: &Append,
+        moment: &mut Moment<'_>,
+    ) -> Appended {
+        let (now, bounds) = (moment.now, moment.bounds);
+        if self.stream(key, now).is_none() {
+            let session = self.session(key.session, now);
+            if session.is_some_and(|session| session.ended_until.is_some()) {
+                return Appended::Closed {
+                    state: State::Cancelled,
+                    tail: 0,
+                };
+            }
+            let Some(create) = &append.create else {
+                return Appended::Gone;
+            };
+            let stream = Stream::new(create, append, now, bounds);
+            let session = self.session_or_new(key.session, now);
+            session.ends_at(stream.until);
+            session.streams.insert(key.nonce, stream);
+            self.own(Some(append.owner), (key.session, key.nonce));
+        }
+        let Some(session) = self.sessions.get_mut(&key.session) else {
+            return Appended::Gone;
+        };
+        let appended = session.append(key, append, moment);
+        if closes(append).is_some() && matches!(appended, Appended::Done { .. }) {
+            self.disown(Some(append.owner), (key.session, key.nonce));
+        }
+        appended
+    }
+
+    pub(super) fn attach(
+        &mut self,
+        key: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+        moment: &mut Moment<'_>,
+    ) -> Attached {
+        let Some(session) = self.session(key.session, moment.now) else {
+            return Attached::Gone;
+        };
+        if session.refuses(principal) {
+            return Attached::Unknown;
+        }
+        let Some(stream) = session.streams.get_mut(&key.nonce) else {
+            return Attached::Gone;
+        };
+        let (position, split) = fork::place(cursor.bounded(), &stream.attempts);
+        if stream.state == State::Open {
+            if let Some(former) = stream.attached.filter(|former| *former != node) {
+                moment.ring(
+                    former,
+                    Doorbell::Superseded {
+                        stream: key,
+                        generation: stream.generation,
+                    },
+                );
+            }
+            stream.generation += 1;
+            stream.attached = Some(node);
+        }
+        Attached::Stream {
+            view: stream.view(Some(position), moment),
+            position,
+            split,
+        }
+    }
+
+    pub(super) fn read(&mut self, wanted: &ReadWanted, moment: &mut Moment<'_>) -> Read {
+        let Some(stream) = self.stream(wanted.stream, moment.now) else {
+            return Read::Gone;
+        };
+        let ours = stream.generation == wanted.generation;
+        if ours
+            && stream.tail == wanted.position
+            && stream.state == State::Open
+            && (stream.owner, stream.attempt) == wanted.seen
+        {
+            return Read::Unchanged;
+        }
+        let view = stream.view(ours.then_some(wanted.position), moment);
+        Read::View(view, stream.attached)
+    }
+
+    pub(super) fn detach(
+        &mut self,
+        key: StreamKey,
+        node: NodeId,
+        generation: u64,
+        moment: &mut Moment<'_>,
+    ) {
+        if let Some(stream) = self.stream(key, moment.now)
+            && stream.attached == Some(node)
+            && stream.generation == generation
+        {
+            stream.attached = None;
+        }
+    }
+
+    pub(super) fn adopt(&mut self, adopt: &Adopt, moment: &mut Moment<'_>) -> Adopted {
+        let (now, key, cursor) = (moment.now, adopt.stream, adopt.shown.bounded());
+        let overdue = ms(moment.bounds.overdue);
+        let Some(stream) = self
+            .stream(key, now)
+            .filter(|stream| stream.state == State::Open)
+        else {
+            return Adopted::Over;
+        };
+        let shown = cursor.attempt.map_or(0, |attempt| attempt.number);
+        let former = stream.owner;
+        // The reply to this very adoption was lost.
+        let again = former == adopt.to
+            && stream.tail >= cursor.seq
+            && (adopt.to.is_none()
+                || stream.attempt.number > shown.max(1) && stream.attempt.mark == adopt.mark);
+        if !again {
+            let late = now > stream.deadline + overdue;
+            if former != adopt.from && !late {
+                return Adopted::Lost;
+            }
+            if cursor.seq > stream.tail {
+                stream.tail = cursor.seq;
+                stream.dropped = stream.tail;
+            }
+            if adopt.to.is_some() {
+                stream.attempt = Attempt {
+                    number: stream.attempt.number.max(shown) + 1,
+                    mark: adopt.mark,
+                };
+                stream.attempts.push((stream.tail, stream.attempt));
+            }
+            stream.owner = adopt.to;
+            if let Some(attached) = stream.attached.filter(|node| Some(*node) != adopt.to) {
+                moment.ring(
+                    attached,
+                    Doorbell::Owner {
+                        stream: key,
+                        owner: adopt.to,
+                    },
+                );
+            }
+        }
+        let done = Adopted::Done {
+            tail: stream.tail,
+            attempt: stream.attempt,
+            about: stream.about.clone(),
+            deadline_in: stream.deadline_in(now),
+            late: stream.has_final,
+        };
+        self.disown(former, (key.session, key.nonce));
+        self.own(adopt.to, (key.session, key.nonce));
+        done
+    }
+
+    pub(super) fn owned_by(
+        &mut self,
+        node: Option<NodeId>,
+        moment: &mut Moment<'_>,
+    ) -> Vec<StreamKey> {
+        let owned: Vec<_> = self
+            .owned
+            .get(&node)
+            .map(|streams| streams.iter().copied().collect())
+            .unwrap_or_default();
+        owned
+            .into_iter()
+            .map(|(session, nonce)| StreamKey { session, nonce })
+            .filter(|key| self.stream(*key, moment.now).is_some())
+            .collect()
+    }
+}
+
+impl Session {
+    /// Writes to a stream that exists.
+    fn append(&mut self, key: StreamKey, append: &Append, moment: &mut Moment<'_>) -> Appended {
+        let (now, bounds) = (moment.now, moment.bounds);
+        let Some(stream) = self.streams.get_mut(&key.nonce) else {
+            return Appended::Gone;
+        };
+        if stream.owner != Some(append.owner) || stream.attempt != append.attempt {
+            return Appended::Fenced;
+        }
+        if stream.tail != append.expect {
+            return Appended::Tail {
+                tail: stream.tail,
+                state: stream.state,
+            };
+        }
+        if stream.state != State::Open {
+            return Appended::Closed {
+                state: stream.state,
+                tail: stream.tail,
+            };
+        }
+        for event in &append.events {
+            stream.tail += 1;
+            stream.bytes += event.payload.len();
+            stream.has_final |= event.class == Class::Final;
+            stream.events.push_back(Event {
+                seq: stream.tail,
+                class: event.class,
+                payload: event.payload.clone(),
+            });
+            if let Some(question) = &event.question {
+                self.questions
+                    .entry(question.clone())
+                    .or_insert_with(|| Question {
+                        stream: key.nonce,
+                        answer: None,
+                    });
+            }
+        }
+        let overflow = stream.trim(bounds);
+        if let Some(state) = closes(append) {
+            stream.state = state;
+            stream.until = now + ms(bounds.closed_for);
+            self.running.remove(&append.rpc);
+            self.questions
+                .retain(|_, question| question.stream != key.nonce);
+        }
+        let until = stream.until;
+        if let Some(attached) = stream.attached.filter(|node| *node != append.owner) {
+            let event = match append.events.as_slice() {
+                [event] if event.payload.len() <= bounds.inline => stream.events.back().cloned(),
+                _ => None,
+            };
+            moment.ring(
+                attached,
+                Doorbell::Appended {
+                    stream: key,
+                    generation: stream.generation,
+                    attempt: stream.attempt,
+                    tail: stream.tail,
+                    state: stream.state,
+                    event,
+                },
+            );
+        }
+        let appended = Appended::Done {
+            tail: stream.tail,
+            attached: stream.attached,
+            generation: stream.generation,
+            overflow,
+        };
+        self.ends_at(until);
+        appended
+    }
+}
+
+/// How an append ends its stream; "open" is no end.
+fn closes(append: &Append) -> Option<State> {
+    append.close.filter(|state| *state != State::Open)
+}

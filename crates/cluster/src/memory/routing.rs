@@ -1,0 +1,172 @@
+//! Running requests and questions to clients: who is rung when a cancellation or an answer arrives anywhere.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    lane::{Lane, Moment, Running},
+    ms,
+};
+use crate::store::{Doorbell, NodeId, Nonce, Principal, Registered, Routed, SessionKey, StreamKey};
+
+impl Lane {
+    pub(super) fn register(
+        &mut self,
+        key: SessionKey,
+        rpc: &str,
+        node: NodeId,
+        stream: Option<Nonce>,
+        deadline_in: Duration,
+        moment: &mut Moment<'_>,
+    ) -> Registered {
+        let session = self.session_or_new(key, moment.now);
+        if session.ended_until.is_some() {
+            return Registered::Cancelled;
+        }
+        match session.running.get(rpc) {
+            Some(
+                Running::Tombstone { .. }
+                | Running::Request {
+                    cancelled: true, ..
+                },
+            ) => return Registered::Cancelled,
+            Some(Running::Request { .. }) => {}
+            None => {
+                let requests = session
+                    .running
+                    .values()
+                    .filter(|entry| matches!(entry, Running::Request { .. }))
+                    .count();
+                if requests >= moment.bounds.running {
+                    return Registered::Full;
+                }
+            }
+        }
+        let until = moment.now + ms(deadline_in);
+        session.running.insert(
+            rpc.to_owned(),
+            Running::Request {
+                node,
+                stream,
+                until,
+                cancelled: false,
+            },
+        );
+        session.ends_at(until);
+        Registered::Done
+    }
+
+    pub(super) fn unregister(&mut self, key: SessionKey, rpc: &str, moment: &mut Moment<'_>) {
+        if let Some(session) = self.session(key, moment.now) {
+            session.running.remove(rpc);
+        }
+    }
+
+    pub(super) fn cancel(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        rpc: &str,
+        moment: &mut Moment<'_>,
+    ) -> Routed {
+        let session = self.session_or_new(key, moment.now);
+        if session.refuses(principal) {
+            return Routed::Unknown;
+        }
+        if let Some(Running::Request {
+            node,
+            stream,
+            cancelled,
+            ..
+        }) = session.running.get_mut(rpc)
+        {
+            *cancelled = true;
+            // After an adoption the request runs where its stream is owned.
+            let owner = match stream.and_then(|nonce| session.streams.get(&nonce)) {
+                Some(stream) => stream.owner,
+                None => Some(*node),
+            };
+            let Some(owner) = owner else {
+                return Routed::Nobody;
+            };
+            moment.ring(
+                owner,
+                Doorbell::Cancel {
+                    session: key,
+                    rpc: rpc.to_owned(),
+                },
+            );
+            return Routed::Rung;
+        }
+        let tombstones = session
+            .running
+            .iter()
+            .filter(|(known, entry)| {
+                matches!(entry, Running::Tombstone { .. }) && known.as_str() != rpc
+            })
+            .count();
+        if tombstones < moment.bounds.tombstones {
+            let until = moment.now + ms(moment.bounds.tombstone);
+            session
+                .running
+                .insert(rpc.to_owned(), Running::Tombstone { until });
+            session.ends_at(until);
+        }
+        Routed::Nobody
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+        moment: &mut Moment<'_>,
+    ) -> Routed {
+        let Some(session) = self.session(key, moment.now) else {
+            return Routed::Nobody;
+        };
+        if session.refuses(principal) {
+            return Routed::Unknown;
+        }
+        let Some(asked) = session.questions.get_mut(question) else {
+            return Routed::Nobody;
+        };
+        let Some(stream) = session.streams.get(&asked.stream) else {
+            return Routed::Nobody;
+        };
+        match &asked.answer {
+            None => asked.answer = Some(payload.clone()),
+            Some(first) if *first == payload => {}
+            Some(_) => return Routed::Nobody,
+        }
+        if let Some(owner) = stream.owner {
+            moment.ring(
+                owner,
+                Doorbell::Answered {
+                    stream: StreamKey {
+                        session: key,
+                        nonce: asked.stream,
+                    },
+                    question: question.to_owned(),
+                    payload: (payload.len() <= moment.bounds.inline).then_some(payload),
+                },
+            );
+        }
+        Routed::Rung
+    }
+
+    pub(super) fn take_answer(
+        &mut self,
+        key: SessionKey,
+        question: &str,
+        moment: &mut Moment<'_>,
+    ) -> Option<Bytes> {
+        self.session(key, moment.now)?
+            .questions
+            .get(question)?
+            .answer
+            .clone()
+    }
+}

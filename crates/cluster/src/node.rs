@@ -1,0 +1,436 @@
+//! A node of the cluster: what `mcp` calls for sessions, running calls, streams and limits (`streams.md`).
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
+//! | `running`, `questions` | cancellations and answers that arrive on other nodes |
+//! | `writer`, `ring` | the owner of a stream |
+//! | `reader`, `position`, `lanes`, `care` | the connection of a client |
+//! | `membership`, `adoption` | who lives; streams of the dead |
+//! | `limits` | rate limits with leased tokens |
+//! | `link`, `breaker`, `chores` | the way to the store |
+//!
+//! Tasks, timers and subscriptions are per node, with one exception: the writer of a running stream.
+
+mod adoption;
+mod breaker;
+mod by_session;
+mod care;
+mod chance;
+mod chores;
+mod lanes;
+mod limits;
+mod link;
+mod membership;
+mod position;
+mod questions;
+mod reader;
+mod ring;
+mod running;
+mod sessions;
+mod settings;
+mod writer;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tokio::{sync::watch, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    adoption::Adoptions,
+    by_session::BySession,
+    care::{Attachment, Care},
+    chores::Chores,
+    lanes::Lanes,
+    limits::Buckets,
+    link::Link,
+    membership::Watcher,
+    position::Position,
+    questions::Questions,
+    reader::Connection,
+    running::RunningCalls,
+    sessions::KnownSessions,
+};
+pub use self::{
+    limits::{LimitKey, Limits, Rate, RetryAfter},
+    membership::Membership,
+    reader::{Delivery, StreamReader},
+    running::Running,
+    sessions::{SessionError, SessionState, Unavailable},
+    settings::NodeSettings,
+    writer::{NewStream, Over, StreamWriter},
+};
+use crate::{
+    lock,
+    store::{
+        self, Cursor, Fresh, NodeId, Principal, Routed, SessionKey, Store, StreamKey, Update,
+        Version,
+    },
+};
+
+/// How long after a roll-back of the store a stream that is gone may still be made again by its owner.
+const COMES_BACK: Duration = Duration::from_secs(10);
+/// Tries for a stream that may be about to be made, and the time between them.
+const YOUNG: usize = 3;
+const SOON: Duration = Duration::from_millis(100);
+/// How long `drain` waits for the last words to reach the log.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Why a request has no real answer. Each becomes a JSON-RPC error (`streams.md` Appendix B).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lost {
+    /// The node that ran it was lost: -32010 `node_lost`.
+    Node,
+    /// The node that ran it had to stop: -32010 `draining`.
+    Draining,
+    /// The work ended without an answer: a defect, or a panic. -32603.
+    Stopped,
+    /// The log lost what cannot be made again: -32011 `stream_lost`.
+    Stream,
+    /// Events that may not be dropped fill the log: -32015.
+    Overflow,
+    /// Its time is over: -32016.
+    Deadline,
+}
+
+impl Lost {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node_lost",
+            Self::Draining => "draining",
+            Self::Stopped => "stopped",
+            Self::Stream => "stream_lost",
+            Self::Overflow => "overflow",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
+/// What the node has to know of payloads, which it carries and never reads.
+pub trait Payloads: Send + Sync + fmt::Debug + 'static {
+    /// Seals a payload for the log of `stream`. Answers to questions are sealed for the stream of all zeros of their session.
+    fn seal(&self, stream: StreamKey, payload: Bytes) -> Bytes;
+    /// The inverse; `None` if it was sealed for another stream, or by nobody.
+    fn open(&self, stream: StreamKey, payload: Bytes) -> Option<Bytes>;
+    /// The final response of a request that has none, from [`NewStream::about`].
+    fn lost(&self, about: &Bytes, why: Lost) -> Bytes;
+}
+
+/// What a `resume` found.
+#[derive(Debug)]
+pub enum Resumed {
+    /// The session is over, or somebody else's: 404.
+    Unknown,
+    /// The session lives, the stream is gone: -32011 for the request in the event id.
+    Gone,
+    /// The client's connection.
+    Reader(StreamReader),
+}
+
+pub(crate) struct Inner {
+    id: NodeId,
+    settings: NodeSettings,
+    link: Link,
+    payloads: Arc<dyn Payloads>,
+    tracker: TaskTracker,
+    stop: CancellationToken,
+    /// The node left the membership.
+    left: CancellationToken,
+    sessions: KnownSessions,
+    running: RunningCalls,
+    questions: Questions,
+    connections: BySession<Arc<Connection>>,
+    writers: BySession<Arc<writer::Shared>>,
+    lanes: Lanes,
+    care: Care,
+    adoptions: Adoptions,
+    chores: Chores,
+    watcher: Watcher,
+    buckets: Buckets,
+    rolled_back: Mutex<Option<Instant>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// How many nodes share a limit.
+    fn nodes(&self) -> u64 {
+        self.watcher.members.borrow().count()
+    }
+
+    /// Whether a stream that the store does not know may be made again by its owner.
+    fn may_come_back(&self, stream: StreamKey) -> bool {
+        self.has_writer(stream)
+            || lock(&self.rolled_back).is_some_and(|at| at.elapsed() < COMES_BACK)
+    }
+}
+
+/// A node. Cheap to clone; one per process, but tests start several over one store.
+#[derive(Debug, Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+impl Node {
+    /// Joins the cluster. The node's tasks run on `tracker` until `stop` is cancelled.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        settings: NodeSettings,
+        payloads: Arc<dyn Payloads>,
+        tracker: &TaskTracker,
+        stop: CancellationToken,
+    ) -> store::Result<Self> {
+        let id = chance::node_id();
+        let inner = Arc::new(Inner {
+            id,
+            link: Link::new(store),
+            payloads,
+            tracker: tracker.clone(),
+            stop,
+            left: CancellationToken::new(),
+            sessions: KnownSessions::new(&settings),
+            running: RunningCalls::new(),
+            questions: Questions::default(),
+            connections: BySession::new(),
+            writers: BySession::new(),
+            lanes: Lanes::default(),
+            care: Care::default(),
+            adoptions: Adoptions::default(),
+            chores: Chores::default(),
+            watcher: Watcher::new(id, &settings),
+            buckets: Buckets::new(),
+            rolled_back: Mutex::default(),
+            settings,
+        });
+        let doorbells = inner.link.store.doorbells(id).await?;
+        let members = inner.link.store.beat(id, inner.settings.ttl).await?;
+        inner.watcher.heard(&members);
+        tracker.spawn(care::listen(Arc::clone(&inner), doorbells));
+        tracker.spawn(membership::beat(Arc::clone(&inner)));
+        tracker.spawn(lanes::read(Arc::clone(&inner)));
+        tracker.spawn(care::attach_held(Arc::clone(&inner)));
+        tracker.spawn(care::look_around(Arc::clone(&inner)));
+        tracker.spawn(care::keep_watch(Arc::clone(&inner)));
+        tracker.spawn(adoption::adopt(Arc::clone(&inner)));
+        tracker.spawn(adoption::janitor(Arc::clone(&inner)));
+        tracker.spawn(running::register(Arc::clone(&inner)));
+        tracker.spawn(chores::run(Arc::clone(&inner)));
+        tracker.spawn(limits::refill(Arc::clone(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// This node's id.
+    pub fn id(&self) -> NodeId {
+        self.inner.id
+    }
+
+    /// The nodes, as of the last beat.
+    pub fn members(&self) -> watch::Receiver<Arc<Membership>> {
+        self.inner.watcher.members.subscribe()
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        Limits(Arc::clone(&self.inner))
+    }
+
+    /// The session of a request whose id is authentic. One round trip; while the store is down, from memory for a while (§17.1).
+    pub async fn begin(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        fresh: &Fresh,
+    ) -> Result<SessionState, SessionError> {
+        sessions::begin(&self.inner, session, principal, fresh).await
+    }
+
+    /// Replaces the body of a session's record if its version is `expect`.
+    pub async fn update(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+    ) -> Result<Update, Unavailable> {
+        sessions::update(&self.inner, session, principal, expect, body).await
+    }
+
+    /// Ends a session on every node. `life` is what is left of its absolute life.
+    pub async fn end(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        life: Duration,
+    ) -> Result<(), Unavailable> {
+        sessions::end(&self.inner, session, principal, life).await?;
+        self.inner.session_ended(session);
+        Ok(())
+    }
+
+    /// Makes a request known to cancellations, on this node at once and on the others if it takes longer than a moment. `None`: a
+    /// request with this key runs here already.
+    pub fn run(&self, session: SessionKey, rpc: &str, deadline: Duration) -> Option<Running> {
+        RunningCalls::run(&self.inner, session, rpc, deadline)
+    }
+
+    /// Cancels a request, wherever it runs. The session's id must be known to be authentic and the principal's.
+    pub async fn cancel(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        rpc: &str,
+    ) -> Result<Routed, Unavailable> {
+        let inner = &self.inner;
+        if inner.running.cancel(session, rpc) {
+            metrics::counter!("cancels_total", "outcome" => "local").increment(1);
+            return Ok(Routed::Rung);
+        }
+        let routed = sessions::patiently(inner, "cancel", || {
+            inner.link.store.cancel(session, principal, rpc)
+        })
+        .await?;
+        metrics::counter!("cancels_total", "outcome" => outcome(routed)).increment(1);
+        Ok(routed)
+    }
+
+    /// Hands a client's answer to the request that waits for it, wherever it runs.
+    pub async fn answer(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+    ) -> Result<Routed, Unavailable> {
+        let inner = &self.inner;
+        let sealed = inner.payloads.seal(questions::answers_of(session), payload);
+        if inner.link.is_open() && inner.questions.is_open(session, question) {
+            inner.questions.answered(session, question, sealed);
+            return Ok(Routed::Rung);
+        }
+        let routed = sessions::patiently(inner, "answer", || {
+            inner
+                .link
+                .store
+                .answer(session, principal, question, sealed.clone())
+        })
+        .await?;
+        metrics::counter!("answers_total", "outcome" => outcome(routed)).increment(1);
+        Ok(routed)
+    }
+
+    /// Opens the stream of a request that runs here. The reader is the request's own connection.
+    pub fn open(&self, new: NewStream) -> (StreamWriter, StreamReader) {
+        let inner = &self.inner;
+        let connection = Arc::new(Connection::new(
+            inner,
+            new.stream,
+            new.principal,
+            Position::start(),
+        ));
+        connection.opens(inner.id, Instant::now() + new.deadline);
+        inner
+            .connections
+            .insert(new.stream.session, Arc::clone(&connection));
+        let writer = writer::open(inner, &new);
+        inner
+            .running
+            .streams(new.stream.session, &new.rpc, new.stream.nonce);
+        (writer, StreamReader::new(connection, inner))
+    }
+
+    /// A client comes back for a stream, with the last event it saw (§9). While the store is down its connection is held.
+    pub async fn resume(
+        &self,
+        stream: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+    ) -> Result<Resumed, Unavailable> {
+        let inner = &self.inner;
+        if inner.care.count() >= inner.settings.held {
+            return Err(Unavailable);
+        }
+        let connection = Arc::new(Connection::new(
+            inner,
+            stream,
+            principal,
+            Position::shown(cursor),
+        ));
+        // Known before it is attached, so that what comes in between is not missed.
+        inner
+            .connections
+            .insert(stream.session, Arc::clone(&connection));
+        let reader = StreamReader::new(Arc::clone(&connection), inner);
+        let mut attachment = care::attach(inner, &connection).await;
+        // Who has seen nothing yet may be faster than the node that is about to make the stream.
+        for _ in 0..YOUNG {
+            if attachment != Attachment::Gone || cursor.seq > 0 {
+                break;
+            }
+            tokio::time::sleep(SOON).await;
+            attachment = care::attach(inner, &connection).await;
+        }
+        let outcome = match attachment {
+            Attachment::Unknown => {
+                metrics::counter!("mcp_resume_total", "outcome" => "notfound").increment(1);
+                return Ok(Resumed::Unknown);
+            }
+            Attachment::Gone if !inner.may_come_back(stream) => {
+                metrics::counter!("mcp_resume_total", "outcome" => "gone").increment(1);
+                return Ok(Resumed::Gone);
+            }
+            Attachment::Attached => "ok",
+            Attachment::Gone | Attachment::Unanswered => {
+                inner.care.hold(connection);
+                "held"
+            }
+        };
+        metrics::counter!("mcp_resume_total", "outcome" => outcome).increment(1);
+        Ok(Resumed::Reader(reader))
+    }
+
+    /// The end of a node's service (§16.4): running streams get an honest error, connections end cleanly, and the node leaves the
+    /// membership. Call it when the time for calls to run on is over; then cancel `stop`.
+    pub async fn drain(&self) {
+        let inner = &self.inner;
+        let writers = inner.writers.all();
+        for writer in &writers {
+            writer.cut(Lost::Draining);
+        }
+        let all = async {
+            for writer in &writers {
+                writer.done.cancelled().await;
+            }
+        };
+        if tokio::time::timeout(DRAIN, all).await.is_err() {
+            tracing::warn!("some streams could not be ended in the log");
+        }
+        for connection in inner.connections.all() {
+            connection.end();
+        }
+        inner.left.cancel();
+        let leave = inner.link.store.leave(inner.id);
+        let _ = inner
+            .link
+            .call_always("leave", inner.settings.call_within, leave)
+            .await;
+    }
+}
+
+const fn outcome(routed: Routed) -> &'static str {
+    match routed {
+        Routed::Rung => "rung",
+        Routed::Nobody => "nobody",
+        Routed::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,277 @@
+//! Streams whose owner is gone: taken over, and ended with an honest error (`streams.md` §12.2, §12.3).
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::{sync::Notify, time::Instant};
+
+use super::{Inner, Lost, chance, reader::Connection, reader::Phase, writer, writer::Ending};
+use crate::{
+    lock,
+    store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
+};
+
+/// Looks into lanes at once.
+const AT_ONCE: usize = 8;
+/// Tries of one adoption whose reply was lost.
+const TRIES: usize = 3;
+/// A lane is done with a dead node when it was found empty so often.
+const EMPTY: u8 = 2;
+/// Between two looks for streams that nobody owns, and for own streams that nobody writes.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// A stream to be adopted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    pub(super) stream: StreamKey,
+    /// The owner that is thought to be gone. Somebody else than the owner: only if the stream is overdue.
+    pub(super) from: Option<NodeId>,
+    /// The highest cursor that a client showed.
+    pub(super) shown: Cursor,
+    /// What its client is told.
+    pub(super) why: Lost,
+}
+
+/// Cursor of a janitor: no client has shown anything.
+const NOTHING_SHOWN: Cursor = Cursor {
+    seq: 0,
+    attempt: None,
+};
+
+#[derive(Debug, Default)]
+struct Claims {
+    waiting: VecDeque<Claim>,
+    /// Waiting or under way.
+    streams: HashSet<StreamKey>,
+}
+
+/// What is to be adopted by this node.
+#[derive(Debug, Default)]
+pub(super) struct Adoptions {
+    claims: Mutex<Claims>,
+    wake: Notify,
+    /// An adoption may have been applied without this node knowing.
+    is_in_doubt: AtomicBool,
+}
+
+impl Adoptions {
+    pub(super) fn claim(&self, claim: Claim) {
+        let mut claims = lock(&self.claims);
+        if claims.streams.insert(claim.stream) {
+            claims.waiting.push_back(claim);
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    /// Looks whether the stream of a connection needs a new owner.
+    pub(super) fn tend(&self, connection: &Connection) {
+        let standing = connection.standing();
+        if standing.phase != Phase::Attached {
+            return;
+        }
+        let Some(owner) = standing.owner else {
+            return;
+        };
+        let stream = connection.stream;
+        let is_overdue = standing
+            .deadline
+            .is_some_and(|deadline| Instant::now() > deadline + self.settings.late);
+        let (from, why) = match owner {
+            None => (None, Lost::Node),
+            Some(owner) if owner == self.id && self.has_writer(stream) => return,
+            Some(owner) if owner == self.id || self.watcher.is_suspected(owner) => {
+                (Some(owner), Lost::Node)
+            }
+            Some(_) if is_overdue => (None, Lost::Deadline),
+            Some(_) => return,
+        };
+        self.adoptions.claim(Claim {
+            stream,
+            from,
+            shown: standing.shown,
+            why,
+        });
+    }
+
+    /// Whether a writer of the stream works here.
+    pub(super) fn has_writer(&self, stream: StreamKey) -> bool {
+        self.writers
+            .find(stream.session, |writer| writer.stream == stream)
+            .is_some()
+    }
+}
+
+/// Adopts what was claimed, paced, until the node stops.
+pub(super) async fn adopt(inner: Arc<Inner>) {
+    loop {
+        let claim = lock(&inner.adoptions.claims).waiting.pop_front();
+        let Some(claim) = claim else {
+            tokio::select! {
+                () = inner.stop.cancelled() => return,
+                () = inner.adoptions.wake.notified() => continue,
+            }
+        };
+        // On its own, so that a slow one does not hold up the rest; the pace bounds how many there are.
+        let task = {
+            let inner = Arc::clone(&inner);
+            async move {
+                tokio::select! {
+                    () = inner.stop.cancelled() => {}
+                    () = adopt_one(&inner, claim) => {}
+                }
+            }
+        };
+        inner.tracker.spawn(task);
+        tokio::time::sleep(inner.settings.adoption_pace).await;
+    }
+}
+
+async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
+    let adopt = Adopt {
+        stream: claim.stream,
+        from: claim.from,
+        to: Some(inner.id),
+        shown: claim.shown,
+        // The same for every try: so the store knows the adoption again whose reply was lost.
+        mark: chance::mark(),
+    };
+    let mut reply = Err(StoreError::Down(String::new()));
+    for _ in 0..TRIES {
+        let operation = inner.link.store.adopt(&adopt);
+        reply = inner
+            .link
+            .call("adopt", inner.settings.call_within, operation)
+            .await;
+        if reply.is_ok() {
+            break;
+        }
+    }
+    let outcome = match reply {
+        Ok(Adopted::Done {
+            tail,
+            attempt,
+            about,
+            late,
+            ..
+        }) => {
+            let (ending, outcome) = if late {
+                (Ending::Logged, "late")
+            } else {
+                (Ending::Lost(claim.why), "error")
+            };
+            writer::finish_adopted(inner, claim.stream, attempt, tail, about, ending);
+            outcome
+        }
+        Ok(Adopted::Lost) => "lost",
+        Ok(Adopted::Over) => "over",
+        Err(_) => {
+            inner.adoptions.is_in_doubt.store(true, Ordering::Release);
+            "unknown"
+        }
+    };
+    metrics::counter!("mcp_adoptions_total", "outcome" => outcome).increment(1);
+    lock(&inner.adoptions.claims).streams.remove(&claim.stream);
+    for connection in inner.connections.of(claim.stream.session) {
+        if connection.stream == claim.stream {
+            inner.lanes.mark(&connection);
+        }
+    }
+}
+
+/// Looks after the streams of dead nodes in the lanes of this one, until the node stops or leaves.
+pub(super) async fn janitor(inner: Arc<Inner>) {
+    let mut found_empty: HashMap<(Lane, NodeId), u8> = HashMap::new();
+    let mut members = inner.watcher.members.subscribe();
+    let mut swept = Instant::now();
+    loop {
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = inner.left.cancelled() => return,
+            _ = members.changed() => {}
+            () = tokio::time::sleep(chance::spread(inner.settings.janitor)) => {}
+        }
+        let known = members.borrow_and_update().clone();
+        found_empty.retain(|(_, node), _| known.suspected.contains(node));
+        // Who waits on a connection here must not wait for the next look.
+        if !known.suspected.is_empty() {
+            for connection in inner.connections.all() {
+                inner.tend(&connection);
+            }
+        }
+        let is_sweep = swept.elapsed() >= SWEEP && !inner.link.is_open();
+        if !known.suspected.is_empty() || is_sweep {
+            let mut looks = Vec::new();
+            for lane in known.lanes_of(inner.id) {
+                looks.extend(known.suspected.iter().map(|node| (lane, Some(*node))));
+                looks.extend(is_sweep.then_some((lane, None)));
+            }
+            looks.retain(|(lane, node)| {
+                node.is_none_or(|node| {
+                    found_empty
+                        .get(&(*lane, node))
+                        .is_none_or(|times| *times < EMPTY)
+                })
+            });
+            look(&inner, &mut found_empty, looks).await;
+        }
+        let is_in_doubt =
+            !inner.link.is_open() && inner.adoptions.is_in_doubt.swap(false, Ordering::AcqRel);
+        if is_sweep || is_in_doubt {
+            swept = Instant::now();
+            let lanes = (0..LANES).filter_map(|lane| u8::try_from(lane).ok());
+            let looks = lanes.map(|lane| (Lane(lane), Some(inner.id))).collect();
+            look(&inner, &mut found_empty, looks).await;
+        }
+    }
+}
+
+async fn look(
+    inner: &Arc<Inner>,
+    found_empty: &mut HashMap<(Lane, NodeId), u8>,
+    looks: Vec<(Lane, Option<NodeId>)>,
+) {
+    let mut found = stream::iter(looks)
+        .map(|(lane, node)| async move {
+            let owned = inner.link.store.owned_by(lane, node);
+            let owned = inner
+                .link
+                .call("owned_by", inner.settings.call_within, owned)
+                .await;
+            (lane, node, owned)
+        })
+        .buffer_unordered(AT_ONCE);
+    while let Some((lane, node, owned)) = found.next().await {
+        if inner.stop.is_cancelled() {
+            return;
+        }
+        let Ok(streams) = owned else {
+            if node == Some(inner.id) {
+                inner.adoptions.is_in_doubt.store(true, Ordering::Release);
+            }
+            continue;
+        };
+        if let (true, Some(node)) = (streams.is_empty(), node) {
+            *found_empty.entry((lane, node)).or_default() += 1;
+        }
+        for stream in streams {
+            if node == Some(inner.id) && inner.has_writer(stream) {
+                continue;
+            }
+            inner.adoptions.claim(Claim {
+                stream,
+                from: node,
+                shown: NOTHING_SHOWN,
+                why: Lost::Node,
+            });
+        }
+    }
+}

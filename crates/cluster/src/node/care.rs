@@ -1,0 +1,411 @@
+//! Looking after connections: attaching them, holding them while the store is down, and the regular look at everything that
+//! bounds what a lost doorbell costs (`streams.md` §8, §9).
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    Inner, chance,
+    reader::{Connection, Next, Phase},
+};
+use crate::{
+    fork, lock,
+    store::{Attached, Attempt, Class, Cursor, Doorbell, SessionKey, State},
+};
+
+/// Between two tries to attach the connections that are held.
+const RETRY: Duration = Duration::from_millis(250);
+/// Attached at once.
+const AT_ONCE: usize = 64;
+/// Pages of a finished log, at most.
+const PAGES: usize = 64;
+
+/// Connections that are to be attached.
+#[derive(Debug, Default)]
+pub(super) struct Care {
+    held: Mutex<Vec<Arc<Connection>>>,
+    wake: Notify,
+}
+
+/// What came of an `attach`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attachment {
+    /// The session is over, or somebody else's.
+    Unknown,
+    /// There is no such stream.
+    Gone,
+    /// It stands.
+    Attached,
+    /// The store does not answer.
+    Unanswered,
+}
+
+impl Care {
+    /// Attaches the connection as soon as possible.
+    pub(super) fn hold(&self, connection: Arc<Connection>) {
+        let mut held = lock(&self.held);
+        if !held.iter().any(|other| Arc::ptr_eq(other, &connection)) {
+            held.push(connection);
+        }
+        drop(held);
+        self.wake.notify_one();
+    }
+
+    pub(super) fn count(&self) -> usize {
+        lock(&self.held).len()
+    }
+}
+
+/// Attaches a connection, or fetches the last word of its stream if that is over.
+pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
+    let cursor = connection.standing().shown;
+    let attach = inner
+        .link
+        .store
+        .attach(connection.stream, connection.principal, cursor, inner.id);
+    let reply = inner
+        .link
+        .call("attach", inner.settings.call_within, attach)
+        .await;
+    match reply {
+        Err(_) => Attachment::Unanswered,
+        Ok(Attached::Unknown) => Attachment::Unknown,
+        Ok(Attached::Gone) => Attachment::Gone,
+        Ok(Attached::Stream {
+            view,
+            position,
+            split,
+        }) => {
+            let stream = connection.stream;
+            let generation = view.generation;
+            let next = connection.attached(position, split, view, |payload| {
+                inner.payloads.open(stream, payload)
+            });
+            // The store does not ring for connections of the same node.
+            for other in inner.connections.of(stream.session) {
+                if other.stream == stream && !Arc::ptr_eq(&other, connection) {
+                    other.demote(generation);
+                }
+            }
+            if next == Next::LastWord {
+                return last_word(inner, connection).await;
+            }
+            inner.follow(connection, next);
+            inner.tend(connection);
+            Attachment::Attached
+        }
+    }
+}
+
+/// The stream was ended by an owner that the client is ahead of: positions are not comparable, only the final response counts
+/// (§9).
+async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
+    let mut cursor = Cursor {
+        seq: 0,
+        attempt: None,
+    };
+    for _ in 0..PAGES {
+        let attach =
+            inner
+                .link
+                .store
+                .attach(connection.stream, connection.principal, cursor, inner.id);
+        let reply = inner
+            .link
+            .call("attach", inner.settings.call_within, attach)
+            .await;
+        let view = match reply {
+            Err(_) => return Attachment::Unanswered,
+            Ok(Attached::Unknown) => return Attachment::Unknown,
+            Ok(Attached::Gone) => return Attachment::Gone,
+            Ok(Attached::Stream { view, .. }) => view,
+        };
+        if view.state == State::Open {
+            // It came back meanwhile.
+            return Attachment::Unanswered;
+        }
+        let attempt_of = |seq| fork::attempt_of(seq, &view.attempts);
+        let end = view
+            .events
+            .iter()
+            .find(|event| event.class == Class::Final)
+            .and_then(|event| {
+                let payload = inner
+                    .payloads
+                    .open(connection.stream, event.payload.clone())?;
+                Some((event.seq, attempt_of(event.seq), payload))
+            });
+        if end.is_some() {
+            connection.last_word(end);
+            return Attachment::Attached;
+        }
+        let Some(last) = view.events.last().filter(|_| view.more) else {
+            break;
+        };
+        cursor = Cursor {
+            seq: last.seq,
+            attempt: Some::<Attempt>(attempt_of(last.seq)),
+        };
+    }
+    connection.last_word(None);
+    Attachment::Gone
+}
+
+/// Attaches what is held, until the node stops.
+pub(super) async fn attach_held(inner: Arc<Inner>) {
+    loop {
+        let is_empty = lock(&inner.care.held).is_empty();
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = inner.care.wake.notified() => {}
+            () = tokio::time::sleep(RETRY), if !is_empty => {}
+        }
+        let held = std::mem::take(&mut *lock(&inner.care.held));
+        let work = stream::iter(held)
+            .for_each_concurrent(AT_ONCE, |connection| attach_again(&inner, connection));
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = work => {}
+        }
+    }
+}
+
+async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
+    let standing = connection.standing();
+    if standing.phase == Phase::Ended {
+        return;
+    }
+    if !inner.link.is_open() {
+        match attach(inner, &connection).await {
+            Attachment::Attached => return,
+            Attachment::Unknown => {
+                connection.end();
+                return;
+            }
+            Attachment::Gone if !inner.may_come_back(connection.stream) => {
+                connection.end();
+                return;
+            }
+            Attachment::Gone | Attachment::Unanswered => {}
+        }
+    }
+    // The client comes back, without having lost one of its tries (§0.5).
+    if standing.phase == Phase::Holding && standing.since.elapsed() >= inner.settings.hold {
+        connection.end();
+        return;
+    }
+    lock(&inner.care.held).push(connection);
+}
+
+/// Looks at every connection whose events come from elsewhere, until the node stops.
+pub(super) async fn look_around(inner: Arc<Inner>) {
+    let mut recoveries = inner.link.recoveries();
+    loop {
+        let is_back = tokio::select! {
+            () = inner.stop.cancelled() => return,
+            _ = recoveries.changed() => true,
+            () = tokio::time::sleep(chance::spread(inner.settings.anti_entropy)) => false,
+        };
+        if is_back {
+            recoveries.mark_unchanged();
+            inner.running.resync();
+        }
+        for connection in inner.connections.all() {
+            look_at(&inner, &connection);
+        }
+    }
+}
+
+fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
+    let (settings, standing) = (&inner.settings, connection.standing());
+    let is_stuck = standing
+        .stuck_since
+        .is_some_and(|since| since.elapsed() >= settings.slow_client);
+    let is_gone = standing
+        .gone_since
+        .is_some_and(|since| since.elapsed() >= settings.suspect_quarantine);
+    match standing.phase {
+        Phase::Ended | Phase::Holding => {}
+        Phase::Demoted if standing.since.elapsed() >= settings.hold => connection.end(),
+        Phase::Attached if is_stuck || is_gone => connection.end(),
+        Phase::Attached => {
+            // What is owned and attached here is fed by its writer.
+            let is_own =
+                standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
+            if !is_own || standing.gone_since.is_some() {
+                inner.lanes.mark(connection);
+            }
+            inner.tend(connection);
+        }
+        Phase::Demoted => {}
+    }
+}
+
+/// Hears doorbells, until the node stops. Waits for nothing else (§0.1, §14).
+pub(super) async fn listen(
+    inner: Arc<Inner>,
+    mut doorbells: tokio::sync::mpsc::Receiver<Doorbell>,
+) {
+    loop {
+        let doorbell = tokio::select! {
+            () = inner.stop.cancelled() => return,
+            doorbell = doorbells.recv() => doorbell,
+        };
+        match doorbell {
+            Some(doorbell) => hear(&inner, doorbell),
+            None => {
+                // The store gave up on the subscription: again, and look at everything.
+                tokio::select! {
+                    () = inner.stop.cancelled() => return,
+                    () = tokio::time::sleep(inner.settings.call_within) => {}
+                }
+                if let Ok(again) = inner.link.store.doorbells(inner.id).await {
+                    doorbells = again;
+                    hear(&inner, Doorbell::Resync);
+                }
+            }
+        }
+    }
+}
+
+fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
+    metrics::counter!("mcp_doorbells_total", "type" => name(&doorbell)).increment(1);
+    match doorbell {
+        Doorbell::Appended {
+            stream,
+            generation,
+            attempt,
+            tail,
+            state,
+            event,
+        } => {
+            // Sealed as in the log; one that cannot be opened is left to the reader, which ends the stream.
+            let event = event.and_then(|event| {
+                Some(super::reader::Offer {
+                    seq: event.seq,
+                    class: event.class,
+                    payload: inner.payloads.open(stream, event.payload)?,
+                })
+            });
+            let mut event = Some(event);
+            for connection in inner.connections.of(stream.session) {
+                if connection.stream == stream && connection.standing().generation == generation {
+                    let offers = event.take().flatten();
+                    let next = connection.offer(generation, attempt, tail, state, offers);
+                    if next == Next::Read {
+                        metrics::counter!("mcp_doorbell_gaps_total").increment(1);
+                    }
+                    inner.follow(&connection, next);
+                } else if connection.stream == stream {
+                    // It may be about to learn its generation.
+                    connection.missed();
+                }
+            }
+        }
+        Doorbell::Superseded { stream, generation } => {
+            for connection in inner.connections.of(stream.session) {
+                if connection.stream == stream {
+                    connection.demote(generation + 1);
+                }
+            }
+        }
+        Doorbell::Owner { stream, owner } => {
+            for connection in inner.connections.of(stream.session) {
+                if connection.stream == stream {
+                    connection.owned_by(owner);
+                    inner.tend(&connection);
+                    inner.lanes.mark(&connection);
+                }
+            }
+        }
+        Doorbell::Answered {
+            stream,
+            question,
+            payload,
+        } => match payload {
+            Some(payload) => {
+                inner.questions.answered(stream.session, &question, payload);
+            }
+            None => inner.chores.add(super::chores::Chore::TakeAnswer {
+                session: stream.session,
+                question,
+            }),
+        },
+        Doorbell::Cancel { session, rpc } => {
+            inner.running.cancel(session, &rpc);
+        }
+        Doorbell::Ended { session } => inner.session_ended(session),
+        Doorbell::Resync => {
+            for connection in inner.connections.all() {
+                inner.lanes.mark(&connection);
+            }
+            inner.running.resync();
+            inner.poll_answers(Duration::ZERO);
+        }
+    }
+}
+
+const fn name(doorbell: &Doorbell) -> &'static str {
+    match doorbell {
+        Doorbell::Appended { .. } => "appended",
+        Doorbell::Superseded { .. } => "superseded",
+        Doorbell::Owner { .. } => "owner",
+        Doorbell::Answered { .. } => "answered",
+        Doorbell::Cancel { .. } => "cancel",
+        Doorbell::Ended { .. } => "ended",
+        Doorbell::Resync => "resync",
+    }
+}
+
+/// Looks for answers whose doorbell was lost, and for what the store may have lost, until the node stops.
+pub(super) async fn keep_watch(inner: Arc<Inner>) {
+    let mut incarnation = inner.link.store.incarnation();
+    let mut poll = tokio::time::interval(inner.settings.poll_answers);
+    poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
+            changed = incarnation.changed() => {
+                if changed.is_err() {
+                    // The store is gone for good; nothing will change any more.
+                    inner.stop.cancelled().await;
+                    return;
+                }
+                tracing::warn!("the store may have lost writes: every stream is looked at");
+                *lock(&inner.rolled_back) = Some(Instant::now());
+                inner.watcher.audits.send_modify(|count| *count += 1);
+                for connection in inner.connections.all() {
+                    inner.lanes.mark(&connection);
+                }
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// A question may have been answered without this node hearing.
+    fn poll_answers(&self, age: Duration) {
+        for (session, question) in self.questions.waiting(age) {
+            self.chores
+                .add(super::chores::Chore::TakeAnswer { session, question });
+        }
+    }
+
+    /// Ends all that belongs to a session.
+    pub(super) fn session_ended(&self, session: SessionKey) {
+        self.sessions.forget(session);
+        self.running.end(session);
+        for writer in self.writers.of(session) {
+            writer.abandon();
+        }
+        for connection in self.connections.of(session) {
+            connection.end();
+        }
+    }
+}

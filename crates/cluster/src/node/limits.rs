@@ -1,0 +1,269 @@
+//! Rate limits over all nodes, with leased tokens (`streams.md` §16.1). The hot path does no I/O:
+//! over any window of length w, with N nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
+
+mod bucket;
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
+
+use self::bucket::{Ask, Bucket, Taken, Waiter};
+use super::{Inner, settings::NodeSettings};
+use crate::{lock, store::LeaseWanted};
+
+const SHARDS: usize = 64;
+/// Buckets of one `lease`.
+const BATCH: usize = 128;
+/// Questions to the store at once.
+const AT_ONCE: usize = 16;
+/// Between two looks for buckets to forget.
+const PURGE: Duration = Duration::from_secs(10);
+
+/// Which bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LimitKey {
+    /// Buckets of one shard live together: the tenant, or the address block.
+    pub shard: String,
+    /// The bucket within it.
+    pub bucket: String,
+}
+
+/// How fast a bucket fills, and how much it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Microseconds that one token takes.
+    pub interval_us: u64,
+    /// Tokens that the bucket holds.
+    pub burst: u64,
+}
+
+impl Rate {
+    /// Time that so many tokens take.
+    fn wait(self, tokens: u64) -> RetryAfter {
+        RetryAfter(Duration::from_micros(
+            self.interval_us.saturating_mul(tokens).min(1 << 50),
+        ))
+    }
+}
+
+/// Refused; so long until it is worth trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("too many requests")]
+pub struct RetryAfter(pub Duration);
+
+/// The buckets that a node uses.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    shards: Box<[Mutex<HashMap<LimitKey, Bucket>>]>,
+    hasher: RandomState,
+    due: Mutex<Vec<LimitKey>>,
+    wake: Notify,
+}
+
+impl Buckets {
+    pub(super) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            due: Mutex::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    fn shard(&self, key: &LimitKey) -> &Mutex<HashMap<LimitKey, Bucket>> {
+        let hash = self.hasher.hash_one(key);
+        &self.shards[usize::from(hash.to_le_bytes()[0]) % SHARDS]
+    }
+
+    fn with<T>(&self, key: &LimitKey, act: impl FnOnce(&mut Bucket) -> T) -> Option<T> {
+        lock(self.shard(key)).get_mut(key).map(act)
+    }
+
+    fn list(&self, key: LimitKey) {
+        lock(&self.due).push(key);
+        self.wake.notify_one();
+    }
+
+    fn purge(&self, settings: &NodeSettings) {
+        let now = Instant::now();
+        for shard in &self.shards {
+            lock(shard).retain(|_, bucket| !bucket.is_idle(now, settings.lease_life));
+        }
+    }
+}
+
+/// The limits of a node. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Limits(pub(super) Arc<Inner>);
+
+impl Limits {
+    /// Takes `weight` tokens if that can be said without asking the store. `None`: ask, by [`Limits::take`].
+    pub fn try_take(
+        &self,
+        key: &LimitKey,
+        rate: Rate,
+        weight: u64,
+    ) -> Option<Result<(), RetryAfter>> {
+        let inner = &*self.0;
+        let (now, nodes) = (Instant::now(), inner.nodes());
+        let life = inner.settings.lease_life;
+        let is_down = inner.link.is_open();
+        let buckets = &inner.buckets;
+        let mut shard = lock(buckets.shard(key));
+        let (bucket, is_cold) = match shard.get_mut(key) {
+            Some(bucket) => (bucket, false),
+            None => match shard.entry(key.clone()) {
+                Entry::Occupied(bucket) => (bucket.into_mut(), false),
+                Entry::Vacant(place) => (place.insert(Bucket::new(now, rate)), true),
+            },
+        };
+        bucket.rate = rate;
+        if is_down {
+            let verdict = bucket.take_local(now, nodes, weight);
+            drop(shard);
+            count("local", verdict.is_ok());
+            return Some(verdict);
+        }
+        let taken = bucket.take(now, life, weight, nodes, is_cold);
+        let must_list = !bucket.is_listed && bucket.is_due(now, nodes);
+        bucket.is_listed |= must_list;
+        drop(shard);
+        if must_list {
+            buckets.list(key.clone());
+        }
+        match taken {
+            Taken::Yes => {
+                count(if is_cold { "cold" } else { "token" }, true);
+                Some(Ok(()))
+            }
+            Taken::No(after) => {
+                count("token", false);
+                Some(Err(after))
+            }
+            Taken::Ask => None,
+        }
+    }
+
+    /// Takes `weight` tokens; waits for the next refill if there are none at hand.
+    pub async fn take(&self, key: &LimitKey, rate: Rate, weight: u64) -> Result<(), RetryAfter> {
+        if let Some(verdict) = self.try_take(key, rate, weight) {
+            return verdict;
+        }
+        let inner = &*self.0;
+        let (reply, verdict) = oneshot::channel();
+        let must_list = inner.buckets.with(key, |bucket| {
+            bucket.waiters.push_back(Waiter { weight, reply });
+            !std::mem::replace(&mut bucket.is_listed, true)
+        });
+        if must_list == Some(true) {
+            inner.buckets.list(key.clone());
+        }
+        if let Ok(Ok(verdict)) = tokio::time::timeout(inner.settings.lease_wait, verdict).await {
+            count("refill", verdict.is_ok());
+            return verdict;
+        }
+        let now = Instant::now();
+        let verdict = inner
+            .buckets
+            .with(key, |bucket| bucket.take_local(now, inner.nodes(), weight))
+            .unwrap_or(Ok(()));
+        count("local", verdict.is_ok());
+        verdict
+    }
+}
+
+fn count(source: &'static str, is_admitted: bool) {
+    let result = if is_admitted { "admitted" } else { "refused" };
+    metrics::counter!("limit_decisions_total", "result" => result, "source" => source).increment(1);
+}
+
+/// Refills buckets, many with one question, until the node stops.
+pub(super) async fn refill(inner: Arc<Inner>) {
+    let settings = &inner.settings;
+    let mut flight = FuturesUnordered::new();
+    let mut purge = tokio::time::interval(PURGE);
+    let mut last: Option<Instant> = None;
+    let mut has_work = false;
+    loop {
+        let at = last.map_or_else(Instant::now, |last| last + settings.lease_tick);
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = inner.buckets.wake.notified(), if !has_work => has_work = true,
+            () = tokio::time::sleep_until(at), if has_work && flight.len() < AT_ONCE => {
+                has_work = false;
+                last = Some(Instant::now());
+                let mut due = std::mem::take(&mut *lock(&inner.buckets.due));
+                while !due.is_empty() {
+                    let rest = due.split_off(due.len().min(BATCH));
+                    flight.push(lease(Arc::clone(&inner), due));
+                    due = rest;
+                }
+            }
+            Some(()) = flight.next() => {}
+            _ = purge.tick() => inner.buckets.purge(settings),
+        }
+    }
+}
+
+async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
+    let (buckets, nodes, sent) = (&inner.buckets, inner.nodes(), Instant::now());
+    let life = inner.settings.lease_life;
+    let mut asks: Vec<(LimitKey, Ask)> = Vec::with_capacity(keys.len());
+    let mut wanted = Vec::with_capacity(keys.len());
+    for key in keys {
+        let ask = buckets.with(&key, |bucket| {
+            let ask = bucket.ask(sent, nodes);
+            // Everybody gave up, and nothing is owed.
+            bucket.is_listed = ask.want > 0 || ask.debt > 0;
+            (ask, bucket.rate, bucket.is_listed)
+        });
+        if let Some((ask, rate, true)) = ask {
+            wanted.push(LeaseWanted {
+                shard: key.shard.clone(),
+                bucket: key.bucket.clone(),
+                interval_us: rate.interval_us,
+                burst: rate.burst,
+                want: ask.want,
+                debt: ask.debt,
+            });
+            asks.push((key, ask));
+        }
+    }
+    if wanted.is_empty() {
+        return;
+    }
+    let leases = inner.link.store.lease(&wanted);
+    let leases = inner
+        .link
+        .call("lease", inner.settings.call_within, leases)
+        .await;
+    let now = Instant::now();
+    // Refused by a full store, or unanswered: either way there are no tokens.
+    let leases = leases.ok().filter(|leases| leases.len() == asks.len());
+    for (index, (key, ask)) in asks.into_iter().enumerate() {
+        let lease = leases.as_ref().and_then(|leases| leases.get(index));
+        let must_list = buckets.with(&key, |bucket| {
+            match lease {
+                Some(lease) => {
+                    bucket.granted(sent, now, life, ask, lease.granted, lease.wait);
+                }
+                None => bucket.unanswered(now, nodes, ask),
+            }
+            // Who came meanwhile is for the next question. A debt alone waits for the next request.
+            bucket.is_listed = !bucket.waiters.is_empty();
+            bucket.is_listed
+        });
+        if must_list == Some(true) {
+            buckets.list(key);
+        }
+    }
+}

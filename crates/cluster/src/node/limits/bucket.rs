@@ -1,0 +1,369 @@
+//! What a node holds of one bucket: leased tokens, debt, demand, and its local share for when the store is down. No I/O.
+
+use std::{collections::VecDeque, time::Duration};
+
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{Rate, RetryAfter};
+
+/// A limit with fewer nodes per token than this admits the first request of a cold key at once.
+const COLD: u64 = 10;
+
+/// Somebody who waits for tokens.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) weight: u64,
+    pub(super) reply: oneshot::Sender<Result<(), RetryAfter>>,
+}
+
+/// What is asked of the store for this bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub(super) want: u64,
+    pub(super) debt: u64,
+    /// Waiters that the question is for.
+    pub(super) waiters: usize,
+}
+
+/// Requests of the last while, in two halves.
+#[derive(Debug, Clone, Copy)]
+struct Demand {
+    since: Instant,
+    now: u64,
+    before: u64,
+}
+
+impl Demand {
+    fn note(&mut self, now: Instant, life: Duration, weight: u64) {
+        let age = now.duration_since(self.since);
+        if age >= life {
+            self.before = if age < 2 * life { self.now } else { 0 };
+            self.now = 0;
+            self.since = now;
+        }
+        self.now += weight;
+    }
+}
+
+/// A bucket on a node.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    pub(super) rate: Rate,
+    lots: VecDeque<(u64, Instant)>,
+    debt: u64,
+    demand: Demand,
+    refused_until: Option<Instant>,
+    pub(super) waiters: VecDeque<Waiter>,
+    /// On the list of the next refill, or asked for.
+    pub(super) is_listed: bool,
+    used: Instant,
+    /// The local share: when the bucket would be empty.
+    local: Option<Instant>,
+}
+
+/// What a bucket says at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    Yes,
+    No(RetryAfter),
+    /// Only the store can say.
+    Ask,
+}
+
+impl Bucket {
+    pub(super) fn new(now: Instant, rate: Rate) -> Self {
+        Self {
+            rate,
+            lots: VecDeque::new(),
+            debt: 0,
+            demand: Demand {
+                since: now,
+                now: 0,
+                before: 0,
+            },
+            refused_until: None,
+            waiters: VecDeque::new(),
+            is_listed: false,
+            used: now,
+            local: None,
+        }
+    }
+
+    fn in_hand(&mut self, now: Instant) -> u64 {
+        while self.lots.front().is_some_and(|(_, until)| *until <= now) {
+            self.lots.pop_front();
+        }
+        self.lots.iter().map(|(tokens, _)| tokens).sum()
+    }
+
+    fn spend(&mut self, now: Instant, weight: u64) -> bool {
+        if self.in_hand(now) < weight {
+            return false;
+        }
+        let mut left = weight;
+        while left > 0 {
+            let Some((tokens, _)) = self.lots.front_mut() else {
+                break;
+            };
+            let part = left.min(*tokens);
+            *tokens -= part;
+            left -= part;
+            if *tokens == 0 {
+                self.lots.pop_front();
+            }
+        }
+        true
+    }
+
+    /// Tries to take tokens without asking. `is_cold`: the key was unknown on this node until now.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        life: Duration,
+        weight: u64,
+        nodes: u64,
+        is_cold: bool,
+    ) -> Taken {
+        self.used = now;
+        self.demand.note(now, life, weight);
+        if self.waiters.is_empty() && self.spend(now, weight) {
+            return Taken::Yes;
+        }
+        if weight > self.rate.burst {
+            return Taken::No(self.rate.wait(weight));
+        }
+        if let Some(until) = self.refused_until {
+            if now < until {
+                return Taken::No(RetryAfter(until - now));
+            }
+            self.refused_until = None;
+        }
+        if is_cold && weight == 1 && nodes * COLD <= self.rate.burst {
+            self.debt += 1;
+            return Taken::Yes;
+        }
+        Taken::Ask
+    }
+
+    /// Tokens to fetch before they are missed: the demand of the last while, but never so many that idle nodes strand what
+    /// others need. Small buckets lease nothing ahead.
+    fn ahead(&self, nodes: u64) -> u64 {
+        if self.rate.burst < 4 * nodes {
+            return 0;
+        }
+        let demand = self.demand.now.max(self.demand.before);
+        // One request says nothing of the next.
+        if demand <= 1 {
+            return 0;
+        }
+        demand.min(self.rate.burst / (4 * nodes))
+    }
+
+    /// Whether the bucket should be on the list of the next refill.
+    pub(super) fn is_due(&mut self, now: Instant, nodes: u64) -> bool {
+        let is_refused = self.refused_until.is_some_and(|until| now < until);
+        self.debt > 0
+            || !self.waiters.is_empty()
+            || (!is_refused && self.in_hand(now) * 2 < self.ahead(nodes))
+    }
+
+    /// What to ask for now. The debt goes with the question.
+    pub(super) fn ask(&mut self, now: Instant, nodes: u64) -> Ask {
+        self.waiters.retain(|waiter| !waiter.reply.is_closed());
+        let waiting: u64 = self.waiters.iter().map(|waiter| waiter.weight).sum();
+        let ahead = self.ahead(nodes).saturating_sub(self.in_hand(now));
+        Ask {
+            want: waiting + ahead,
+            debt: std::mem::take(&mut self.debt),
+            waiters: self.waiters.len(),
+        }
+    }
+
+    /// The store's answer. `sent` is when it was asked: the tokens' life counts from there.
+    pub(super) fn granted(
+        &mut self,
+        sent: Instant,
+        now: Instant,
+        life: Duration,
+        ask: Ask,
+        tokens: u64,
+        wait: Duration,
+    ) {
+        if tokens > 0 {
+            self.lots.push_back((tokens, sent + life));
+        }
+        if tokens == 0 && ask.want > 0 {
+            self.refused_until = Some(now + wait.max(Duration::from_millis(1)));
+        }
+        for _ in 0..ask.waiters {
+            let Some(waiter) = self.waiters.pop_front() else {
+                break;
+            };
+            if waiter.reply.is_closed() {
+                continue;
+            }
+            let verdict = if self.spend(now, waiter.weight) {
+                Ok(())
+            } else {
+                Err(RetryAfter(wait.max(self.rate.wait(waiter.weight).0)))
+            };
+            let _ = waiter.reply.send(verdict);
+        }
+    }
+
+    /// The store did not answer: the debt is still to be paid, and the local share decides.
+    pub(super) fn unanswered(&mut self, now: Instant, nodes: u64, ask: Ask) {
+        self.debt += ask.debt;
+        for _ in 0..ask.waiters {
+            let Some(waiter) = self.waiters.pop_front() else {
+                break;
+            };
+            let verdict = self.take_local(now, nodes, waiter.weight);
+            let _ = waiter.reply.send(verdict);
+        }
+    }
+
+    /// GCRA with this node's share of rate and burst.
+    pub(super) fn take_local(
+        &mut self,
+        now: Instant,
+        nodes: u64,
+        weight: u64,
+    ) -> Result<(), RetryAfter> {
+        self.used = now;
+        if self.spend(now, weight) {
+            return Ok(());
+        }
+        let share = Rate {
+            interval_us: self.rate.interval_us.saturating_mul(nodes),
+            burst: (self.rate.burst / nodes).max(1),
+        };
+        let empty_at = self.local.unwrap_or(now).max(now) + share.wait(weight).0;
+        let latest = now + share.wait(share.burst).0;
+        if empty_at <= latest {
+            self.local = Some(empty_at);
+            return Ok(());
+        }
+        Err(RetryAfter(empty_at - latest))
+    }
+
+    /// Whether the bucket may be forgotten: it would be full by now, and owes nothing.
+    pub(super) fn is_idle(&self, now: Instant, life: Duration) -> bool {
+        self.debt == 0
+            && !self.is_listed
+            && self.waiters.is_empty()
+            && now.duration_since(self.used) > self.rate.wait(self.rate.burst).0 + life
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFE: Duration = Duration::from_secs(1);
+    /// 10 a second, 20 at once.
+    const RATE: Rate = Rate {
+        interval_us: 100_000,
+        burst: 20,
+    };
+
+    fn bucket() -> (Bucket, Instant) {
+        let now = Instant::now();
+        (Bucket::new(now, RATE), now)
+    }
+
+    fn lease(bucket: &mut Bucket, now: Instant, tokens: u64) {
+        let ask = bucket.ask(now, 1);
+        bucket.granted(now, now, LIFE, ask, tokens, Duration::ZERO);
+    }
+
+    #[test]
+    fn leased_tokens_live_one_second_from_the_question() {
+        let (mut bucket, now) = bucket();
+        lease(&mut bucket, now, 3);
+        assert_eq!(bucket.take(now, LIFE, 1, 1, false), Taken::Yes);
+        let late = now + LIFE;
+        assert_eq!(bucket.take(late, LIFE, 1, 1, false), Taken::Ask);
+    }
+
+    #[test]
+    fn a_cold_key_is_admitted_once_and_pays_with_the_next_refill() {
+        let (mut bucket, now) = bucket();
+        assert_eq!(bucket.take(now, LIFE, 1, 2, true), Taken::Yes);
+        assert!(bucket.is_due(now, 2));
+        let ask = bucket.ask(now, 2);
+        assert_eq!((ask.debt, ask.want), (1, 0));
+        bucket.unanswered(now, 2, ask);
+        assert_eq!(bucket.ask(now, 2).debt, 1, "still owed");
+        // Too many nodes for so small a bucket.
+        let (mut small, now) = self::bucket();
+        assert_eq!(small.take(now, LIFE, 1, 3, true), Taken::Ask);
+    }
+
+    #[test]
+    fn steady_demand_is_fetched_ahead_up_to_a_share_and_small_buckets_are_not() {
+        let (mut bucket, now) = bucket();
+        lease(&mut bucket, now, 20);
+        for _ in 0..18 {
+            bucket.take(now, LIFE, 1, 1, false);
+        }
+        assert!(bucket.is_due(now, 1));
+        // A quarter of the bucket, less what is in hand.
+        assert_eq!(bucket.ask(now, 1).want, 3);
+        assert!(
+            !bucket.is_due(now, 6),
+            "20 tokens among 6 nodes: nothing ahead"
+        );
+        assert_eq!(bucket.ask(now, 6).want, 0);
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_the_next_token() {
+        let (mut bucket, now) = bucket();
+        let (reply, mut told) = oneshot::channel();
+        bucket.waiters.push_back(Waiter { weight: 1, reply });
+        let ask = bucket.ask(now, 1);
+        bucket.granted(now, now, LIFE, ask, 0, Duration::from_millis(70));
+        assert_eq!(
+            told.try_recv(),
+            Ok(Err(RetryAfter(Duration::from_millis(100))))
+        );
+        let soon = now + Duration::from_millis(30);
+        assert_eq!(
+            bucket.take(soon, LIFE, 1, 1, false),
+            Taken::No(RetryAfter(Duration::from_millis(40)))
+        );
+        let later = now + Duration::from_millis(70);
+        assert_eq!(bucket.take(later, LIFE, 1, 1, false), Taken::Ask);
+        assert_eq!(
+            bucket.take(later, LIFE, 21, 1, false),
+            Taken::No(RetryAfter(Duration::from_millis(2100))),
+            "more than the bucket ever holds"
+        );
+    }
+
+    #[test]
+    fn without_the_store_each_node_has_its_share() {
+        let (mut bucket, now) = bucket();
+        let admitted = (0..50)
+            .filter(|_| bucket.take_local(now, 4, 1).is_ok())
+            .count();
+        assert_eq!(admitted, 5, "a quarter of 20");
+        let later = now + Duration::from_secs(2);
+        let admitted = (0..50)
+            .filter(|_| bucket.take_local(later, 4, 1).is_ok())
+            .count();
+        assert_eq!(admitted, 5, "a quarter of 10 a second");
+    }
+
+    #[test]
+    fn a_waiter_that_gave_up_costs_no_token() {
+        let (mut bucket, now) = bucket();
+        let (reply, told) = oneshot::channel();
+        bucket.waiters.push_back(Waiter { weight: 1, reply });
+        let ask = bucket.ask(now, 1);
+        drop(told);
+        bucket.granted(now, now, LIFE, ask, 1, Duration::ZERO);
+        assert_eq!(bucket.take(now, LIFE, 1, 1, false), Taken::Yes);
+    }
+}

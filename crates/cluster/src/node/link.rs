@@ -1,0 +1,128 @@
+//! The way to the store: deadlines, breaker, and what the node learns from the answers.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+
+use super::breaker::Breaker;
+use crate::{
+    lock,
+    store::{self, Store, StoreError},
+};
+
+/// A store with a breaker before it.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) store: Arc<dyn Store>,
+    breaker: Mutex<Breaker>,
+    /// False while nothing has failed lately: then a success needs no lock.
+    troubled: AtomicBool,
+    /// Raised when the store is back after an outage.
+    recovered: watch::Sender<u64>,
+}
+
+impl Link {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            breaker: Mutex::default(),
+            troubled: AtomicBool::new(false),
+            recovered: watch::Sender::new(0),
+        }
+    }
+
+    /// Does an operation unless the breaker is open.
+    pub(super) async fn call<T>(
+        &self,
+        op: &'static str,
+        within: Duration,
+        operation: impl Future<Output = store::Result<T>>,
+    ) -> store::Result<T> {
+        if self.troubled.load(Ordering::Acquire) && !lock(&self.breaker).admit(Instant::now()) {
+            return Err(StoreError::Down("the breaker is open".to_owned()));
+        }
+        self.call_always(op, within, operation).await
+    }
+
+    /// Does an operation also while the breaker is open: for beats, which are few and regular.
+    pub(super) async fn call_always<T>(
+        &self,
+        op: &'static str,
+        within: Duration,
+        operation: impl Future<Output = store::Result<T>>,
+    ) -> store::Result<T> {
+        let started = Instant::now();
+        let result = timeout(within, operation)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Down(format!("{op}: no answer in time"))));
+        let now = Instant::now();
+        metrics::histogram!("redis_rtt_seconds", "op" => op)
+            .record(now.duration_since(started).as_secs_f64());
+        match &result {
+            // A refusal is an answer.
+            Ok(_) | Err(StoreError::Refused(_)) => {
+                if self.troubled.load(Ordering::Acquire) {
+                    self.succeeded(now);
+                }
+            }
+            Err(StoreError::Down(_)) => self.failed(op, now),
+            Err(error @ StoreError::Corrupt(_)) => {
+                tracing::error!(op, %error, "the store answered what it never should");
+            }
+        }
+        result
+    }
+
+    fn succeeded(&self, now: Instant) {
+        let was_away = {
+            let mut breaker = lock(&self.breaker);
+            let was_away = breaker.success(now);
+            self.troubled.store(!breaker.is_quiet(), Ordering::Release);
+            was_away
+        };
+        if was_away {
+            metrics::gauge!("redis_breaker_state").set(0.0);
+            tracing::info!("the store is back");
+            self.recovered.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn failed(&self, op: &'static str, now: Instant) {
+        let mut breaker = lock(&self.breaker);
+        let was_open = breaker.is_open();
+        breaker.failure(now);
+        self.troubled.store(true, Ordering::Release);
+        if breaker.is_open() && !was_open {
+            metrics::gauge!("redis_breaker_state").set(1.0);
+            tracing::warn!(op, "the store does not answer");
+        }
+    }
+
+    /// Whether calls are refused for now.
+    pub(super) fn is_open(&self) -> bool {
+        self.troubled.load(Ordering::Acquire) && lock(&self.breaker).is_open()
+    }
+
+    /// Since when no operation has succeeded.
+    pub(super) fn failing_since(&self) -> Option<Instant> {
+        if !self.troubled.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&self.breaker).failing_since()
+    }
+
+    /// Changes whenever the store is back after an outage.
+    pub(super) fn recoveries(&self) -> watch::Receiver<u64> {
+        self.recovered.subscribe()
+    }
+}

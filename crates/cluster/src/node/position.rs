@@ -1,0 +1,224 @@
+//! Where a client's connection stands in its stream, and what a look at the log means for it (`streams.md` §8 rules 1 to 4).
+
+use crate::{
+    fork,
+    store::{Attempt, Cursor, View},
+};
+
+/// A place in a stream, as the connection and as the client know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    /// What the client has seen last and will show when it comes back.
+    pub(super) cursor: Cursor,
+    /// What the next event follows: the cursor, or the place to which it was moved.
+    pub(super) at: Cursor,
+    /// Up to here the client was told that events are missing.
+    told: u64,
+}
+
+/// What a reply of the store means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// A newer connection of the client holds the stream.
+    Superseded,
+    /// The store lost our take-over: take it over again.
+    Forgotten,
+    /// The store lost the adoption that wrote what the client has seen.
+    LostAdoption,
+    /// Our place is on a branch that is gone; we were moved: tell of a gap, and read again.
+    Moved {
+        /// The number after which the client goes on.
+        to: u64,
+    },
+    /// Events that the client has not seen were dropped.
+    Dropped,
+    /// The reply's events follow.
+    Follows,
+}
+
+impl Position {
+    /// What a client shows that comes back, or nothing.
+    pub(super) const fn shown(cursor: Cursor) -> Self {
+        Self {
+            cursor,
+            at: cursor,
+            told: 0,
+        }
+    }
+
+    /// Before the first event of a stream that was just opened.
+    pub(super) const fn start() -> Self {
+        Self::shown(Cursor {
+            seq: 0,
+            attempt: None,
+        })
+    }
+
+    /// After an `attach` that read from `position`.
+    pub(super) fn attached(&mut self, position: u64, view: &View) {
+        self.move_to(position, view);
+    }
+
+    /// Judges a reply. `generation` is that of the connection.
+    pub(super) fn judge(&mut self, generation: u64, view: &View) -> Judgement {
+        if view.generation > generation {
+            return Judgement::Superseded;
+        }
+        if view.generation < generation {
+            return Judgement::Forgotten;
+        }
+        if self
+            .cursor
+            .attempt
+            .is_some_and(|seen| seen.number > view.attempt.number)
+        {
+            return Judgement::LostAdoption;
+        }
+        let (to, is_split) = fork::place(self.at, &view.attempts);
+        if is_split {
+            self.move_to(to, view);
+            return Judgement::Moved { to };
+        }
+        if view.dropped > self.at.seq && view.dropped > self.told {
+            self.told = view.dropped;
+            return Judgement::Dropped;
+        }
+        Judgement::Follows
+    }
+
+    fn move_to(&mut self, seq: u64, view: &View) {
+        let attempt = if seq == self.at.seq && self.at.attempt.is_some() {
+            // An unmoved place may lie beyond the log's end, where nothing tells its attempt.
+            let (_, is_split) = fork::place(self.at, &view.attempts);
+            if is_split {
+                Some(fork::attempt_of(seq, &view.attempts))
+            } else {
+                self.at.attempt
+            }
+        } else {
+            Some(fork::attempt_of(seq, &view.attempts))
+        };
+        self.at = Cursor { seq, attempt };
+    }
+
+    /// An event goes to the client.
+    pub(super) fn wrote(&mut self, seq: u64, attempt: Attempt) {
+        self.at = Cursor {
+            seq,
+            attempt: Some(attempt),
+        };
+        self.cursor = self.at;
+    }
+
+    /// Whether the event is the very next one.
+    pub(super) const fn is_next(&self, seq: u64) -> bool {
+        seq == self.at.seq + 1
+    }
+
+    /// All that the log still has was written; what lies between was dropped, and the client was told.
+    pub(super) fn reached(&mut self, tail: u64, view: &View) {
+        if tail > self.at.seq {
+            self.move_to(tail, view);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::store::State;
+
+    const fn attempt(number: u32, mark: u16) -> Attempt {
+        Attempt { number, mark }
+    }
+
+    fn view(generation: u64, tail: u64, dropped: u64, attempts: &[(u64, Attempt)]) -> View {
+        View {
+            owner: None,
+            state: State::Open,
+            tail,
+            dropped,
+            generation,
+            attempt: attempts.last().map_or(Attempt::FIRST, |last| last.1),
+            attempts: attempts.to_vec(),
+            deadline_in: Duration::ZERO,
+            events: Vec::new(),
+            more: false,
+        }
+    }
+
+    fn at(seq: u64, of: Attempt) -> Position {
+        Position::shown(Cursor {
+            seq,
+            attempt: Some(of),
+        })
+    }
+
+    #[test]
+    fn a_newer_generation_supersedes_and_an_older_one_was_forgotten() {
+        let mut position = Position::start();
+        assert_eq!(
+            position.judge(1, &view(2, 0, 0, &[])),
+            Judgement::Superseded
+        );
+        assert_eq!(position.judge(3, &view(2, 0, 0, &[])), Judgement::Forgotten);
+    }
+
+    #[test]
+    fn an_attempt_below_that_of_the_last_event_seen_is_a_lost_adoption_even_after_a_move() {
+        let second = attempt(2, 7);
+        let mut position = at(5, second);
+        assert_eq!(
+            position.judge(1, &view(1, 5, 0, &[])),
+            Judgement::LostAdoption
+        );
+        // Moved by another history, the client still holds the event of attempt 2.
+        assert_eq!(
+            position.judge(1, &view(1, 5, 0, &[(3, attempt(2, 8))])),
+            Judgement::Moved { to: 3 }
+        );
+        assert_eq!(position.at.seq, 3);
+        assert_eq!(position.at.attempt, Some(Attempt::FIRST));
+        assert_eq!(
+            position.judge(1, &view(1, 5, 0, &[])),
+            Judgement::LostAdoption
+        );
+    }
+
+    #[test]
+    fn a_moved_place_lies_in_the_history_it_was_moved_to() {
+        let mut position = at(9, Attempt::FIRST);
+        let history = [(4, attempt(2, 1)), (6, attempt(3, 2))];
+        assert_eq!(
+            position.judge(1, &view(1, 8, 0, &history)),
+            Judgement::Moved { to: 4 }
+        );
+        assert_eq!(
+            position.judge(1, &view(1, 8, 0, &history)),
+            Judgement::Follows
+        );
+    }
+
+    #[test]
+    fn the_client_is_told_once_of_each_gap() {
+        let mut position = at(2, Attempt::FIRST);
+        assert_eq!(position.judge(1, &view(1, 9, 5, &[])), Judgement::Dropped);
+        assert_eq!(position.judge(1, &view(1, 9, 5, &[])), Judgement::Follows);
+        assert_eq!(position.judge(1, &view(1, 9, 7, &[])), Judgement::Dropped);
+        position.wrote(9, Attempt::FIRST);
+        assert_eq!(position.judge(1, &view(1, 9, 8, &[])), Judgement::Follows);
+    }
+
+    #[test]
+    fn a_cursor_beyond_the_log_is_held_where_it_is() {
+        let mut position = at(9, Attempt::FIRST);
+        let short = view(1, 4, 0, &[]);
+        position.attached(9, &short);
+        assert_eq!(position.judge(1, &short), Judgement::Follows);
+        assert_eq!(position.at.seq, 9);
+        position.reached(4, &short);
+        assert_eq!(position.at.seq, 9);
+    }
+}

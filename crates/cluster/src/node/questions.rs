@@ -1,0 +1,88 @@
+//! Questions to clients that wait for their answers here (`streams.md` §14).
+
+use std::{collections::HashMap, sync::Mutex};
+
+use bytes::Bytes;
+use tokio::{
+    sync::oneshot,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    lock,
+    store::{Nonce, SessionKey, StreamKey},
+};
+
+/// Questions that one request may have open.
+pub(super) const OPEN_AT_MOST: usize = 8;
+
+#[derive(Debug)]
+struct Open {
+    stream: StreamKey,
+    since: Instant,
+    answer: oneshot::Sender<Bytes>,
+}
+
+/// Under session and question: both are in the answer.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: Mutex<HashMap<(SessionKey, String), Open>>,
+}
+
+impl Questions {
+    /// Waits for an answer from now on. `None`: too many are open, or this one is.
+    pub(super) fn ask(
+        &self,
+        stream: StreamKey,
+        question: &str,
+    ) -> Option<oneshot::Receiver<Bytes>> {
+        let mut open = lock(&self.open);
+        let key = (stream.session, question.to_owned());
+        let of_stream = open.values().filter(|open| open.stream == stream).count();
+        if of_stream >= OPEN_AT_MOST || open.contains_key(&key) {
+            return None;
+        }
+        let (answer, receiver) = oneshot::channel();
+        open.insert(
+            key,
+            Open {
+                stream,
+                since: Instant::now(),
+                answer,
+            },
+        );
+        Some(receiver)
+    }
+
+    /// Hands an answer over, sealed as it came. False if nobody waits for it here.
+    pub(super) fn answered(&self, session: SessionKey, question: &str, payload: Bytes) -> bool {
+        let open = lock(&self.open).remove(&(session, question.to_owned()));
+        open.is_some_and(|open| open.answer.send(payload).is_ok())
+    }
+
+    /// Nobody waits any longer.
+    pub(super) fn forget(&self, session: SessionKey, question: &str) {
+        lock(&self.open).remove(&(session, question.to_owned()));
+    }
+
+    pub(super) fn is_open(&self, session: SessionKey, question: &str) -> bool {
+        lock(&self.open).contains_key(&(session, question.to_owned()))
+    }
+
+    /// Those that have waited at least `age`.
+    pub(super) fn waiting(&self, age: Duration) -> Vec<(SessionKey, String)> {
+        lock(&self.open)
+            .iter()
+            .filter(|(_, open)| open.since.elapsed() >= age)
+            .map(|(key, _)| key.clone())
+            .collect()
+    }
+}
+
+/// What an answer is sealed for: who answers knows the session and the question, but not the stream.
+pub(super) const fn answers_of(session: SessionKey) -> StreamKey {
+    StreamKey {
+        session,
+        nonce: Nonce([0; 8]),
+    }
+}

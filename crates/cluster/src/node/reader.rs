@@ -1,0 +1,601 @@
+//! A client's connection to a stream: where it stands, what waits for it, and whether it still holds the stream
+//! (`streams.md` §8). No I/O but handing out what waits.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::time::Instant;
+
+use super::{
+    Inner,
+    chores::Chore,
+    position::{Judgement, Position},
+};
+use crate::{
+    fork, lock,
+    store::{Attempt, Class, Cursor, Event, NodeId, Principal, State, StreamKey, View},
+};
+
+/// What a client's connection gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// An event of the log, with what its id is made of.
+    Event {
+        /// Its number.
+        seq: u64,
+        /// The attempt in which it was written.
+        attempt: Attempt,
+        /// Its kind.
+        class: Class,
+        /// What the client gets.
+        payload: Bytes,
+    },
+    /// A notification that is in no log, because the store is down and the ring is full: it has no id.
+    Unlogged {
+        /// What the client gets.
+        payload: Bytes,
+    },
+    /// Events are missing between the two numbers, both exclusive. Sent without an id.
+    Gap {
+        /// The last event that the client had.
+        after: u64,
+        /// The next one that it gets.
+        before: u64,
+    },
+}
+
+impl Delivery {
+    fn size(&self) -> usize {
+        match self {
+            Self::Event { payload, .. } | Self::Unlogged { payload } => payload.len(),
+            Self::Gap { .. } => 64,
+        }
+    }
+}
+
+/// What part the connection has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not attached yet, or to be attached again.
+    Holding,
+    /// The store knows it as the client's.
+    Attached,
+    /// A newer connection took the stream over: open, but silent.
+    Demoted,
+    /// Over, as soon as what waits was handed out.
+    Ended,
+}
+
+/// What to do for a connection after something was offered to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing.
+    Rest,
+    /// Read the log.
+    Read,
+    /// Take the stream over again.
+    Attach,
+    /// The store lost an adoption: adopt from the owner it names.
+    Adopt,
+    /// The same, but the stream is over: only its last word counts.
+    LastWord,
+}
+
+/// One event from a writer or a doorbell.
+#[derive(Debug)]
+pub(super) struct Offer {
+    pub(super) seq: u64,
+    pub(super) class: Class,
+    pub(super) payload: Bytes,
+}
+
+/// A client's connection.
+pub(super) struct Connection {
+    pub(super) stream: StreamKey,
+    pub(super) principal: Principal,
+    state: Mutex<Inside>,
+}
+
+struct Inside {
+    phase: Phase,
+    since: Instant,
+    generation: u64,
+    position: Position,
+    /// The attempt of the latest reply.
+    view: Option<Attempt>,
+    owner: Option<NodeId>,
+    has_view: bool,
+    deadline: Option<Instant>,
+    out: VecDeque<Delivery>,
+    bytes: usize,
+    bounds: (usize, usize),
+    /// It waits to be read.
+    is_queued: bool,
+    /// Something came while it was not attached.
+    has_missed: bool,
+    /// There is more, for which there was no room.
+    is_starving: bool,
+    drained: Instant,
+    gone_since: Option<Instant>,
+    waker: Option<Waker>,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("stream", &self.stream)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inside {
+    fn has_room(&self, size: usize) -> bool {
+        self.out.is_empty()
+            || (self.out.len() < self.bounds.0 && self.bytes + size <= self.bounds.1)
+    }
+
+    fn put(&mut self, delivery: Delivery) {
+        if self.out.is_empty() {
+            self.drained = Instant::now();
+        }
+        self.bytes += delivery.size();
+        self.out.push_back(delivery);
+    }
+
+    fn put_event(&mut self, seq: u64, attempt: Attempt, class: Class, payload: Bytes) {
+        self.position.wrote(seq, attempt);
+        self.put(Delivery::Event {
+            seq,
+            attempt,
+            class,
+            payload,
+        });
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        if self.phase != Phase::Ended && self.phase != phase {
+            self.phase = phase;
+            self.since = Instant::now();
+        }
+    }
+
+    fn note(&mut self, view: &View) {
+        let now = Instant::now();
+        self.view = Some(view.attempt);
+        self.owner = view.owner;
+        self.has_view = true;
+        self.gone_since = None;
+        self.deadline = if view.deadline_in.is_zero() {
+            self.deadline.or(Some(now))
+        } else {
+            Some(now + view.deadline_in)
+        };
+    }
+}
+
+/// What the node has to know of a connection to look after its stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    pub(super) phase: Phase,
+    pub(super) since: Instant,
+    pub(super) generation: u64,
+    pub(super) shown: Cursor,
+    /// `None` as long as nothing is known of the stream.
+    pub(super) owner: Option<Option<NodeId>>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) gone_since: Option<Instant>,
+    /// Since when the client has taken nothing although something waits.
+    pub(super) stuck_since: Option<Instant>,
+}
+
+impl Connection {
+    pub(super) fn new(
+        inner: &Inner,
+        stream: StreamKey,
+        principal: Principal,
+        position: Position,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            stream,
+            principal,
+            state: Mutex::new(Inside {
+                phase: Phase::Holding,
+                since: now,
+                generation: 0,
+                position,
+                view: None,
+                owner: None,
+                has_view: false,
+                deadline: None,
+                out: VecDeque::new(),
+                bytes: 0,
+                bounds: inner.settings.outbound,
+                is_queued: false,
+                has_missed: false,
+                is_starving: false,
+                drained: now,
+                gone_since: None,
+                waker: None,
+            }),
+        }
+    }
+
+    /// The connection of the request that opens the stream: it holds it from the first moment.
+    pub(super) fn opens(&self, owner: NodeId, deadline: Instant) {
+        let mut inside = lock(&self.state);
+        inside.phase = Phase::Attached;
+        inside.generation = 1;
+        inside.view = Some(Attempt::FIRST);
+        inside.owner = Some(owner);
+        inside.has_view = true;
+        inside.deadline = Some(deadline);
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let inside = lock(&self.state);
+        Standing {
+            phase: inside.phase,
+            since: inside.since,
+            generation: inside.generation,
+            shown: inside.position.cursor,
+            owner: inside.has_view.then_some(inside.owner),
+            deadline: inside.deadline,
+            gone_since: inside.gone_since,
+            stuck_since: (!inside.out.is_empty()).then_some(inside.drained),
+        }
+    }
+
+    /// Whether it must be put on a reader's list: true once until [`Connection::taken`].
+    pub(super) fn queue(&self) -> bool {
+        let mut inside = lock(&self.state);
+        if inside.phase == Phase::Holding {
+            inside.has_missed = true;
+        }
+        let is_new = inside.phase == Phase::Attached && !inside.is_starving && !inside.is_queued;
+        inside.is_queued |= is_new;
+        is_new
+    }
+
+    /// It leaves the list. What a `read` has to be told: generation, place, owner and attempt as last seen.
+    pub(super) fn taken(&self) -> Option<(u64, u64, Option<NodeId>, Attempt)> {
+        let mut inside = lock(&self.state);
+        inside.is_queued = false;
+        (inside.phase == Phase::Attached).then(|| {
+            (
+                inside.generation,
+                inside.position.at.seq,
+                inside.owner,
+                inside.view.unwrap_or(Attempt { number: 0, mark: 0 }),
+            )
+        })
+    }
+
+    fn wake(inside: &mut Inside) {
+        if let Some(waker) = inside.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Events that a doorbell carried, or the writer on this node: taken only if they are the next ones of the same
+    /// generation and attempt.
+    pub(super) fn offer(
+        &self,
+        generation: u64,
+        attempt: Attempt,
+        tail: u64,
+        state: State,
+        events: impl IntoIterator<Item = Offer>,
+    ) -> Next {
+        let mut inside = lock(&self.state);
+        match inside.phase {
+            Phase::Holding => {
+                inside.has_missed = true;
+                return Next::Rest;
+            }
+            Phase::Demoted | Phase::Ended => return Next::Rest,
+            Phase::Attached => {}
+        }
+        if generation > inside.generation {
+            return Next::Rest;
+        }
+        if generation < inside.generation || inside.view != Some(attempt) {
+            // Late, or the store lost our take-over: the log knows.
+            return Next::Read;
+        }
+        for event in events {
+            if inside.is_starving
+                || !inside.position.is_next(event.seq)
+                || !inside.has_room(event.payload.len())
+            {
+                continue;
+            }
+            inside.put_event(event.seq, attempt, event.class, event.payload);
+        }
+        let has_all = inside.position.at.seq >= tail;
+        if has_all && state != State::Open {
+            inside.enter(Phase::Ended);
+        }
+        Self::wake(&mut inside);
+        if has_all { Next::Rest } else { Next::Read }
+    }
+
+    /// A notification that no log will have.
+    pub(super) fn offer_unlogged(&self, payload: Bytes) -> bool {
+        let mut inside = lock(&self.state);
+        let takes = inside.phase == Phase::Attached && inside.has_room(payload.len());
+        if takes {
+            inside.put(Delivery::Unlogged { payload });
+            Self::wake(&mut inside);
+        }
+        takes
+    }
+
+    /// A reply of `attach`.
+    pub(super) fn attached(
+        &self,
+        position: u64,
+        split: bool,
+        view: View,
+        open: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Next {
+        let mut inside = lock(&self.state);
+        if matches!(inside.phase, Phase::Ended) {
+            return Next::Rest;
+        }
+        inside.generation = view.generation;
+        inside.enter(Phase::Attached);
+        let shown = inside.position.cursor;
+        inside.position.attached(position, &view);
+        if split {
+            let before = view.events.first().map_or(position + 1, |event| event.seq);
+            inside.put(Delivery::Gap {
+                after: shown.seq,
+                before,
+            });
+        }
+        let has_missed = std::mem::take(&mut inside.has_missed);
+        let next = Self::receive(&mut inside, view, open);
+        if has_missed && next == Next::Rest {
+            return Next::Read;
+        }
+        next
+    }
+
+    /// A reply of `read` to a question of this generation.
+    pub(super) fn read(
+        &self,
+        generation: u64,
+        view: View,
+        open: impl Fn(Bytes) -> Option<Bytes>,
+    ) -> Next {
+        let mut inside = lock(&self.state);
+        if inside.phase != Phase::Attached || inside.generation != generation {
+            return Next::Rest;
+        }
+        Self::receive(&mut inside, view, open)
+    }
+
+    fn receive(inside: &mut Inside, view: View, open: impl Fn(Bytes) -> Option<Bytes>) -> Next {
+        let generation = inside.generation;
+        let mut after = inside.position.at.seq;
+        match inside.position.judge(generation, &view) {
+            Judgement::Superseded => {
+                inside.enter(Phase::Demoted);
+                return Next::Rest;
+            }
+            Judgement::Forgotten => {
+                inside.enter(Phase::Holding);
+                return Next::Attach;
+            }
+            Judgement::LostAdoption => {
+                inside.note(&view);
+                return if view.state == State::Open {
+                    Next::Adopt
+                } else {
+                    Next::LastWord
+                };
+            }
+            Judgement::Moved { to } => {
+                inside.note(&view);
+                after = inside.position.cursor.seq;
+                inside.put(Delivery::Gap {
+                    after,
+                    before: to + 1,
+                });
+                Self::wake(inside);
+                return Next::Read;
+            }
+            Judgement::Dropped => {
+                let before = view
+                    .events
+                    .iter()
+                    .find(|event| event.seq > after)
+                    .map_or(view.dropped + 1, |event| event.seq);
+                inside.put(Delivery::Gap { after, before });
+            }
+            Judgement::Follows => {}
+        }
+        inside.note(&view);
+        let is_complete = Self::take(inside, &view, open);
+        Self::wake(inside);
+        if !is_complete {
+            return Next::Rest;
+        }
+        if view.more {
+            return Next::Read;
+        }
+        inside.position.reached(view.tail, &view);
+        if view.state != State::Open {
+            inside.enter(Phase::Ended);
+            Self::wake(inside);
+        }
+        Next::Rest
+    }
+
+    /// Takes the events of a reply that follow. False if there was no room for all, or one could not be opened.
+    fn take(inside: &mut Inside, view: &View, open: impl Fn(Bytes) -> Option<Bytes>) -> bool {
+        for Event {
+            seq,
+            class,
+            payload,
+        } in &view.events
+        {
+            if *seq <= inside.position.at.seq {
+                continue;
+            }
+            if !inside.has_room(payload.len()) {
+                inside.is_starving = true;
+                return false;
+            }
+            let Some(payload) = open(payload.clone()) else {
+                metrics::counter!("mcp_stream_seal_failures_total").increment(1);
+                tracing::error!("an event of a log could not be opened; its stream is ended");
+                inside.enter(Phase::Ended);
+                return false;
+            };
+            let attempt = fork::attempt_of(*seq, &view.attempts);
+            inside.put_event(*seq, attempt, *class, payload);
+        }
+        true
+    }
+
+    /// The store knows no such stream.
+    pub(super) fn is_gone(&self) {
+        let mut inside = lock(&self.state);
+        inside.gone_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Takes what a finished stream ends with: a notice and its final response.
+    pub(super) fn last_word(&self, word: Option<(u64, Attempt, Bytes)>) {
+        let mut inside = lock(&self.state);
+        if inside.phase == Phase::Ended {
+            return;
+        }
+        if let Some((seq, attempt, payload)) = word {
+            let after = inside.position.cursor.seq;
+            inside.put(Delivery::Gap { after, before: seq });
+            inside.put_event(seq, attempt, Class::Final, payload);
+        }
+        inside.enter(Phase::Ended);
+        Self::wake(&mut inside);
+    }
+
+    /// The stream has another owner.
+    pub(super) fn owned_by(&self, owner: Option<NodeId>) {
+        lock(&self.state).owner = owner;
+    }
+
+    /// Something came for the stream while the connection does not know its generation yet.
+    pub(super) fn missed(&self) {
+        let mut inside = lock(&self.state);
+        inside.has_missed |= inside.phase == Phase::Holding;
+    }
+
+    /// To be attached again.
+    pub(super) fn hold(&self) {
+        lock(&self.state).enter(Phase::Holding);
+    }
+
+    /// A newer connection took the stream over.
+    pub(super) fn demote(&self, below: u64) {
+        let mut inside = lock(&self.state);
+        if inside.phase == Phase::Attached && inside.generation < below {
+            inside.enter(Phase::Demoted);
+        }
+    }
+
+    /// Ends cleanly, once what waits was handed out.
+    pub(super) fn end(&self) {
+        let mut inside = lock(&self.state);
+        inside.enter(Phase::Ended);
+        Self::wake(&mut inside);
+    }
+}
+
+/// What a client gets of one stream, in order. Ends when the stream is over, or when the client had better come back. To drop it
+/// is to say that the client is gone.
+pub struct StreamReader {
+    connection: Arc<Connection>,
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for StreamReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.connection.fmt(f)
+    }
+}
+
+impl StreamReader {
+    pub(super) fn new(connection: Arc<Connection>, inner: &Arc<Inner>) -> Self {
+        metrics::gauge!("mcp_streams_open", "kind" => "P").increment(1.0);
+        Self {
+            connection,
+            inner: Arc::clone(inner),
+        }
+    }
+
+    /// Whether another connection of the client took the stream over: this one stays open but gets nothing more.
+    pub fn is_superseded(&self) -> bool {
+        self.connection.standing().phase == Phase::Demoted
+    }
+}
+
+impl Stream for StreamReader {
+    type Item = Delivery;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delivery>> {
+        let mut inside = lock(&self.connection.state);
+        let Some(delivery) = inside.out.pop_front() else {
+            if inside.phase == Phase::Ended {
+                return Poll::Ready(None);
+            }
+            if !inside
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
+                inside.waker = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        inside.bytes -= delivery.size();
+        inside.drained = Instant::now();
+        let wants_more = inside.is_starving
+            && inside.out.len() * 2 <= inside.bounds.0
+            && inside.bytes * 2 <= inside.bounds.1;
+        inside.is_starving &= !wants_more;
+        drop(inside);
+        if wants_more {
+            self.inner.lanes.mark(&self.connection);
+        }
+        Poll::Ready(Some(delivery))
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        metrics::gauge!("mcp_streams_open", "kind" => "P").decrement(1.0);
+        let connection = &self.connection;
+        let standing = connection.standing();
+        connection.end();
+        self.inner
+            .connections
+            .remove(connection.stream.session, |other| {
+                Arc::ptr_eq(other, connection)
+            });
+        if standing.phase == Phase::Attached {
+            self.inner.chores.add(Chore::Detach {
+                stream: connection.stream,
+                generation: standing.generation,
+            });
+        }
+    }
+}

@@ -1,0 +1,490 @@
+//! What a writer remembers of its stream: the events that the log may still need, and what the store's answers mean
+//! (`streams.md` §7). No I/O.
+
+use std::{collections::VecDeque, time::Duration};
+
+use bytes::Bytes;
+
+use super::settings::NodeSettings;
+use crate::store::{Append, Appended, Attempt, Class, Create, NewEvent, NodeId, State};
+
+/// An event with its number.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) seq: u64,
+    /// As the log has it: sealed.
+    pub(super) event: NewEvent,
+    /// As the client gets it, until the log has it.
+    pub(super) plain: Option<Bytes>,
+}
+
+/// The writer's side of a log.
+#[derive(Debug)]
+pub(super) struct Ring {
+    owner: NodeId,
+    attempt: Attempt,
+    rpc: String,
+    bounds: (usize, usize),
+    batch: (usize, usize),
+    /// The log is known to exist.
+    is_created: bool,
+    /// An event that the log has; what comes after may be missing there.
+    acked: u64,
+    /// Number of the next event.
+    next: u64,
+    /// Numbers without holes, up to `next`.
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    close: Option<State>,
+    is_closed: bool,
+}
+
+/// An `append` that is under way, as far as its answer must be compared with it.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) append: Append,
+}
+
+/// What to do after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The log has what was sent, or more. `healed`: it was not plain sailing.
+    Acked {
+        /// A reply was lost, and the log has the events all the same.
+        healed: bool,
+    },
+    /// The log had lost events: they are sent again.
+    Rewound,
+    /// Somebody else owns the stream.
+    Fenced,
+    /// Somebody else ended it.
+    Ended,
+    /// The log lost events that the ring has no more, or has numbers that nobody gave.
+    Broken,
+}
+
+impl Ring {
+    /// For the node that opens a stream: `tail` 0 and the first attempt; or adopted it.
+    pub(super) fn new(
+        owner: NodeId,
+        attempt: Attempt,
+        tail: u64,
+        rpc: String,
+        settings: &NodeSettings,
+    ) -> Self {
+        Self {
+            owner,
+            attempt,
+            rpc,
+            bounds: settings.ring,
+            batch: settings.batch,
+            is_created: attempt != Attempt::FIRST,
+            acked: tail,
+            next: tail + 1,
+            entries: VecDeque::new(),
+            bytes: 0,
+            close: None,
+            is_closed: false,
+        }
+    }
+
+    pub(super) const fn attempt(&self) -> Attempt {
+        self.attempt
+    }
+
+    /// Number of the last event.
+    pub(super) const fn last(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// Number of the last event that the log has.
+    pub(super) const fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// What the log says of the stream.
+    pub(super) fn state(&self) -> State {
+        self.close.filter(|_| self.is_closed).unwrap_or(State::Open)
+    }
+
+    /// What it will say when it has everything.
+    pub(super) fn ending(&self) -> State {
+        self.close.unwrap_or(State::Open)
+    }
+
+    pub(super) const fn is_closing(&self) -> bool {
+        self.close.is_some()
+    }
+
+    /// Whether the events that the log does not have yet fill the ring: then no more notifications are numbered.
+    pub(super) fn is_full(&self) -> bool {
+        let (mut count, mut bytes) = (0, 0);
+        for entry in self.unacked() {
+            count += 1;
+            bytes += entry.event.payload.len();
+        }
+        count >= self.bounds.0 || bytes >= self.bounds.1
+    }
+
+    /// Whether a whole batch waits.
+    pub(super) fn has_batch(&self) -> bool {
+        self.last() - self.acked >= self.batch.0 as u64
+    }
+
+    /// Numbers an event.
+    pub(super) fn add(&mut self, event: NewEvent, plain: Bytes) -> u64 {
+        let seq = self.next;
+        self.next += 1;
+        self.bytes += event.payload.len();
+        self.entries.push_back(Entry {
+            seq,
+            event,
+            plain: Some(plain),
+        });
+        self.trim();
+        seq
+    }
+
+    /// No event comes after those that were added.
+    pub(super) const fn close(&mut self, state: State) {
+        self.close = Some(state);
+    }
+
+    /// Events that the log does not have yet, in order.
+    pub(super) fn unacked(&self) -> impl Iterator<Item = &Entry> {
+        let skip = self
+            .entries
+            .front()
+            .map_or(0, |first| (self.acked + 1).saturating_sub(first.seq));
+        self.entries
+            .iter()
+            .skip(usize::try_from(skip).unwrap_or(usize::MAX))
+    }
+
+    /// Whether the store has to hear something.
+    pub(super) const fn has_news(&self) -> bool {
+        !self.is_created || self.acked < self.last() || (self.close.is_some() && !self.is_closed)
+    }
+
+    /// What to send next; nothing but a question whether all is well if there are no news.
+    pub(super) fn next_append(&self, deadline_in: Duration, about: &Bytes) -> Sent {
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        for entry in self.unacked() {
+            bytes += entry.event.payload.len();
+            if !events.is_empty() && (events.len() >= self.batch.0 || bytes > self.batch.1) {
+                break;
+            }
+            events.push(entry.event.clone());
+        }
+        let reaches_end = self.acked + events.len() as u64 == self.last();
+        Sent {
+            append: Append {
+                owner: self.owner,
+                attempt: self.attempt,
+                expect: self.acked,
+                create: (!self.is_created).then(|| Create {
+                    deadline_in,
+                    start: self.acked,
+                    about: about.clone(),
+                }),
+                events,
+                close: if reaches_end && !self.is_closed {
+                    self.close
+                } else {
+                    None
+                },
+                rpc: self.rpc.clone(),
+            },
+        }
+    }
+
+    /// What an answer means.
+    pub(super) fn answered(&mut self, sent: &Sent, reply: &Appended) -> Verdict {
+        match reply {
+            Appended::Done { tail, .. } => {
+                if *tail != sent.append.expect + sent.append.events.len() as u64 {
+                    return Verdict::Broken;
+                }
+                self.ack(*tail);
+                self.is_closed |= sent.append.close.is_some();
+                Verdict::Acked { healed: false }
+            }
+            Appended::Fenced => Verdict::Fenced,
+            Appended::Tail {
+                tail,
+                state: State::Open,
+            } => self.found_open(*tail),
+            Appended::Tail { tail, state } | Appended::Closed { state, tail } => {
+                if Some(*state) == self.close && *tail == self.last() {
+                    let healed = !self.is_closed;
+                    self.ack(*tail);
+                    self.is_closed = true;
+                    Verdict::Acked { healed }
+                } else {
+                    Verdict::Ended
+                }
+            }
+            Appended::Gone => {
+                self.is_created = false;
+                self.is_closed = false;
+                self.acked = self.first() - 1;
+                Verdict::Rewound
+            }
+        }
+    }
+
+    fn found_open(&mut self, tail: u64) -> Verdict {
+        if tail > self.last() {
+            return Verdict::Broken;
+        }
+        if tail >= self.acked {
+            self.ack(tail);
+            return Verdict::Acked { healed: true };
+        }
+        if tail + 1 < self.first() {
+            return Verdict::Broken;
+        }
+        self.acked = tail;
+        self.is_closed = false;
+        Verdict::Rewound
+    }
+
+    fn ack(&mut self, tail: u64) {
+        self.is_created = true;
+        self.acked = tail;
+    }
+
+    /// The plain form of what the log has now, to be taken once: numbers, kinds, payloads.
+    pub(super) fn take_plain(&mut self) -> Vec<(u64, Class, Bytes)> {
+        let mut taken = Vec::new();
+        for entry in self.entries.iter_mut().rev() {
+            if entry.seq > self.acked {
+                continue;
+            }
+            match entry.plain.take() {
+                Some(plain) => taken.push((entry.seq, entry.event.class, plain)),
+                None => break,
+            }
+        }
+        taken.reverse();
+        self.trim();
+        taken
+    }
+
+    /// Number of the oldest event in the ring, or of the next one.
+    fn first(&self) -> u64 {
+        self.entries.front().map_or(self.next, |entry| entry.seq)
+    }
+
+    /// Only from the front, and only what the log has: a ring has no holes, because `append` numbers densely.
+    fn trim(&mut self) {
+        while self.entries.len() > self.bounds.0 || self.bytes > self.bounds.1 {
+            match self.entries.front() {
+                Some(first) if first.seq <= self.acked => {
+                    self.bytes -= first.event.payload.len();
+                    self.entries.pop_front();
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+/// An event as it is logged.
+pub(super) const fn event(class: Class, question: Option<String>, payload: Bytes) -> NewEvent {
+    NewEvent {
+        class,
+        question,
+        payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABOUT: Bytes = Bytes::new();
+
+    fn ring(settings: &NodeSettings) -> Ring {
+        Ring::new(
+            NodeId(*b"naaaaaaaaaaaaa"),
+            Attempt::FIRST,
+            0,
+            "i:1".into(),
+            settings,
+        )
+    }
+
+    fn add(ring: &mut Ring, count: usize) {
+        for _ in 0..count {
+            let payload = Bytes::from_static(b"x");
+            ring.add(event(Class::Notification, None, payload.clone()), payload);
+        }
+    }
+
+    const fn done(tail: u64) -> Appended {
+        Appended::Done {
+            tail,
+            attached: None,
+            generation: 1,
+            overflow: false,
+        }
+    }
+
+    fn send(ring: &Ring) -> Sent {
+        ring.next_append(Duration::from_secs(1), &ABOUT)
+    }
+
+    #[test]
+    fn the_first_append_makes_the_stream_and_a_batch_is_bounded() {
+        let mut ring = ring(&NodeSettings::default());
+        assert!(ring.has_news(), "the stream itself");
+        add(&mut ring, 40);
+        let sent = send(&ring);
+        assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(0));
+        assert_eq!(sent.append.events.len(), 32);
+        assert_eq!(
+            ring.answered(&sent, &done(32)),
+            Verdict::Acked { healed: false }
+        );
+        ring.close(State::Closed);
+        let sent = send(&ring);
+        assert!(sent.append.create.is_none() && sent.append.close == Some(State::Closed));
+        assert_eq!(
+            ring.answered(&sent, &done(40)),
+            Verdict::Acked { healed: false }
+        );
+        assert!(ring.is_closed() && !ring.has_news());
+    }
+
+    #[test]
+    fn a_lost_reply_is_recognised_by_the_tail() {
+        let mut ring = ring(&NodeSettings::default());
+        add(&mut ring, 3);
+        let sent = send(&ring);
+        // Applied, but the reply was lost; more events came meanwhile.
+        add(&mut ring, 2);
+        let again = send(&ring);
+        assert_eq!(sent.append.expect, again.append.expect);
+        let reply = Appended::Tail {
+            tail: 3,
+            state: State::Open,
+        };
+        assert_eq!(
+            ring.answered(&again, &reply),
+            Verdict::Acked { healed: true }
+        );
+        assert_eq!(send(&ring).append.events.len(), 2);
+    }
+
+    #[test]
+    fn a_lost_reply_of_the_close_is_recognised_too() {
+        let mut ring = ring(&NodeSettings::default());
+        add(&mut ring, 1);
+        ring.close(State::Closed);
+        let sent = send(&ring);
+        let reply = Appended::Tail {
+            tail: 1,
+            state: State::Closed,
+        };
+        assert_eq!(
+            ring.answered(&sent, &reply),
+            Verdict::Acked { healed: true }
+        );
+        assert!(ring.is_closed());
+        let audit = send(&ring);
+        assert!(audit.append.events.is_empty() && audit.append.close.is_none());
+        let reply = Appended::Closed {
+            tail: 1,
+            state: State::Closed,
+        };
+        assert_eq!(
+            ring.answered(&audit, &reply),
+            Verdict::Acked { healed: false }
+        );
+    }
+
+    #[test]
+    fn a_log_that_lost_events_gets_them_again_with_their_numbers() {
+        let mut ring = ring(&NodeSettings::default());
+        add(&mut ring, 5);
+        let sent = send(&ring);
+        ring.answered(&sent, &done(5));
+        ring.close(State::Closed);
+        let sent = send(&ring);
+        ring.answered(&sent, &done(5));
+        assert!(ring.is_closed());
+        let audit = send(&ring);
+        let reply = Appended::Tail {
+            tail: 2,
+            state: State::Open,
+        };
+        assert_eq!(ring.answered(&audit, &reply), Verdict::Rewound);
+        let sent = send(&ring);
+        assert_eq!((sent.append.expect, sent.append.events.len()), (2, 3));
+        assert_eq!(sent.append.close, Some(State::Closed));
+    }
+
+    #[test]
+    fn a_stream_that_is_gone_is_made_again_from_the_oldest_event_in_the_ring() {
+        let settings = NodeSettings {
+            ring: (4, 1000),
+            ..NodeSettings::default()
+        };
+        let mut ring = ring(&settings);
+        add(&mut ring, 10);
+        let sent = send(&ring);
+        ring.answered(&sent, &done(10));
+        ring.take_plain();
+        let audit = send(&ring);
+        assert_eq!(ring.answered(&audit, &Appended::Gone), Verdict::Rewound);
+        let sent = send(&ring);
+        assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(6));
+        assert_eq!((sent.append.expect, sent.append.events.len()), (6, 4));
+        // A tail below the ring cannot be repaired.
+        let reply = Appended::Tail {
+            tail: 3,
+            state: State::Open,
+        };
+        assert_eq!(ring.answered(&sent, &reply), Verdict::Broken);
+    }
+
+    #[test]
+    fn what_the_log_lacks_is_never_trimmed_and_fills_the_ring() {
+        let settings = NodeSettings {
+            ring: (4, 1000),
+            ..NodeSettings::default()
+        };
+        let mut ring = ring(&settings);
+        add(&mut ring, 6);
+        assert!(ring.is_full());
+        assert_eq!(ring.unacked().count(), 6);
+        let sent = send(&ring);
+        ring.answered(&sent, &done(6));
+        assert_eq!(ring.take_plain().len(), 6);
+        assert!(!ring.is_full() && ring.unacked().count() == 0);
+        assert_eq!(ring.entries.len(), 4);
+    }
+
+    #[test]
+    fn another_owner_and_another_end_stop_the_writer() {
+        let mut ring = ring(&NodeSettings::default());
+        add(&mut ring, 1);
+        let sent = send(&ring);
+        assert_eq!(ring.answered(&sent, &Appended::Fenced), Verdict::Fenced);
+        let reply = Appended::Closed {
+            state: State::Cancelled,
+            tail: 0,
+        };
+        assert_eq!(ring.answered(&sent, &reply), Verdict::Ended);
+        let reply = Appended::Tail {
+            tail: 9,
+            state: State::Open,
+        };
+        assert_eq!(ring.answered(&sent, &reply), Verdict::Broken);
+    }
+}

@@ -1,0 +1,270 @@
+//! Requests that run here, and how a cancellation finds them (`streams.md` §6 step 3, §14).
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{Inner, by_session::BySession, chores::Chore};
+use crate::{
+    lock,
+    store::{Nonce, Registered, SessionKey},
+};
+
+/// Registrations under way at once.
+const AT_ONCE: usize = 64;
+/// Requests that run so long are registered again: a cancellation whose doorbell was lost is found then.
+const AGAIN: Duration = Duration::from_secs(15);
+
+/// Not known to other nodes.
+const LOCAL: u8 = 0;
+/// The store knows it, or is being told.
+const KNOWN: u8 = 1;
+/// It is over.
+const OVER: u8 = 2;
+
+#[derive(Debug)]
+struct Entry {
+    session: SessionKey,
+    rpc: String,
+    token: CancellationToken,
+    ends_at: Instant,
+    stream: Mutex<Option<Nonce>>,
+    state: AtomicU8,
+}
+
+/// The requests of a node.
+#[derive(Debug)]
+pub(super) struct RunningCalls {
+    entries: BySession<Arc<Entry>>,
+    /// To be registered, in order of time.
+    due: Mutex<VecDeque<(Instant, Arc<Entry>)>>,
+    /// To be registered at once: they have a stream now.
+    at_once: Mutex<Vec<Arc<Entry>>>,
+    wake: Notify,
+}
+
+/// A request that runs. Dropping it says that it is over.
+pub struct Running {
+    /// The request is to stop: its client, or the end of its session, said so.
+    pub cancelled: CancellationToken,
+    entry: Arc<Entry>,
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("session", &self.entry.session)
+            .field("rpc", &self.entry.rpc)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let was = self.entry.state.swap(OVER, Ordering::AcqRel);
+        self.inner
+            .running
+            .entries
+            .remove(self.entry.session, |other| Arc::ptr_eq(other, &self.entry));
+        // The end of a stream takes the entry with it.
+        if was == KNOWN && lock(&self.entry.stream).is_none() {
+            self.inner.chores.add(Chore::Unregister {
+                session: self.entry.session,
+                rpc: self.entry.rpc.clone(),
+            });
+        }
+    }
+}
+
+impl RunningCalls {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: BySession::new(),
+            due: Mutex::default(),
+            at_once: Mutex::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    /// `None` if a request of this key runs here already.
+    pub(super) fn run(
+        inner: &Arc<Inner>,
+        session: SessionKey,
+        rpc: &str,
+        deadline: Duration,
+    ) -> Option<Running> {
+        let now = Instant::now();
+        let entry = Arc::new(Entry {
+            session,
+            rpc: rpc.to_owned(),
+            token: CancellationToken::new(),
+            ends_at: now + deadline,
+            stream: Mutex::default(),
+            state: AtomicU8::new(LOCAL),
+        });
+        let this = &inner.running;
+        let is_new = this
+            .entries
+            .insert_unless(session, Arc::clone(&entry), |other| other.rpc == rpc);
+        if !is_new {
+            return None;
+        }
+        let was_empty = {
+            let mut due = lock(&this.due);
+            due.push_back((now + inner.settings.register_after, Arc::clone(&entry)));
+            due.len() == 1
+        };
+        if was_empty {
+            this.wake.notify_one();
+        }
+        Some(Running {
+            cancelled: entry.token.clone(),
+            entry,
+            inner: Arc::clone(inner),
+        })
+    }
+
+    /// The request answers on a stream: a cancellation has to find that stream's owner.
+    pub(super) fn streams(&self, session: SessionKey, rpc: &str, nonce: Nonce) {
+        if let Some(entry) = self.entries.find(session, |entry| entry.rpc == rpc) {
+            *lock(&entry.stream) = Some(nonce);
+            lock(&self.at_once).push(entry);
+            self.wake.notify_one();
+        }
+    }
+
+    /// The stream is closed, and the entry in the store went with it.
+    pub(super) fn closed(&self, session: SessionKey, rpc: &str) {
+        if let Some(entry) = self.entries.find(session, |entry| entry.rpc == rpc) {
+            let _ = entry
+                .state
+                .compare_exchange(KNOWN, LOCAL, Ordering::AcqRel, Ordering::Acquire);
+        }
+    }
+
+    /// True if the request runs here.
+    pub(super) fn cancel(&self, session: SessionKey, rpc: &str) -> bool {
+        let entry = self.entries.find(session, |entry| entry.rpc == rpc);
+        if let Some(entry) = &entry {
+            entry.token.cancel();
+        }
+        entry.is_some()
+    }
+
+    pub(super) fn end(&self, session: SessionKey) {
+        for entry in self.entries.of(session) {
+            entry.token.cancel();
+        }
+    }
+
+    /// Doorbells may have been lost: every known request is registered again, which tells of its cancellation.
+    pub(super) fn resync(&self) {
+        let known = self.entries.all();
+        lock(&self.at_once).extend(
+            known
+                .into_iter()
+                .filter(|entry| entry.state.load(Ordering::Acquire) == KNOWN),
+        );
+        self.wake.notify_one();
+    }
+
+    /// What is to be registered now, and when to look again.
+    fn take_due(&self, now: Instant) -> (Vec<Arc<Entry>>, Option<Instant>) {
+        let mut ready = std::mem::take(&mut *lock(&self.at_once));
+        let mut due = lock(&self.due);
+        while let Some((at, entry)) = due.front() {
+            // What is over already costs nothing: that is nearly every call.
+            let is_over = entry.state.load(Ordering::Acquire) == OVER;
+            if !is_over && *at > now {
+                break;
+            }
+            if let Some((_, entry)) = due.pop_front()
+                && !is_over
+            {
+                ready.push(entry);
+            }
+        }
+        let next = due.front().map(|(at, _)| *at);
+        drop(due);
+        ready.retain(|entry| entry.state.load(Ordering::Acquire) != OVER);
+        (ready, next)
+    }
+}
+
+/// Makes requests known that run for long, until the node stops.
+pub(super) async fn register(inner: Arc<Inner>) {
+    let mut flight = FuturesUnordered::new();
+    let mut waiting: VecDeque<Arc<Entry>> = VecDeque::new();
+    let mut refresh = tokio::time::interval(AGAIN);
+    refresh.tick().await;
+    loop {
+        let (ready, next) = inner.running.take_due(Instant::now());
+        waiting.extend(ready);
+        while flight.len() < AT_ONCE {
+            let Some(entry) = waiting.pop_front() else {
+                break;
+            };
+            flight.push(register_one(Arc::clone(&inner), entry));
+        }
+        let sleep = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = inner.running.wake.notified() => {}
+            () = sleep => {}
+            _ = refresh.tick() => inner.running.resync(),
+            Some(()) = flight.next() => {}
+        }
+    }
+}
+
+async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
+    // From here on the end of the request takes the store's entry away.
+    if entry.state.swap(KNOWN, Ordering::AcqRel) == OVER {
+        entry.state.store(OVER, Ordering::Release);
+        return;
+    }
+    let nonce = *lock(&entry.stream);
+    let deadline_in = entry.ends_at.saturating_duration_since(Instant::now());
+    let register =
+        inner
+            .link
+            .store
+            .register(entry.session, &entry.rpc, inner.id, nonce, deadline_in);
+    let reply = inner
+        .link
+        .call("register", inner.settings.call_within, register)
+        .await;
+    match reply {
+        Ok(Registered::Cancelled) => {
+            metrics::counter!("cancels_total", "outcome" => "early").increment(1);
+            entry.token.cancel();
+        }
+        Ok(Registered::Full) => {
+            metrics::counter!("mcp_register_total", "outcome" => "full").increment(1);
+        }
+        Ok(Registered::Done) | Err(_) => {}
+    }
+    // It ended meanwhile: its own order to take the entry away may have come before the entry.
+    if entry.state.load(Ordering::Acquire) == OVER {
+        inner.chores.add(Chore::Unregister {
+            session: entry.session,
+            rpc: entry.rpc.clone(),
+        });
+    }
+}

@@ -1,0 +1,288 @@
+//! Sessions: one call of the store, a cache of their bodies, and a grace while the store is down (`streams.md` §17.1).
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use quick_cache::sync::Cache;
+use tokio::time::Instant;
+
+use super::{Inner, link::Link, settings::NodeSettings};
+use crate::store::{self, Begin, Fresh, Principal, SessionKey, StoreError, Update, Version};
+
+/// Between two tries of a request that waits for the store.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// A session as a request needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    /// Version of its record; what `update` has to expect.
+    pub version: Version,
+    /// Body of its record.
+    pub body: Bytes,
+    /// The record was made again from what the id says: what the body held beyond that is lost.
+    pub rebuilt: bool,
+}
+
+/// Why there is no session.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// It was ended, or belongs to somebody else: 404.
+    #[error("there is no such session")]
+    Unknown,
+    /// The store does not answer, and the session is not known well enough to go on without it: 503.
+    #[error("the store of sessions does not answer")]
+    Unavailable,
+}
+
+/// The store does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the store does not answer")]
+pub struct Unavailable;
+
+#[derive(Debug)]
+struct Cached {
+    principal: Principal,
+    version: Version,
+    body: Bytes,
+    /// Milliseconds since the node's start.
+    validated: AtomicU64,
+}
+
+/// The sessions that a node knows.
+#[derive(Debug)]
+pub(super) struct KnownSessions {
+    cache: Cache<SessionKey, Arc<Cached>>,
+    started: Instant,
+    waiting: AtomicUsize,
+}
+
+impl KnownSessions {
+    pub(super) fn new(settings: &NodeSettings) -> Self {
+        Self {
+            cache: Cache::new(settings.sessions_cached),
+            started: Instant::now(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn keep(&self, session: SessionKey, principal: Principal, version: Version, body: Bytes) {
+        let validated = AtomicU64::new(self.now());
+        self.cache.insert(
+            session,
+            Arc::new(Cached {
+                principal,
+                version,
+                body,
+                validated,
+            }),
+        );
+    }
+
+    pub(super) fn forget(&self, session: SessionKey) {
+        self.cache.remove(&session);
+    }
+}
+
+/// `begin` of a request.
+pub(super) async fn begin(
+    inner: &Inner,
+    session: SessionKey,
+    principal: Principal,
+    fresh: &Fresh,
+) -> Result<SessionState, SessionError> {
+    let known = inner
+        .sessions
+        .cache
+        .get(&session)
+        .filter(|known| known.principal == principal);
+    if let Some(state) = begin_once(inner, session, principal, known.as_ref(), fresh).await? {
+        return Ok(state);
+    }
+    if let Some(state) = known.as_ref().and_then(|known| grace(inner, known)) {
+        return Ok(state);
+    }
+    let Some(_place) = Place::take(inner) else {
+        return Err(SessionError::Unavailable);
+    };
+    let until = Instant::now() + inner.settings.redis_wait;
+    while Instant::now() < until {
+        tokio::time::sleep(RETRY).await;
+        if let Some(state) = begin_once(inner, session, principal, known.as_ref(), fresh).await? {
+            return Ok(state);
+        }
+    }
+    Err(SessionError::Unavailable)
+}
+
+/// `None`: the store did not answer.
+async fn begin_once(
+    inner: &Inner,
+    session: SessionKey,
+    principal: Principal,
+    known: Option<&Arc<Cached>>,
+    fresh: &Fresh,
+) -> Result<Option<SessionState>, SessionError> {
+    let version = known.map(|known| known.version);
+    let begin = inner.link.store.begin(session, principal, version, fresh);
+    let reply = inner
+        .link
+        .call("begin", inner.settings.begin_within, begin)
+        .await;
+    let sessions = &inner.sessions;
+    match reply {
+        Ok(Begin::Alive {
+            version,
+            body: None,
+        }) => {
+            let Some(known) = known else {
+                tracing::error!("the store left out the body of a session that nobody knows");
+                return Ok(None);
+            };
+            known.validated.store(sessions.now(), Ordering::Relaxed);
+            Ok(Some(SessionState {
+                version,
+                body: known.body.clone(),
+                rebuilt: false,
+            }))
+        }
+        Ok(Begin::Alive {
+            version,
+            body: Some(body),
+        }) => {
+            sessions.keep(session, principal, version, body.clone());
+            Ok(Some(SessionState {
+                version,
+                body,
+                rebuilt: false,
+            }))
+        }
+        Ok(Begin::Rebuilt { version }) => {
+            let body = fresh.body.clone();
+            sessions.keep(session, principal, version, body.clone());
+            Ok(Some(SessionState {
+                version,
+                body,
+                rebuilt: true,
+            }))
+        }
+        Ok(Begin::Unknown) => {
+            sessions.forget(session);
+            Err(SessionError::Unknown)
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// The cached record, if it was validated lately and the outage is young.
+fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
+    let settings = &inner.settings;
+    let since = inner.link.failing_since()?;
+    let age = inner
+        .sessions
+        .now()
+        .saturating_sub(known.validated.load(Ordering::Relaxed));
+    let is_fresh = u128::from(age) <= settings.validated_within.as_millis();
+    let is_young = since.elapsed() < settings.session_grace;
+    (is_fresh && is_young).then(|| {
+        metrics::counter!("mcp_session_grace_total").increment(1);
+        SessionState {
+            version: known.version,
+            body: known.body.clone(),
+            rebuilt: false,
+        }
+    })
+}
+
+/// One of the few requests that wait for the store.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(inner: &'a Inner) -> Option<Self> {
+        let waiting = &inner.sessions.waiting;
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::AcqRel) < inner.settings.waiters).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// `update` of a body.
+pub(super) async fn update(
+    inner: &Inner,
+    session: SessionKey,
+    principal: Principal,
+    expect: Version,
+    body: Bytes,
+) -> Result<Update, Unavailable> {
+    let update = patiently(inner, "update", || {
+        inner
+            .link
+            .store
+            .update(session, principal, expect, body.clone())
+    })
+    .await?;
+    match &update {
+        Update::Done(version) => inner.sessions.keep(session, principal, *version, body),
+        Update::Conflict { version, body } => {
+            inner
+                .sessions
+                .keep(session, principal, *version, body.clone());
+        }
+        Update::Unknown => inner.sessions.forget(session),
+    }
+    Ok(update)
+}
+
+/// Ends a session everywhere.
+pub(super) async fn end(
+    inner: &Inner,
+    session: SessionKey,
+    principal: Principal,
+    life: Duration,
+) -> Result<(), Unavailable> {
+    patiently(inner, "end", || {
+        inner.link.store.end(session, principal, life)
+    })
+    .await
+}
+
+/// Repeats an operation for as long as a request may wait for the store.
+pub(super) async fn patiently<T, F: Future<Output = store::Result<T>>>(
+    inner: &Inner,
+    op: &'static str,
+    operation: impl Fn() -> F,
+) -> Result<T, Unavailable> {
+    let link: &Link = &inner.link;
+    let until = Instant::now() + inner.settings.redis_wait;
+    let mut place = None;
+    loop {
+        match link.call(op, inner.settings.call_within, operation()).await {
+            Ok(value) => return Ok(value),
+            Err(StoreError::Corrupt(_)) => return Err(Unavailable),
+            Err(_) if Instant::now() >= until => return Err(Unavailable),
+            Err(_) => {}
+        }
+        if place.is_none() {
+            place = Place::take(inner);
+            if place.is_none() {
+                return Err(Unavailable);
+            }
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}

@@ -1,0 +1,692 @@
+//! The writer of a stream: numbers events, commits them, then sends (`streams.md` §7, outage mode §17.1).
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Inner, Lost,
+    adoption::Claim,
+    questions,
+    reader::{Offer, Phase},
+    ring::{self, Ring, Verdict},
+};
+use crate::{
+    lock,
+    store::{Appended, Attempt, Class, Cursor, Principal, State, StoreError, StreamKey},
+};
+
+/// Between two tries while the store is down.
+const RETRY: Duration = Duration::from_millis(250);
+/// Events and bytes that wait for the writer; beyond that, who pushes waits.
+const QUEUE: (usize, usize) = (64, 256 * 1024);
+
+/// A stream that a request opens.
+#[derive(Debug, Clone)]
+pub struct NewStream {
+    /// Which.
+    pub stream: StreamKey,
+    /// Whose.
+    pub principal: Principal,
+    /// Key of the request among the running ones.
+    pub rpc: String,
+    /// Time that the request has.
+    pub deadline: Duration,
+    /// What an adopter must know of the request, for [`super::Payloads::lost`].
+    pub about: Bytes,
+}
+
+/// Nothing can be written any more: the stream was finished, or another node owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Over {
+    /// The stream is over, or no longer this node's.
+    #[error("the stream is over")]
+    Over,
+    /// The request has as many questions open as it may (8), or this one already.
+    #[error("too many questions are open")]
+    TooManyQuestions,
+}
+
+/// How a stream ends.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Final(Bytes),
+    Cancelled,
+    Lost(Lost),
+    /// The final response is in the log already.
+    Logged,
+}
+
+#[derive(Debug)]
+struct Item {
+    class: Class,
+    question: Option<String>,
+    payload: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    bytes: usize,
+    ending: Option<Ending>,
+    /// Nothing more is taken in.
+    is_over: bool,
+    /// The task is to stop without a word.
+    is_abandoned: bool,
+}
+
+/// What the handle and the task share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) stream: StreamKey,
+    queue: Mutex<Queue>,
+    work: Notify,
+    room: Notify,
+    /// The work has to stop.
+    fenced: CancellationToken,
+    /// The last word is in the log, or somebody else has it.
+    pub(super) done: CancellationToken,
+}
+
+impl Shared {
+    fn new(stream: StreamKey) -> Self {
+        Self {
+            stream,
+            queue: Mutex::default(),
+            work: Notify::new(),
+            room: Notify::new(),
+            fenced: CancellationToken::new(),
+            done: CancellationToken::new(),
+        }
+    }
+
+    /// Ends the stream after what was pushed. The first ending counts.
+    pub(super) fn finish(&self, ending: Ending) {
+        let mut queue = lock(&self.queue);
+        if !queue.is_over {
+            queue.is_over = true;
+            queue.ending = Some(ending);
+        }
+        drop(queue);
+        self.work.notify_one();
+        self.room.notify_waiters();
+    }
+
+    /// Ends the stream, and the work with it.
+    pub(super) fn cut(&self, lost: Lost) {
+        self.finish(Ending::Lost(lost));
+        self.fenced.cancel();
+    }
+
+    /// The stream is nobody's business any more.
+    pub(super) fn abandon(&self) {
+        {
+            let mut queue = lock(&self.queue);
+            queue.is_over = true;
+            queue.is_abandoned = true;
+        }
+        self.fenced.cancel();
+        self.work.notify_one();
+        self.room.notify_waiters();
+    }
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+    inner: Arc<Inner>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Work that ends without an answer must not leave its client waiting.
+        self.shared.finish(Ending::Lost(Lost::Stopped));
+    }
+}
+
+/// Writes a stream. Cheap to clone; when the last one is dropped without an end, the stream ends with an error.
+#[derive(Clone)]
+pub struct StreamWriter(Arc<Handle>);
+
+impl fmt::Debug for StreamWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StreamWriter")
+            .field(&self.0.shared.stream)
+            .finish()
+    }
+}
+
+impl StreamWriter {
+    /// Writes an event; waits only while the queue is full.
+    pub async fn push(&self, class: Class, payload: Bytes) -> Result<(), Over> {
+        self.put(Item {
+            class,
+            question: None,
+            payload,
+        })
+        .await
+    }
+
+    async fn put(&self, item: Item) -> Result<(), Over> {
+        let shared = &self.0.shared;
+        loop {
+            // Before the look, so that no wake-up falls between.
+            let room = shared.room.notified();
+            {
+                let mut queue = lock(&shared.queue);
+                if queue.is_over {
+                    return Err(Over::Over);
+                }
+                if queue.items.len() < QUEUE.0 && queue.bytes < QUEUE.1 {
+                    queue.bytes += item.payload.len();
+                    queue.items.push_back(item);
+                    break;
+                }
+            }
+            room.await;
+        }
+        shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Asks the client, and waits for the answer as it came, result or error. `question` is the JSON-RPC id of the request in
+    /// `payload`, unguessable and unique in the session. Who gives up drops the future.
+    pub async fn ask(&self, question: &str, payload: Bytes) -> Result<Bytes, Over> {
+        struct Asked<'a>(&'a Inner, StreamKey, &'a str);
+        impl Drop for Asked<'_> {
+            fn drop(&mut self) {
+                self.0.questions.forget(self.1.session, self.2);
+            }
+        }
+        let Handle { shared, inner } = &*self.0;
+        let answer = inner
+            .questions
+            .ask(shared.stream, question)
+            .ok_or(Over::TooManyQuestions)?;
+        let _asked = Asked(inner, shared.stream, question);
+        self.put(Item {
+            class: Class::Question,
+            question: Some(question.to_owned()),
+            payload,
+        })
+        .await?;
+        tokio::select! {
+            answer = answer => {
+                let sealed = answer.map_err(|_| Over::Over)?;
+                inner
+                    .payloads
+                    .open(questions::answers_of(shared.stream.session), sealed)
+                    .ok_or(Over::Over)
+            }
+            () = shared.fenced.cancelled() => Err(Over::Over),
+        }
+    }
+
+    /// Ends the stream with the final response.
+    pub fn finish(&self, payload: Bytes) {
+        self.0.shared.finish(Ending::Final(payload));
+    }
+
+    /// Ends the stream without a response, because the request was cancelled.
+    pub fn cancel(&self) {
+        self.0.shared.finish(Ending::Cancelled);
+    }
+
+    /// Cancelled when the work has to stop: another node owns the stream, its session was ended, its time is long over, its log
+    /// overflows, or this node drains.
+    pub fn fenced(&self) -> CancellationToken {
+        self.0.shared.fenced.clone()
+    }
+
+    /// Cancelled when the end of the stream is in the log.
+    pub fn committed(&self) -> CancellationToken {
+        self.0.shared.done.clone()
+    }
+}
+
+/// `about` as the store has it: with the key of the request before it.
+fn envelope(rpc: &str, about: &Bytes) -> Bytes {
+    let mut out = BytesMut::with_capacity(4 + rpc.len() + about.len());
+    out.put_u32(u32::try_from(rpc.len()).unwrap_or(0));
+    out.put_slice(rpc.as_bytes());
+    out.put_slice(about);
+    out.freeze()
+}
+
+/// The inverse; nonsense is a request without a key.
+fn unwrap_envelope(envelope: &Bytes) -> (String, Bytes) {
+    let parts = || {
+        let length = u32::from_be_bytes(envelope.get(..4)?.try_into().ok()?);
+        let end = 4 + usize::try_from(length).ok()?;
+        let rpc = std::str::from_utf8(envelope.get(4..end)?).ok()?;
+        Some((rpc.to_owned(), envelope.slice(end..)))
+    };
+    parts().unwrap_or_default()
+}
+
+struct Task {
+    inner: Arc<Inner>,
+    shared: Arc<Shared>,
+    ring: Ring,
+    rpc: String,
+    about: Bytes,
+    envelope: Bytes,
+    deadline: Instant,
+    is_overdue: bool,
+    /// The store takes nothing: events go to the local connection before the log has them.
+    next_try: Option<Instant>,
+    must_audit: bool,
+    audits: watch::Receiver<u64>,
+    closed_at: Option<Instant>,
+}
+
+/// Starts the writer of a stream that a request opens here.
+pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
+    let shared = start(
+        inner,
+        new.stream,
+        Attempt::FIRST,
+        0,
+        envelope(&new.rpc, &new.about),
+        Instant::now() + new.deadline,
+        None,
+    );
+    StreamWriter(Arc::new(Handle {
+        shared,
+        inner: Arc::clone(inner),
+    }))
+}
+
+/// Starts the writer of a stream that this node adopted, only to end it.
+pub(super) fn finish_adopted(
+    inner: &Arc<Inner>,
+    stream: StreamKey,
+    attempt: Attempt,
+    tail: u64,
+    envelope: Bytes,
+    ending: Ending,
+) {
+    // It has all the time it needs to reach the log.
+    let deadline = Instant::now() + inner.settings.hold * 10;
+    start(
+        inner,
+        stream,
+        attempt,
+        tail,
+        envelope,
+        deadline,
+        Some(ending),
+    );
+}
+
+fn start(
+    inner: &Arc<Inner>,
+    stream: StreamKey,
+    attempt: Attempt,
+    tail: u64,
+    envelope: Bytes,
+    deadline: Instant,
+    ending: Option<Ending>,
+) -> Arc<Shared> {
+    let shared = Arc::new(Shared::new(stream));
+    let (rpc, about) = unwrap_envelope(&envelope);
+    if let Some(ending) = ending {
+        shared.finish(ending);
+    }
+    inner.writers.insert(stream.session, Arc::clone(&shared));
+    let task = Task {
+        ring: Ring::new(inner.id, attempt, tail, rpc.clone(), &inner.settings),
+        rpc,
+        about,
+        envelope,
+        deadline,
+        is_overdue: false,
+        next_try: None,
+        must_audit: false,
+        audits: inner.watcher.audits.subscribe(),
+        closed_at: None,
+        shared: Arc::clone(&shared),
+        inner: Arc::clone(inner),
+    };
+    inner.tracker.spawn(task.run());
+    shared
+}
+
+/// Whether the writer goes on.
+#[derive(PartialEq, Eq)]
+enum Go {
+    On,
+    Stop,
+}
+
+impl Task {
+    async fn run(mut self) {
+        while self.step().await == Go::On {}
+        self.answered();
+        self.shared.abandon();
+        self.shared.done.cancel();
+        self.inner
+            .writers
+            .remove(self.shared.stream.session, |other| {
+                Arc::ptr_eq(other, &self.shared)
+            });
+    }
+
+    async fn step(&mut self) -> Go {
+        if self.inner.stop.is_cancelled() || lock(&self.shared.queue).is_abandoned {
+            return Go::Stop;
+        }
+        self.take();
+        let now = Instant::now();
+        let is_waiting = self.next_try.is_some_and(|at| now < at);
+        if self.next_try.is_some() {
+            self.feed_unlogged();
+        }
+        let has_news = self.ring.has_news() || self.must_audit;
+        if has_news && !is_waiting {
+            return self.append().await;
+        }
+        if self.ring.is_closed() {
+            self.shared.done.cancel();
+        }
+        let wake_at = if has_news {
+            self.next_try.unwrap_or(now)
+        } else if let Some(closed_at) = self.closed_at {
+            closed_at + self.inner.settings.ring_keep
+        } else {
+            self.deadline + self.inner.settings.late
+        };
+        let shared = Arc::clone(&self.shared);
+        let inner = Arc::clone(&self.inner);
+        tokio::select! {
+            () = inner.stop.cancelled() => return Go::Stop,
+            () = shared.work.notified() => {}
+            _ = self.audits.changed() => {
+                self.audits.mark_unchanged();
+                self.must_audit = true;
+            }
+            () = tokio::time::sleep_until(wake_at) => {
+                if !has_news && self.closed_at.is_some() {
+                    return Go::Stop;
+                }
+            }
+        }
+        if !self.is_overdue
+            && self.closed_at.is_none()
+            && Instant::now() >= self.deadline + self.inner.settings.late
+        {
+            self.is_overdue = true;
+            self.shared.cut(Lost::Deadline);
+        }
+        Go::On
+    }
+
+    /// Moves events from the queue to the ring, as far as they may be numbered now.
+    fn take(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut has_taken = false;
+        while !self.ring.is_closing() && (self.next_try.is_some() || !self.ring.has_batch()) {
+            let is_full = self.ring.is_full();
+            let mut queue = lock(&shared.queue);
+            let Some(item) = queue.items.front() else {
+                if let Some(ending) = queue.ending.take() {
+                    drop(queue);
+                    self.close(ending);
+                }
+                break;
+            };
+            if is_full && item.class == Class::Notification && !self.send_unlogged(&item.payload) {
+                break;
+            }
+            let is_unlogged = is_full && item.class == Class::Notification;
+            let Some(item) = queue.items.pop_front() else {
+                break;
+            };
+            queue.bytes -= item.payload.len();
+            drop(queue);
+            has_taken = true;
+            if !is_unlogged {
+                self.number(item.class, item.question, item.payload);
+            }
+        }
+        if has_taken {
+            shared.room.notify_waiters();
+        }
+    }
+
+    fn number(&mut self, class: Class, question: Option<String>, payload: Bytes) {
+        let sealed = self
+            .inner
+            .payloads
+            .seal(self.shared.stream, payload.clone());
+        self.ring.add(ring::event(class, question, sealed), payload);
+    }
+
+    fn close(&mut self, ending: Ending) {
+        let payload = match ending {
+            Ending::Cancelled => {
+                self.ring.close(State::Cancelled);
+                return;
+            }
+            Ending::Logged => {
+                self.ring.close(State::Closed);
+                return;
+            }
+            Ending::Final(payload) => payload,
+            Ending::Lost(lost) => {
+                metrics::counter!("mcp_calls_interrupted_total", "why" => lost.name()).increment(1);
+                self.inner.payloads.lost(&self.about, lost)
+            }
+        };
+        self.number(Class::Final, None, payload);
+        self.ring.close(State::Closed);
+    }
+
+    async fn append(&mut self) -> Go {
+        let deadline_in = self.deadline.saturating_duration_since(Instant::now());
+        let sent = self.ring.next_append(deadline_in, &self.envelope);
+        let inner = Arc::clone(&self.inner);
+        let append = inner.link.store.append(self.shared.stream, &sent.append);
+        let reply = inner
+            .link
+            .call("append", inner.settings.append_within, append)
+            .await;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => {
+                let outcome = match error {
+                    StoreError::Refused(_) => "oom",
+                    StoreError::Down(_) | StoreError::Corrupt(_) => "retry",
+                };
+                metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+                if self.next_try.is_none() {
+                    metrics::gauge!("mcp_outage_mode_streams").increment(1.0);
+                }
+                self.next_try = Some(Instant::now() + RETRY);
+                return Go::On;
+            }
+        };
+        self.answered();
+        self.must_audit = false;
+        let verdict = self.ring.answered(&sent, &reply);
+        let outcome = match verdict {
+            Verdict::Acked { healed: false } => "ok",
+            Verdict::Acked { healed: true } | Verdict::Rewound => "repair",
+            Verdict::Fenced => "fenced",
+            Verdict::Ended => "ended",
+            Verdict::Broken => "broken",
+        };
+        metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+        match verdict {
+            Verdict::Acked { .. } => {
+                self.committed(&reply);
+                Go::On
+            }
+            Verdict::Rewound => {
+                self.closed_at = None;
+                Go::On
+            }
+            Verdict::Fenced | Verdict::Ended => {
+                self.read_locally();
+                Go::Stop
+            }
+            Verdict::Broken => {
+                tracing::error!("a log lost events that its owner has no more");
+                self.inner.adoptions.claim(Claim {
+                    stream: self.shared.stream,
+                    from: Some(self.inner.id),
+                    shown: Cursor {
+                        seq: self.ring.last(),
+                        attempt: Some(self.ring.attempt()),
+                    },
+                    why: Lost::Stream,
+                });
+                Go::Stop
+            }
+        }
+    }
+
+    /// The end of outage mode.
+    fn answered(&mut self) {
+        if self.next_try.take().is_some() {
+            metrics::gauge!("mcp_outage_mode_streams").decrement(1.0);
+        }
+    }
+
+    /// The log has it: now the client may.
+    fn committed(&mut self, reply: &Appended) {
+        let plain = self.ring.take_plain();
+        let state = self.ring.state();
+        if let Appended::Done {
+            attached,
+            generation,
+            overflow,
+            ..
+        } = reply
+        {
+            if *attached == Some(self.inner.id) {
+                self.deliver(*generation, state, plain);
+            }
+            if *overflow && !self.ring.is_closing() {
+                self.shared.cut(Lost::Overflow);
+            }
+        } else {
+            self.read_locally();
+        }
+        if self.ring.is_closed() && self.closed_at.is_none() {
+            self.closed_at = Some(Instant::now());
+            self.inner
+                .running
+                .closed(self.shared.stream.session, &self.rpc);
+            self.shared.done.cancel();
+        }
+    }
+
+    fn deliver(&self, generation: u64, state: State, plain: Vec<(u64, Class, Bytes)>) {
+        let stream = self.shared.stream;
+        for connection in self.inner.connections.of(stream.session) {
+            if connection.stream != stream {
+                continue;
+            }
+            let offers = plain.iter().map(|(seq, class, payload)| Offer {
+                seq: *seq,
+                class: *class,
+                payload: payload.clone(),
+            });
+            let next = connection.offer(
+                generation,
+                self.ring.attempt(),
+                self.ring.acked(),
+                state,
+                offers,
+            );
+            self.inner.follow(&connection, next);
+        }
+    }
+
+    /// Whoever is attached here looks into the log.
+    fn read_locally(&self) {
+        let stream = self.shared.stream;
+        for connection in self.inner.connections.of(stream.session) {
+            if connection.stream == stream {
+                self.inner.lanes.mark(&connection);
+            }
+        }
+    }
+
+    /// Outage mode: the local connection gets events with their ids before the log has them; `expect` repairs the log later.
+    fn feed_unlogged(&self) {
+        let Some((connection, generation)) = self.local_connection() else {
+            return;
+        };
+        let offers = self.ring.unacked().filter_map(|entry| {
+            Some(Offer {
+                seq: entry.seq,
+                class: entry.event.class,
+                payload: entry.plain.clone()?,
+            })
+        });
+        let state = self.ring.ending();
+        // What it cannot take now it reads later.
+        connection.offer(
+            generation,
+            self.ring.attempt(),
+            self.ring.last(),
+            state,
+            offers,
+        );
+    }
+
+    /// The ring is full: a notification goes out without an id, but never before an older one.
+    fn send_unlogged(&self, payload: &Bytes) -> bool {
+        let Some((connection, _)) = self.local_connection() else {
+            return false;
+        };
+        let is_sent = connection.standing().shown.seq == self.ring.last()
+            && connection.offer_unlogged(payload.clone());
+        if is_sent {
+            metrics::counter!("mcp_ring_overflow_total").increment(1);
+        }
+        is_sent
+    }
+
+    /// The newest connection here that holds the stream.
+    fn local_connection(&self) -> Option<(Arc<super::reader::Connection>, u64)> {
+        let stream = self.shared.stream;
+        self.inner
+            .connections
+            .of(stream.session)
+            .into_iter()
+            .filter(|connection| connection.stream == stream)
+            .filter_map(|connection| {
+                let standing = connection.standing();
+                (standing.phase == Phase::Attached).then_some((connection, standing.generation))
+            })
+            .max_by_key(|(_, generation)| *generation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adopter_finds_the_requests_key_and_what_is_known_of_it() {
+        let about = Bytes::from_static(b"about");
+        let sealed = envelope("s:abc", &about);
+        assert_eq!(unwrap_envelope(&sealed), ("s:abc".into(), about));
+        assert_eq!(
+            unwrap_envelope(&Bytes::from_static(b"xx")),
+            (String::new(), Bytes::new())
+        );
+    }
+}

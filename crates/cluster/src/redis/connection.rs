@@ -1,0 +1,398 @@
+//! Connections that carry commands: a few, multiplexed, made again when they break.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, Value, aio::MultiplexedConnection,
+};
+use tokio::sync::{Semaphore, watch};
+
+use super::{
+    keys::Keys,
+    scripts::{Scripts, Source},
+};
+use crate::{
+    lock,
+    store::{Result, StoreError},
+};
+
+/// Connecting, greeting included, takes no longer.
+pub(super) const CONNECT: Duration = Duration::from_secs(1);
+/// No command waits longer for its answer.
+pub(super) const RESPONSE: Duration = Duration::from_secs(1);
+/// After a failure to connect nobody tries for so long; operations fail at once.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Commands under way on one connection (§17.1 *Slow Redis*).
+const IN_FLIGHT: usize = 4096;
+
+/// What every connection needs.
+#[derive(Debug)]
+pub(super) struct Server {
+    client: Client,
+    pub(super) keys: Keys,
+    pub(super) scripts: Scripts,
+    evicting: bool,
+    /// Of the server that was seen last, and how many servers there had been.
+    seen: Mutex<Option<(String, i64)>>,
+    incarnation: watch::Sender<u64>,
+}
+
+/// What a server says about itself.
+#[derive(Debug, Default)]
+struct Greeting {
+    run_id: String,
+    version: String,
+    role: String,
+    maxmemory: u64,
+    policy: String,
+}
+
+impl Server {
+    pub(super) fn new(client: Client, keys: Keys, evicting: bool) -> Self {
+        Self {
+            client,
+            keys,
+            scripts: Scripts::new(),
+            evicting,
+            seen: Mutex::default(),
+            incarnation: watch::Sender::new(0),
+        }
+    }
+
+    pub(super) fn incarnation(&self) -> watch::Receiver<u64> {
+        self.incarnation.subscribe()
+    }
+
+    /// A connection on which the server was recognised. Nothing else goes over it before (§17.3).
+    pub(super) async fn connect(
+        &self,
+        config: AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection> {
+        let config = config
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(RESPONSE))
+            .set_pipeline_buffer_size(512);
+        let work = async {
+            let mut connection = self
+                .client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await
+                .map_err(|error| classify(&error))?;
+            self.greet(&mut connection).await?;
+            Ok(connection)
+        };
+        tokio::time::timeout(CONNECT * 2, work)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Down("connecting took too long".to_owned())))
+    }
+
+    /// Learns which server this is; raises the incarnation if it is another one than last time.
+    async fn greet(&self, connection: &mut MultiplexedConnection) -> Result<()> {
+        let mut info = redis::cmd("INFO");
+        info.arg("server").arg("replication").arg("memory");
+        let answer = connection
+            .send_packed_command(&info)
+            .await
+            .and_then(Value::extract_error)
+            .map_err(|error| classify(&error))?;
+        let greeting = Greeting::parse(&text_of(answer)?);
+        greeting.check(self.evicting)?;
+        let mut count = redis::cmd("EVAL");
+        count
+            .arg(self.scripts.inc.text)
+            .arg(1)
+            .arg(self.keys.incarnation())
+            .arg(&greeting.run_id);
+        let answer = connection
+            .send_packed_command(&count)
+            .await
+            .and_then(Value::extract_error)
+            .map_err(|error| classify(&error))?;
+        let Value::Int(number) = answer else {
+            return Err(StoreError::Corrupt("inc".to_owned()));
+        };
+        let now = Some((greeting.run_id, number));
+        let mut seen = lock(&self.seen);
+        if *seen != now {
+            if seen.is_some() {
+                tracing::warn!(number, "another server: writes may have been lost");
+                self.incarnation
+                    .send_modify(|incarnation| *incarnation += 1);
+            }
+            *seen = now;
+        }
+        Ok(())
+    }
+}
+
+impl Greeting {
+    fn parse(info: &str) -> Self {
+        let mut greeting = Self::default();
+        for (name, value) in info.lines().filter_map(|line| line.trim().split_once(':')) {
+            match name {
+                "run_id" => value.clone_into(&mut greeting.run_id),
+                "redis_version" => value.clone_into(&mut greeting.version),
+                "role" => value.clone_into(&mut greeting.role),
+                "maxmemory" => greeting.maxmemory = value.parse().unwrap_or(0),
+                "maxmemory_policy" => value.clone_into(&mut greeting.policy),
+                _ => {}
+            }
+        }
+        greeting
+    }
+
+    /// Whether this server can hold what the platform promises.
+    fn check(&self, evicting: bool) -> Result<()> {
+        let major: u32 = self
+            .version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse().ok())
+            .unwrap_or(0);
+        if major < 7 {
+            return Err(StoreError::Refused(format!(
+                "Redis {} is too old: 7.0 is needed",
+                self.version
+            )));
+        }
+        if self.maxmemory > 0 && self.policy != "noeviction" && !evicting {
+            return Err(StoreError::Refused(format!(
+                "maxmemory-policy is {}: sessions and streams would vanish; set it to noeviction",
+                self.policy
+            )));
+        }
+        if self.role != "master" {
+            return Err(StoreError::Down(format!("the server is a {}", self.role)));
+        }
+        Ok(())
+    }
+}
+
+/// One connection that carries commands.
+#[derive(Debug)]
+pub(super) struct Link {
+    server: Arc<Server>,
+    live: Mutex<Option<Live>>,
+    /// When connecting failed last, and how. Held while one connects, so that a thousand callers are one attempt.
+    connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
+    permits: Semaphore,
+    made: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Live {
+    number: u64,
+    connection: MultiplexedConnection,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Live({})", self.number)
+    }
+}
+
+impl Link {
+    pub(super) fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            live: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            permits: Semaphore::new(IN_FLIGHT),
+            made: AtomicU64::new(0),
+        }
+    }
+
+    /// Connects unless it is connected.
+    pub(super) async fn ready(&self) -> Result<()> {
+        self.live().await.map(|_| ())
+    }
+
+    async fn live(&self) -> Result<Live> {
+        if let Some(live) = lock(&self.live).clone() {
+            return Ok(live);
+        }
+        let mut failed = self.connecting.lock().await;
+        if let Some(live) = lock(&self.live).clone() {
+            return Ok(live);
+        }
+        if let Some((at, error)) = failed.as_ref()
+            && at.elapsed() < PAUSE
+        {
+            return Err(error.clone());
+        }
+        let config = AsyncConnectionConfig::new();
+        match self.server.connect(config).await {
+            Ok(connection) => {
+                let live = Live {
+                    number: self.made.fetch_add(1, Ordering::Relaxed),
+                    connection,
+                };
+                *failed = None;
+                *lock(&self.live) = Some(live.clone());
+                Ok(live)
+            }
+            Err(error) => {
+                *failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// One round trip. `count` is raised by one when the command goes out.
+    pub(super) async fn send(&self, command: &Cmd, count: &AtomicU64) -> Result<Value> {
+        self.try_send(command, count)
+            .await
+            .map_err(|failure| failure.error)
+    }
+
+    /// One round trip of a script; a second one with its text where the server does not know it any more.
+    pub(super) async fn script(
+        &self,
+        script: &Source,
+        command: &Cmd,
+        by_text: impl FnOnce() -> Cmd,
+        count: &AtomicU64,
+    ) -> Result<Value> {
+        match self.try_send(command, count).await {
+            Err(failure) if failure.no_script => {
+                tracing::info!(script = script.name, "the server forgot a script");
+                self.send(&by_text(), count).await
+            }
+            answer => answer.map_err(|failure| failure.error),
+        }
+    }
+
+    async fn try_send(
+        &self,
+        command: &Cmd,
+        count: &AtomicU64,
+    ) -> std::result::Result<Value, Failure> {
+        let Ok(_permit) = self.permits.try_acquire() else {
+            return Err(StoreError::Down("too many commands under way".to_owned()).into());
+        };
+        let mut live = self.live().await?;
+        count.fetch_add(1, Ordering::Relaxed);
+        // The client's own limit covers only the wait for the answer, not that for a place in its queue.
+        let sent =
+            tokio::time::timeout(RESPONSE, live.connection.send_packed_command(command)).await;
+        // An error of the server comes as a value like any other.
+        let error = match sent.map(|answer| answer.and_then(Value::extract_error)) {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => error,
+            Err(_) => RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)),
+        };
+        if error.is_io_error() || error.is_unrecoverable_error() || retire(&error) {
+            // What did not answer may never: the next one connects anew.
+            let mut current = lock(&self.live);
+            if current
+                .as_ref()
+                .is_some_and(|other| other.number == live.number)
+            {
+                *current = None;
+            }
+        }
+        Err(Failure {
+            no_script: error.kind() == ErrorKind::Server(redis::ServerErrorKind::NoScript),
+            error: classify(&error),
+        })
+    }
+}
+
+struct Failure {
+    error: StoreError,
+    no_script: bool,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self {
+            error,
+            no_script: false,
+        }
+    }
+}
+
+/// Answers of a server that is no longer the one to talk to, although its connection holds.
+fn retire(error: &RedisError) -> bool {
+    matches!(error.code(), Some("READONLY" | "MASTERDOWN"))
+}
+
+/// §17.1: which failures mean *down*, and which *write refused*.
+pub(super) fn classify(error: &RedisError) -> StoreError {
+    let text = || {
+        error
+            .detail()
+            .filter(|detail| !detail.is_empty())
+            .map_or_else(|| error.to_string(), str::to_owned)
+    };
+    match error.code() {
+        Some(code @ ("OOM" | "MISCONF" | "NOREPLICAS")) => {
+            StoreError::Refused(format!("{code}: {}", text()))
+        }
+        Some(
+            code @ ("LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "READONLY" | "BUSY" | "TRYAGAIN"
+            | "MOVED" | "ASK" | "UNKILLABLE"),
+        ) => StoreError::Down(format!("{code}: {}", text())),
+        Some(_) => StoreError::Corrupt(error.to_string()),
+        None => match error.kind() {
+            ErrorKind::Io | ErrorKind::Client => StoreError::Down(error.to_string()),
+            ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => {
+                StoreError::Refused(error.to_string())
+            }
+            ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
+                StoreError::Corrupt(error.to_string())
+            }
+            _ => StoreError::Down(error.to_string()),
+        },
+    }
+}
+
+fn text_of(value: Value) -> Result<String> {
+    match value {
+        Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),
+        _ => Err(StoreError::Corrupt("INFO".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(info: &str, evicting: bool) -> Result<()> {
+        Greeting::parse(info).check(evicting)
+    }
+
+    #[test]
+    fn a_server_that_may_throw_keys_away_is_refused_unless_told() {
+        // §17.2.
+        let server = |version: &str, maxmemory: u64, policy: &str, role: &str| {
+            format!(
+                "# Server\r\nredis_version:{version}\r\nrun_id:abc\r\nmaxmemory:{maxmemory}\r\nmaxmemory_policy:{policy}\r\nrole:{role}\r\n"
+            )
+        };
+        let evicts = server("7.0.15", 1000, "allkeys-lru", "master");
+        assert!(matches!(check(&evicts, false), Err(StoreError::Refused(_))));
+        assert_eq!(check(&evicts, true), Ok(()));
+        for good in [
+            server("7.0.15", 1000, "noeviction", "master"),
+            server("8.2.1", 0, "allkeys-lru", "master"),
+        ] {
+            assert_eq!(check(&good, false), Ok(()));
+        }
+        assert!(matches!(
+            check(&server("6.2.0", 0, "noeviction", "master"), false),
+            Err(StoreError::Refused(_))
+        ));
+        assert!(matches!(
+            check(&server("7.0.15", 0, "noeviction", "slave"), false),
+            Err(StoreError::Down(_))
+        ));
+    }
+}

@@ -1,0 +1,325 @@
+//! Doorbells over publish and subscribe: one connection for each process, one channel for each node (`streams.md` §8).
+
+use std::{sync::Arc, time::Duration};
+
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value, aio::MultiplexedConnection};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    connection::{RESPONSE, Server, classify},
+    keys::{self, unhex},
+};
+use crate::{
+    bells::Bells,
+    store::{
+        Attempt, Class, Doorbell, Event, NodeId, Nonce, Result, SessionKey, State, StoreError,
+        StreamKey,
+    },
+};
+
+/// A connection that says nothing is asked so often whether it is there.
+const PING: Duration = Duration::from_secs(5);
+/// Longest wait between attempts to connect.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A node that wants to hear, and where to say that it does.
+pub(super) type Wish = (NodeId, oneshot::Sender<Result<()>>);
+
+/// Keeps the subscriptions of the nodes in `bells` until `stop`.
+pub(super) async fn subscribe(
+    server: Arc<Server>,
+    bells: Arc<Bells>,
+    mut wishes: mpsc::Receiver<Wish>,
+    stop: CancellationToken,
+) {
+    let mut pause = Duration::from_millis(10);
+    loop {
+        let lived = tokio::select! {
+            () = stop.cancelled() => return,
+            lived = listen(&server, &bells, &mut wishes) => lived,
+        };
+        match lived {
+            Ok(()) => return,
+            Err((error, connected)) => {
+                tracing::warn!(%error, "the subscriber of doorbells lost its connection");
+                if connected {
+                    pause = Duration::from_millis(10);
+                }
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(PAUSE);
+    }
+}
+
+/// One connection's life. Ends well if nobody can wish for anything any more.
+async fn listen(
+    server: &Server,
+    bells: &Arc<Bells>,
+    wishes: &mut mpsc::Receiver<Wish>,
+) -> std::result::Result<(), (StoreError, bool)> {
+    let lost = Arc::new(Notify::new());
+    let config = AsyncConnectionConfig::new().set_push_sender({
+        let (bells, lost) = (Arc::clone(bells), Arc::clone(&lost));
+        let channels = server.keys.channels().into_bytes();
+        move |push: PushInfo| {
+            match push.kind {
+                PushKind::Message => hear(&bells, &channels, &push.data),
+                PushKind::Disconnection => lost.notify_one(),
+                _ => {}
+            }
+            Ok::<(), std::convert::Infallible>(())
+        }
+    });
+    let mut connection = server
+        .connect(config)
+        .await
+        .map_err(|error| (error, false))?;
+    for node in bells.nodes() {
+        open(server, &mut connection, node)
+            .await
+            .map_err(|error| (error, true))?;
+    }
+    // Whatever was rung while nobody listened.
+    bells.resync();
+    loop {
+        tokio::select! {
+            () = lost.notified() => {
+                return Err((StoreError::Down("connection closed".to_owned()), true));
+            }
+            wish = wishes.recv() => {
+                let Some((node, done)) = wish else { return Ok(()) };
+                let opened = open(server, &mut connection, node).await;
+                let failed = opened.clone().err();
+                let _ = done.send(opened);
+                if let Some(error) = failed {
+                    return Err((error, true));
+                }
+            }
+            () = tokio::time::sleep(PING) => {
+                within(connection.send_packed_command(&redis::cmd("PING")))
+                    .await
+                    .map_err(|error| (error, true))?;
+            }
+        }
+    }
+}
+
+async fn open(server: &Server, connection: &mut MultiplexedConnection, node: NodeId) -> Result<()> {
+    within(connection.subscribe(server.keys.channel(node))).await
+}
+
+async fn within<T>(work: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
+    match tokio::time::timeout(RESPONSE, work).await {
+        Ok(done) => done.map_err(|error| classify(&error)),
+        Err(_) => Err(StoreError::Down("no answer in time".to_owned())),
+    }
+}
+
+/// A message of a channel. Never waits.
+fn hear(bells: &Bells, channels: &[u8], message: &[Value]) {
+    let [Value::BulkString(channel), Value::BulkString(payload)] = message else {
+        return;
+    };
+    let node = channel
+        .strip_prefix(channels)
+        .and_then(|name| name.try_into().ok().map(NodeId));
+    match (node, parse(payload)) {
+        (Some(node), Some(bell)) => bells.ring(node, bell),
+        (Some(node), None) => {
+            tracing::warn!("a doorbell that cannot be read");
+            bells.ring(node, Doorbell::Resync);
+        }
+        (None, _) => {}
+    }
+}
+
+/// `<letter>` and fields `<length>:<bytes>`.
+fn parse(message: &[u8]) -> Option<Doorbell> {
+    let (letter, rest) = message.split_first()?;
+    let mut fields = Fields(rest);
+    let bell = match letter {
+        b'E' => {
+            let stream = fields.stream()?;
+            let generation = fields.number()?;
+            let attempt = parse_attempt(fields.next()?)?;
+            let tail = fields.number()?;
+            let state = parse_state(fields.next()?)?;
+            let event = if fields.0.is_empty() {
+                None
+            } else {
+                Some(Event {
+                    seq: tail,
+                    class: parse_class(fields.next()?)?,
+                    payload: fields.next()?.to_vec().into(),
+                })
+            };
+            Doorbell::Appended {
+                stream,
+                generation,
+                attempt,
+                tail,
+                state,
+                event,
+            }
+        }
+        b'D' => Doorbell::Superseded {
+            stream: fields.stream()?,
+            generation: fields.number()?,
+        },
+        b'O' => Doorbell::Owner {
+            stream: fields.stream()?,
+            owner: parse_owner(fields.next()?)?,
+        },
+        b'A' => Doorbell::Answered {
+            stream: fields.stream()?,
+            question: String::from_utf8(fields.next()?.to_vec()).ok()?,
+            payload: if fields.0.is_empty() {
+                None
+            } else {
+                Some(fields.next()?.to_vec().into())
+            },
+        },
+        b'C' => Doorbell::Cancel {
+            session: fields.session()?,
+            rpc: String::from_utf8(fields.next()?.to_vec()).ok()?,
+        },
+        b'X' => Doorbell::Ended {
+            session: fields.session()?,
+        },
+        _ => return None,
+    };
+    fields.0.is_empty().then_some(bell)
+}
+
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let colon = self.0.iter().take(12).position(|byte| *byte == b':')?;
+        let length: usize = std::str::from_utf8(&self.0[..colon]).ok()?.parse().ok()?;
+        let (field, rest) = self.0[colon + 1..].split_at_checked(length)?;
+        self.0 = rest;
+        Some(field)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        std::str::from_utf8(self.next()?).ok()?.parse().ok()
+    }
+
+    fn session(&mut self) -> Option<SessionKey> {
+        Some(SessionKey(unhex(self.next()?)?))
+    }
+
+    fn stream(&mut self) -> Option<StreamKey> {
+        Some(StreamKey {
+            session: self.session()?,
+            nonce: Nonce(unhex(self.next()?)?),
+        })
+    }
+}
+
+/// `<number>.<mark>`.
+pub(super) fn attempt_text(attempt: Attempt) -> String {
+    format!("{}.{:04x}", attempt.number, attempt.mark)
+}
+
+/// The same, read.
+pub(super) fn parse_attempt(text: &[u8]) -> Option<Attempt> {
+    let (number, mark) = std::str::from_utf8(text).ok()?.split_once('.')?;
+    Some(Attempt {
+        number: number.parse().ok()?,
+        mark: u16::from_str_radix(mark, 16).ok()?,
+    })
+}
+
+pub(super) fn parse_state(text: &[u8]) -> Option<State> {
+    match text {
+        b"O" => Some(State::Open),
+        b"C" => Some(State::Closed),
+        b"X" => Some(State::Cancelled),
+        _ => None,
+    }
+}
+
+pub(super) fn parse_class(text: &[u8]) -> Option<Class> {
+    match text {
+        b"N" => Some(Class::Notification),
+        b"R" => Some(Class::Question),
+        b"A" => Some(Class::Answer),
+        b"F" => Some(Class::Final),
+        _ => None,
+    }
+}
+
+/// A node, or `-` for none; `None` if it is neither.
+#[expect(clippy::option_option, reason = "a node, none, or nonsense")]
+pub(super) fn parse_owner(text: &[u8]) -> Option<Option<NodeId>> {
+    if text == keys::owner(None) {
+        return Some(None);
+    }
+    text.try_into().ok().map(|node| Some(NodeId(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doorbells_are_read_or_refused_and_never_crash() {
+        let session = "ab".repeat(16);
+        let nonce = "cd".repeat(8);
+        let ended = format!("X32:{session}");
+        assert_eq!(
+            parse(ended.as_bytes()),
+            Some(Doorbell::Ended {
+                session: SessionKey([0xab; 16])
+            })
+        );
+        let mut appended = format!("E32:{session}16:{nonce}1:36:2.00ff1:91:O1:N3:").into_bytes();
+        appended.extend_from_slice(b"|\0:");
+        let Some(Doorbell::Appended { event, attempt, .. }) = parse(&appended) else {
+            panic!("not read")
+        };
+        assert_eq!(
+            attempt,
+            Attempt {
+                number: 2,
+                mark: 0xff
+            }
+        );
+        assert_eq!(
+            event.map(|event| event.payload.to_vec()),
+            Some(b"|\0:".to_vec())
+        );
+        for end in 0..appended.len() {
+            // An event that is cut off whole reads as one that has to be fetched; all else is refused.
+            let cut = parse(&appended[..end]);
+            assert!(
+                matches!(cut, None | Some(Doorbell::Appended { event: None, .. })),
+                "cut at {end}"
+            );
+        }
+        for wrong in [
+            "",
+            "Z",
+            "X",
+            "X99:a",
+            "X32",
+            "Xx:a",
+            "X18446744073709551616:a",
+            "X-1:",
+        ] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(
+            parse(format!("{ended}1:x").as_bytes()),
+            None,
+            "trailing bytes"
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! Names of keys and channels (`streams.md` §3).
+
+use std::{fmt::Write as _, sync::OnceLock};
+
+use crate::store::{LANES, Lane, NodeId, Nonce, SessionKey, StreamKey};
+
+/// Slots of a Redis Cluster.
+const SLOTS: u16 = 16384;
+
+/// Names keys under one prefix.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+        }
+    }
+
+    /// `pl1:{<n>}:`, before every key of a lane.
+    pub(super) fn lane(&self, lane: Lane) -> String {
+        format!("{}:{{{}}}:", self.prefix, tags()[usize::from(lane.0)])
+    }
+
+    pub(super) fn session(&self, session: SessionKey) -> String {
+        format!("{}s:{}", self.lane(session.lane()), hex(&session.0))
+    }
+
+    pub(super) fn meta(&self, stream: StreamKey) -> String {
+        format!("{}{}", self.metas(stream.session), hex(&stream.nonce.0))
+    }
+
+    pub(super) fn events(&self, stream: StreamKey) -> String {
+        format!("{}e:{}", self.lane(stream.session.lane()), member(stream))
+    }
+
+    /// Before the nonce in the meta keys of a session.
+    pub(super) fn metas(&self, session: SessionKey) -> String {
+        format!("{}m:{}:", self.lane(session.lane()), hex(&session.0))
+    }
+
+    /// Before `session:nonce` in the meta keys of a lane.
+    pub(super) fn metas_of_lane(&self, lane: Lane) -> String {
+        format!("{}m:", self.lane(lane))
+    }
+
+    /// Which streams a session has.
+    pub(super) fn index(&self, session: SessionKey) -> String {
+        format!("{}x:{}", self.lane(session.lane()), hex(&session.0))
+    }
+
+    /// Running requests of a session.
+    pub(super) fn running(&self, session: SessionKey) -> String {
+        format!("{}f:{}", self.lane(session.lane()), hex(&session.0))
+    }
+
+    /// Questions to the client of a session.
+    pub(super) fn questions(&self, session: SessionKey) -> String {
+        format!("{}q:{}", self.lane(session.lane()), hex(&session.0))
+    }
+
+    /// Open streams of a node in a lane; `None`: those without an owner.
+    pub(super) fn owned(&self, lane: Lane, node: Option<NodeId>) -> Vec<u8> {
+        let mut key = format!("{}o:", self.lane(lane)).into_bytes();
+        key.extend_from_slice(owner(node.as_ref()));
+        key
+    }
+
+    pub(super) fn members(&self) -> String {
+        format!("{}:{{nodes}}:z", self.prefix)
+    }
+
+    pub(super) fn incarnation(&self) -> String {
+        format!("{}:{{nodes}}:i", self.prefix)
+    }
+
+    /// A bucket of a limit; all of one shard are in one slot.
+    pub(super) fn bucket(&self, shard: &str, bucket: &str) -> String {
+        let shard = shard
+            .replace('%', "%25")
+            .replace('{', "%7b")
+            .replace('}', "%7d");
+        format!("{}:{{q:{shard}}}:{bucket}", self.prefix)
+    }
+
+    /// Before the node in the name of its channel.
+    pub(super) fn channels(&self) -> String {
+        format!("{}:d:", self.prefix)
+    }
+
+    pub(super) fn channel(&self, node: NodeId) -> Vec<u8> {
+        let mut name = self.channels().into_bytes();
+        name.extend_from_slice(&node.0);
+        name
+    }
+}
+
+/// How a node, or its absence, is written.
+pub(super) fn owner(node: Option<&NodeId>) -> &[u8] {
+    node.map_or(b"-", |node| &node.0)
+}
+
+/// How a stream is named within its lane.
+pub(super) fn member(stream: StreamKey) -> String {
+    format!("{}:{}", hex(&stream.session.0), hex(&stream.nonce.0))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+pub(super) fn unhex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    if text.len() != N * 2 {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
+/// `session:nonce`.
+pub(super) fn parse_member(text: &[u8]) -> Option<StreamKey> {
+    let (session, nonce) = text.split_at_checked(32)?;
+    Some(StreamKey {
+        session: SessionKey(unhex(session)?),
+        nonce: Nonce(unhex(nonce.strip_prefix(b":")?)?),
+    })
+}
+
+/// Hash tag of each lane: the smallest number, in base 36, whose slot is among the lane's. Lanes spread evenly over whatever
+/// slots the shards of a cluster have.
+fn tags() -> &'static [String] {
+    static TAGS: OnceLock<Vec<String>> = OnceLock::new();
+    TAGS.get_or_init(|| {
+        let mut tags = vec![String::new(); usize::from(LANES)];
+        let mut missing = tags.len();
+        for number in 0_u32.. {
+            let tag = base36(number);
+            let lane = usize::from(slot(tag.as_bytes()) / (SLOTS / LANES));
+            if tags[lane].is_empty() {
+                tags[lane] = tag;
+                missing -= 1;
+                if missing == 0 {
+                    break;
+                }
+            }
+        }
+        tags
+    })
+}
+
+fn base36(mut number: u32) -> String {
+    let mut digits = Vec::new();
+    loop {
+        digits.push(char::from_digit(number % 36, 36).unwrap_or('0'));
+        number /= 36;
+        if number == 0 {
+            return digits.iter().rev().collect();
+        }
+    }
+}
+
+/// CRC-16/XMODEM, modulo the number of slots, as Redis Cluster has it.
+fn slot(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0_u16, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                (crc << 1) ^ 0x1021
+            }
+        })
+    }) % SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tags_of_lanes_never_change() {
+        // §3: another table would be another key space, and every session in it lost.
+        assert_eq!(slot(b"123456789"), 0x31c3);
+        assert_eq!(slot(b"foo"), 12182, "from the Cluster specification");
+        let tags = tags();
+        let all = tags.join(" ");
+        assert_eq!(
+            (&tags[0][..], &tags[1][..], &tags[127][..], &tags[255][..]),
+            PINNED
+        );
+        assert_eq!(slot(all.as_bytes()), PINNED_SUM, "of all tags, joined");
+        for (lane, tag) in tags.iter().enumerate() {
+            assert_eq!(usize::from(slot(tag.as_bytes()) / 64), lane);
+            assert!(tag.len() <= 3);
+        }
+    }
+
+    const PINNED: (&str, &str, &str, &str) = ("cv", "14", "z", "fv");
+    const PINNED_SUM: u16 = 7815;
+
+    /// §3: every script is given keys of one slot, so that the same names serve a cluster.
+    #[test]
+    fn all_keys_of_a_session_are_in_the_slot_of_its_lane() {
+        let keys = Keys::new("pl1");
+        for first in 0..=255 {
+            let mut session = SessionKey([0x7b; 16]);
+            session.0[0] = first;
+            let stream = StreamKey {
+                session,
+                nonce: Nonce([0x7d; 8]),
+            };
+            let lane = session.lane();
+            let node = NodeId([b'}'; 14]);
+            let owned = String::from_utf8(keys.owned(lane, Some(node))).expect("text");
+            let names = [
+                keys.session(session),
+                keys.meta(stream),
+                keys.events(stream),
+                keys.index(session),
+                keys.running(session),
+                keys.questions(session),
+                owned,
+                format!("{}{}", keys.metas(session), hex(&stream.nonce.0)),
+                format!("{}{}", keys.metas_of_lane(lane), member(stream)),
+            ];
+            for name in names {
+                let tag = name
+                    .split_once('{')
+                    .and_then(|(_, rest)| rest.split_once('}'))
+                    .map(|(tag, _)| tag)
+                    .expect("a tag");
+                assert_eq!(slot(tag.as_bytes()) / 64, u16::from(first), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_back_as_written() {
+        let stream = StreamKey {
+            session: SessionKey([0xa5; 16]),
+            nonce: Nonce([0x0f; 8]),
+        };
+        assert_eq!(parse_member(member(stream).as_bytes()), Some(stream));
+        for wrong in ["", ":", "a5", &"é".repeat(20), &"z".repeat(49)] {
+            assert_eq!(parse_member(wrong.as_bytes()), None, "{wrong}");
+        }
+        let keys = Keys::new("pl1");
+        assert_eq!(
+            keys.bucket("a}b{c%", "x"),
+            "pl1:{q:a%7db%7bc%25}:x",
+            "no tenant reaches another slot"
+        );
+    }
+}

@@ -1,0 +1,45 @@
+//! How to reach Redis.
+
+use std::fmt;
+
+use crate::store::Bounds;
+
+/// How to reach Redis, and as what.
+#[derive(Clone)]
+pub struct RedisOptions {
+    /// `redis://…` or `rediss://…`, with user, password and database.
+    pub url: String,
+    /// Before every key and channel.
+    pub prefix: String,
+    /// Connections that carry commands.
+    pub connections: usize,
+    /// Go on although the server may evict keys when its memory is full.
+    pub allow_eviction: bool,
+    /// Bounds of logs and records.
+    pub bounds: Bounds,
+}
+
+impl RedisOptions {
+    /// The usual settings for a server.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            prefix: "pl1".to_owned(),
+            connections: 2,
+            allow_eviction: false,
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// The address may hold a password.
+impl fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions")
+            .field("prefix", &self.prefix)
+            .field("connections", &self.connections)
+            .field("allow_eviction", &self.allow_eviction)
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}

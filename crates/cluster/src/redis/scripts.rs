@@ -1,0 +1,96 @@
+//! The scripts. Each file says its keys, arguments and answers.
+
+use redis::Script;
+
+macro_rules! scripts {
+    ($($name:ident: $file:literal),* $(,)?) => {
+        /// Every script with its SHA-1, computed once.
+        #[derive(Debug)]
+        pub(super) struct Scripts {
+            $(pub(super) $name: Source,)*
+        }
+
+        impl Scripts {
+            pub(super) fn new() -> Self {
+                Self { $($name: Source::new($file, include_str!(concat!("scripts/", $file, ".lua"))),)* }
+            }
+
+            /// All of them.
+            pub(super) fn all(&self) -> Vec<&Source> {
+                vec![$(&self.$name,)*]
+            }
+        }
+    };
+}
+
+scripts! {
+    begin: "begin",
+    update: "update",
+    end: "end",
+    append: "append",
+    attach: "attach",
+    read: "read",
+    detach: "detach",
+    adopt: "adopt",
+    owned: "owned",
+    register: "register",
+    cancel: "cancel",
+    answer: "answer",
+    take_answer: "take_answer",
+    beat: "beat",
+    lease: "lease",
+    inc: "inc",
+}
+
+/// One script.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+    pub(super) sha1: String,
+}
+
+impl Source {
+    fn new(name: &'static str, text: &'static str) -> Self {
+        Self {
+            name,
+            text,
+            sha1: Script::new(text).get_hash().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_says_what_it_may_do_and_what_it_is_called_with() {
+        for script in Scripts::new().all() {
+            let mut lines = script.text.lines();
+            let first = lines.next().unwrap_or_default();
+            assert!(
+                first.starts_with("#!lua"),
+                "{}: without it, a full memory stops the script half-way (§5)",
+                script.name
+            );
+            for word in ["-- KEYS ", "-- ARGV ", "-- Answers ", "-- Called "] {
+                assert!(
+                    script.text.lines().any(|line| line.starts_with(word)),
+                    "{}: {word}",
+                    script.name
+                );
+            }
+            // §5, §17.2: those that write next to nothing go on when memory is full.
+            let allowed = [
+                "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "owned",
+            ];
+            assert_eq!(
+                first.contains("allow-oom"),
+                allowed.contains(&script.name),
+                "{}",
+                script.name
+            );
+        }
+    }
+}

@@ -1,0 +1,12 @@
+#!lua flags=allow-oom
+-- Membership (streams.md §12.1). Allowed out of memory: a full store must not make all nodes look dead.
+-- KEYS 1=members (sorted set, node to unix ms until which it lives)
+-- ARGV 1=node 2=life, ms 3=how long the dead are kept, ms
+-- Answers {now, {node, until, ...}}
+-- Called by Store::beat
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + tonumber(ARGV[2])), ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - tonumber(ARGV[3])))
+redis.call('PEXPIRE', KEYS[1], string.format('%.0f', tonumber(ARGV[2]) + tonumber(ARGV[3])))
+return {now, redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Ends a session: removes all that belongs to it, leaves a tombstone, tells the nodes concerned. Idempotent.
+-- KEYS 1=session 2=index of its streams 3=running requests 4=questions
+-- ARGV 1=principal 2=life of the tombstone, ms 3=session 4=prefix of the lane 5=prefix of channels
+-- Answers 1 ended; 0 ended before, or somebody else's
+-- Called by Store::end
+local function field(s) return #s .. ':' .. s end
+local h = redis.call('GETRANGE', KEYS[1], 0, 24)
+if h ~= '' and (string.sub(h, 1, 1) ~= 'A' or string.sub(h, 10, 25) ~= ARGV[1]) then return 0 end
+local nodes, S, L = {}, ARGV[3], ARGV[4]
+for _, n in ipairs(redis.call('HKEYS', KEYS[2])) do
+  local id = S .. ':' .. n
+  local m = redis.call('HMGET', L .. 'm:' .. id, 'own', 'at')
+  if m[1] then nodes[m[1]] = 1; redis.call('SREM', L .. 'o:' .. m[1], id) end
+  if m[2] then nodes[m[2]] = 1 end
+  redis.call('UNLINK', L .. 'm:' .. id, L .. 'e:' .. id)
+end
+local f = redis.call('HVALS', KEYS[3])
+for i = 1, #f do
+  local k = string.sub(f[i], 1, 1)
+  if k == 'R' or k == 'K' then nodes[string.sub(f[i], 2, 15)] = 1 end
+end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
+if tonumber(ARGV[2]) > 0 then redis.call('SET', KEYS[1], 'E', 'PX', ARGV[2]) end
+nodes['-'] = nil
+for n in pairs(nodes) do redis.call('PUBLISH', ARGV[5] .. n, 'X' .. field(S)) end
+return 1

@@ -1,0 +1,106 @@
+//! Stores to test, and the Redis server that some of them need.
+
+pub(crate) mod names;
+pub(crate) mod retry;
+pub(crate) mod server;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use portolan_cluster::{
+    fault::{FaultStore, Rates},
+    memory::MemoryStore,
+    redis::{RedisOptions, RedisStore},
+    store::{Bounds, Store},
+};
+use portolan_model::{Clock, Timestamp};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{retry::Retry, server::RedisServer};
+
+/// Where stores come from.
+pub(crate) enum Kind {
+    Memory,
+    /// Memory behind operations that are slow or fail before they arrive; the caller repeats them.
+    Fault,
+    Redis(RedisServer),
+}
+
+/// An empty store, and how time passes in it.
+pub(crate) struct Ground {
+    pub(crate) store: Arc<dyn Store>,
+    clock: Option<Clock>,
+}
+
+impl Kind {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Fault => "fault(memory)",
+            Self::Redis(_) => "redis",
+        }
+    }
+
+    pub(crate) async fn ground(&self, bounds: Bounds) -> Ground {
+        let clock = Clock::test(Timestamp::UNIX_EPOCH + time::Duration::days(20_000));
+        match self {
+            Self::Memory => Ground {
+                store: Arc::new(MemoryStore::new(bounds, clock.clone())),
+                clock: Some(clock),
+            },
+            Self::Fault => {
+                let memory = MemoryStore::new(bounds, clock.clone());
+                let fault = FaultStore::new(Arc::new(memory), 7, TaskTracker::new());
+                fault.set_rates(Rates {
+                    before: 250,
+                    delay: Duration::from_micros(200),
+                    ..Rates::default()
+                });
+                Ground {
+                    store: Arc::new(Retry(Arc::new(fault))),
+                    clock: Some(clock),
+                }
+            }
+            Self::Redis(server) => Ground {
+                store: Arc::new(connect(server, bounds).await),
+                clock: None,
+            },
+        }
+    }
+}
+
+impl Ground {
+    /// Time passes: a test clock is moved, a real server is waited for.
+    pub(crate) async fn pass(&self, time: Duration) {
+        match &self.clock {
+            Some(clock) => clock.advance(time.try_into().expect("short")),
+            None => tokio::time::sleep(time).await,
+        }
+    }
+}
+
+/// Options under a prefix of their own.
+pub(crate) fn options(server: &RedisServer, bounds: Bounds) -> RedisOptions {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    RedisOptions {
+        prefix: format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+        bounds,
+        ..RedisOptions::new(server.url())
+    }
+}
+
+/// A store in an empty corner of the server.
+pub(crate) async fn connect(server: &RedisServer, bounds: Bounds) -> RedisStore {
+    connect_with(options(server, bounds)).await
+}
+
+pub(crate) async fn connect_with(options: RedisOptions) -> RedisStore {
+    RedisStore::connect(options, &TaskTracker::new(), CancellationToken::new())
+        .await
+        .expect("redis-server answers")
+}

@@ -1,0 +1,689 @@
+//! A reference model of the store, written from `streams.md` §3–§14 and not from an implementation: plain lists, no cleverness, the
+//! whole history kept. Random walks compare it with the memory store, answers and doorbells (layer M).
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry as Slot},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_cluster::store::{
+    Adopt, Adopted, Append, Appended, Attached, Attempt, Begin, Bounds, Class, Create, Cursor,
+    Doorbell, Event, Lease, LeaseWanted, NodeId, Nonce, Principal, Read, ReadWanted, Registered,
+    Routed, SessionKey, State, StreamKey, Update, Version, View,
+};
+
+use crate::{
+    fixture::names::{LIFE, MINUTE},
+    walk::{Draw, Facts, Op, Outcome, coarse},
+};
+
+/// Small, so that every bound is met.
+pub(crate) fn bounds() -> Bounds {
+    Bounds {
+        events: 12,
+        bytes: 9000,
+        page: (5, 6000),
+        running: 2,
+        tombstones: 1,
+        ..Bounds::default()
+    }
+}
+
+pub(crate) struct Model {
+    bounds: Bounds,
+    /// Since the walk began.
+    pub(crate) now: Duration,
+    sessions: BTreeMap<SessionKey, Session>,
+    buckets: BTreeMap<String, u64>,
+    pub(crate) rung: Vec<(NodeId, Doorbell)>,
+}
+
+#[derive(Default)]
+struct Session {
+    record: Option<Record>,
+    /// How long it is remembered that it was ended.
+    ended: Option<Duration>,
+    streams: BTreeMap<Nonce, Stream>,
+    running: BTreeMap<String, Entry>,
+    questions: BTreeMap<String, (Nonce, Option<Bytes>)>,
+}
+
+struct Record {
+    principal: Principal,
+    version: u32,
+    body: Bytes,
+    until: Duration,
+}
+
+struct Entry {
+    /// `None`: a cancellation that came first.
+    node: Option<NodeId>,
+    stream: Option<Nonce>,
+    cancelled: bool,
+    until: Duration,
+}
+
+struct Stream {
+    owner: Option<NodeId>,
+    /// Attempts above 1 with their starts; the last one runs.
+    attempts: Vec<(u64, Attempt)>,
+    state: State,
+    tail: u64,
+    dropped: u64,
+    attached: Option<NodeId>,
+    generation: u64,
+    deadline: Duration,
+    until: Duration,
+    about: Bytes,
+    /// Everything ever written, and whether it is still there.
+    history: Vec<(Event, bool)>,
+}
+
+impl Stream {
+    fn new(create: &Create, append: &Append, now: Duration, bounds: &Bounds) -> Self {
+        let deadline = now + create.deadline_in;
+        let mut attempts = Vec::new();
+        if append.attempt.number > 1 {
+            attempts.push((create.start, append.attempt));
+        }
+        Self {
+            owner: Some(append.owner),
+            attempts,
+            state: State::Open,
+            tail: create.start,
+            dropped: create.start,
+            attached: Some(append.owner),
+            generation: 1,
+            deadline,
+            until: deadline + bounds.open_grace,
+            about: create.about.clone(),
+            history: Vec::new(),
+        }
+    }
+
+    fn attempt(&self) -> Attempt {
+        self.attempts
+            .last()
+            .map_or(Attempt::FIRST, |(_, attempt)| *attempt)
+    }
+
+    fn retained(&self) -> impl Iterator<Item = &Event> {
+        self.history
+            .iter()
+            .filter(|(_, there)| *there)
+            .map(|(event, _)| event)
+    }
+
+    fn size(&self) -> (usize, usize) {
+        self.retained().fold((0, 0), |(count, bytes), event| {
+            (count + 1, bytes + event.payload.len())
+        })
+    }
+
+    /// §8 rule 3: what both histories share ends where either leaves the other.
+    fn place(&self, cursor: Cursor) -> (u64, bool) {
+        let Some(shown) = cursor.attempt else {
+            return (cursor.seq, false);
+        };
+        let mut ranges = vec![(Attempt::FIRST, 0)];
+        ranges.extend(
+            self.attempts
+                .iter()
+                .map(|(start, attempt)| (*attempt, *start)),
+        );
+        let end = ranges
+            .iter()
+            .find(|(attempt, _)| attempt.number > shown.number)
+            .map(|(_, start)| *start);
+        let mine = ranges
+            .iter()
+            .find(|(attempt, _)| attempt.number == shown.number);
+        let bound = match mine {
+            Some((attempt, start)) if attempt.mark != shown.mark && attempt.number > 1 => {
+                return (cursor.seq.min(*start), true);
+            }
+            Some((_, start)) => cursor.seq.max(*start).min(end.unwrap_or(u64::MAX)),
+            None => match end {
+                Some(end) => return (cursor.seq.min(end), true),
+                None => cursor.seq,
+            },
+        };
+        (bound, bound != cursor.seq)
+    }
+
+    fn view(&self, from: Option<u64>, bounds: &Bounds, now: Duration) -> View {
+        let (mut events, mut more, mut bytes) = (Vec::new(), false, 0);
+        if let Some(from) = from {
+            for event in self.retained().filter(|event| event.seq > from) {
+                if events.len() >= bounds.page.0 || bytes > bounds.page.1 {
+                    more = true;
+                    break;
+                }
+                bytes += event.payload.len();
+                events.push(event.clone());
+            }
+        }
+        View {
+            owner: self.owner,
+            state: self.state,
+            tail: self.tail,
+            dropped: self.dropped,
+            generation: self.generation,
+            attempt: self.attempt(),
+            attempts: self.attempts.clone(),
+            deadline_in: coarse(self.deadline.saturating_sub(now)),
+            events,
+            more,
+        }
+    }
+}
+
+impl Session {
+    fn refuses(&self, principal: Principal) -> bool {
+        self.ended.is_some()
+            || self
+                .record
+                .as_ref()
+                .is_some_and(|record| record.principal != principal)
+    }
+
+    fn forget(&mut self, now: Duration) {
+        self.ended = self.ended.filter(|until| *until > now);
+        self.record = self.record.take().filter(|record| record.until > now);
+        self.running.retain(|_, entry| entry.until > now);
+        self.streams.retain(|_, stream| stream.until > now);
+        let streams = &self.streams;
+        self.questions
+            .retain(|_, (stream, _)| streams.contains_key(stream));
+    }
+}
+
+impl Model {
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            now: Duration::ZERO,
+            sessions: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            rung: Vec::new(),
+        }
+    }
+
+    /// What a step has to know to fit.
+    pub(crate) fn facts(&mut self, draw: &Draw) -> Facts {
+        let key = draw.stream();
+        let session = self.session(key.session);
+        let version = session.record.as_ref().map_or(0, |record| record.version);
+        let Some(stream) = session.streams.get(&key.nonce) else {
+            return Facts {
+                version,
+                ..Facts::default()
+            };
+        };
+        Facts {
+            version,
+            owner: stream.owner,
+            attempt: Some(stream.attempt()),
+            attempts: stream.attempts.clone(),
+            tail: stream.tail,
+            generation: stream.generation,
+        }
+    }
+
+    fn session(&mut self, key: SessionKey) -> &mut Session {
+        let session = self.sessions.entry(key).or_default();
+        session.forget(self.now);
+        session
+    }
+
+    fn ring(&mut self, node: Option<NodeId>, bell: Doorbell) {
+        self.rung.extend(node.map(|node| (node, bell)));
+    }
+
+    pub(crate) fn perform(&mut self, op: &Op) -> Outcome {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        match op {
+            Op::Begin(key, principal, known, body) => {
+                let session = self.session(*key);
+                Outcome::Begin(if session.refuses(*principal) {
+                    Begin::Unknown
+                } else if let Some(record) = &mut session.record {
+                    let until = now + bounds.idle.min(LIFE);
+                    // A write at most once in a while.
+                    if until.saturating_sub(record.until) >= MINUTE {
+                        record.until = until;
+                    }
+                    Begin::Alive {
+                        version: Version(record.version),
+                        body: (*known != Some(record.version)).then(|| record.body.clone()),
+                    }
+                } else {
+                    session.record = Some(Record {
+                        principal: *principal,
+                        version: 0,
+                        body: body.clone(),
+                        until: now + bounds.idle.min(LIFE),
+                    });
+                    Begin::Rebuilt {
+                        version: Version(0),
+                    }
+                })
+            }
+            Op::Update(key, principal, expect, body) => {
+                let session = self.session(*key);
+                let refused = session.refuses(*principal);
+                Outcome::Update(match &mut session.record {
+                    Some(record) if !refused => {
+                        if record.version == *expect {
+                            record.version += 1;
+                            record.body = body.clone();
+                            Update::Done(Version(record.version))
+                        } else {
+                            Update::Conflict {
+                                version: Version(record.version),
+                                body: record.body.clone(),
+                            }
+                        }
+                    }
+                    _ => Update::Unknown,
+                })
+            }
+            Op::End(key, principal) => {
+                let session = self.session(*key);
+                if session.refuses(*principal) {
+                    return Outcome::Nothing;
+                }
+                let mut nodes: Vec<NodeId> = session
+                    .streams
+                    .values()
+                    .flat_map(|stream| [stream.owner, stream.attached])
+                    .chain(session.running.values().map(|entry| entry.node))
+                    .flatten()
+                    .collect();
+                nodes.sort();
+                nodes.dedup();
+                *session = Session {
+                    ended: Some(now + LIFE),
+                    ..Session::default()
+                };
+                for node in nodes {
+                    self.ring(Some(node), Doorbell::Ended { session: *key });
+                }
+                Outcome::Nothing
+            }
+            Op::Append(key, append) => Outcome::Append(self.append(*key, append)),
+            Op::Attach(key, principal, cursor, node) => {
+                Outcome::Attach(self.attach(*key, *principal, *cursor, *node))
+            }
+            Op::Read(wanted) => {
+                Outcome::Read(wanted.iter().map(|wanted| self.read(wanted)).collect())
+            }
+            Op::Detach(key, node, generation) => {
+                if let Some(stream) = self.session(key.session).streams.get_mut(&key.nonce)
+                    && (stream.attached, stream.generation) == (Some(*node), *generation)
+                {
+                    stream.attached = None;
+                }
+                Outcome::Nothing
+            }
+            Op::Adopt(adopt) => Outcome::Adopt(self.adopt(adopt)),
+            Op::OwnedBy(session, node) => {
+                let lane = session.lane();
+                let mut owned = Vec::new();
+                for key in self.sessions.keys().copied().collect::<Vec<_>>() {
+                    for (nonce, stream) in &self.session(key).streams {
+                        if key.lane() == lane
+                            && stream.owner == *node
+                            && stream.state == State::Open
+                        {
+                            owned.push(StreamKey {
+                                session: key,
+                                nonce: *nonce,
+                            });
+                        }
+                    }
+                }
+                Outcome::OwnedBy(owned)
+            }
+            Op::Register(key, rpc, node, stream) => {
+                let session = self.session(*key);
+                let requests = |session: &Session| {
+                    let all = session.running.values();
+                    all.filter(|entry| entry.node.is_some()).count()
+                };
+                Outcome::Register(match session.running.get(rpc) {
+                    _ if session.ended.is_some() => Registered::Cancelled,
+                    Some(entry) if entry.cancelled => Registered::Cancelled,
+                    None if requests(session) >= bounds.running => Registered::Full,
+                    _ => {
+                        session.running.insert(
+                            rpc.clone(),
+                            Entry {
+                                node: Some(*node),
+                                stream: *stream,
+                                cancelled: false,
+                                until: now + MINUTE,
+                            },
+                        );
+                        Registered::Done
+                    }
+                })
+            }
+            Op::Unregister(key, rpc) => {
+                self.session(*key).running.remove(rpc);
+                Outcome::Nothing
+            }
+            Op::Cancel(key, principal, rpc) => Outcome::Routed(self.cancel(*key, *principal, rpc)),
+            Op::Answer(key, principal, question, payload) => {
+                Outcome::Routed(self.answer(*key, *principal, question, payload))
+            }
+            Op::TakeAnswer(key, question) => Outcome::Answer(
+                self.session(*key)
+                    .questions
+                    .get(question)
+                    .and_then(|(_, answer)| answer.clone()),
+            ),
+            Op::Lease(wanted) => {
+                Outcome::Lease(wanted.iter().map(|wanted| self.lease(wanted)).collect())
+            }
+            Op::Pass(time) => {
+                self.now += *time;
+                Outcome::Nothing
+            }
+        }
+    }
+
+    fn append(&mut self, key: StreamKey, append: &Append) -> Appended {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        let session = self.session(key.session);
+        if session.ended.is_some() {
+            return Appended::Closed {
+                state: State::Cancelled,
+                tail: 0,
+            };
+        }
+        let made = append
+            .create
+            .as_ref()
+            .map(|create| Stream::new(create, append, now, &bounds));
+        let stream = match (session.streams.entry(key.nonce), made) {
+            (Slot::Occupied(slot), _) => slot.into_mut(),
+            (Slot::Vacant(slot), Some(made)) => slot.insert(made),
+            (Slot::Vacant(_), None) => return Appended::Gone,
+        };
+        // A first attempt has no mark that could differ, but a writer that says so is another one.
+        if stream.owner != Some(append.owner) || stream.attempt() != append.attempt {
+            return Appended::Fenced;
+        }
+        if append.expect != stream.tail {
+            return Appended::Tail {
+                tail: stream.tail,
+                state: stream.state,
+            };
+        }
+        if stream.state != State::Open {
+            return Appended::Closed {
+                state: stream.state,
+                tail: stream.tail,
+            };
+        }
+        for event in &append.events {
+            stream.tail += 1;
+            let event_there = Event {
+                seq: stream.tail,
+                class: event.class,
+                payload: event.payload.clone(),
+            };
+            stream.history.push((event_there, true));
+            if let Some(question) = &event.question {
+                let asked = session.questions.entry(question.clone());
+                asked.or_insert((key.nonce, None));
+            }
+        }
+        // §10: down to three quarters, the oldest notifications first, never the newest event.
+        let full = |(count, bytes): (usize, usize)| count > bounds.events || bytes > bounds.bytes;
+        if full(stream.size()) {
+            for n in 0..stream.history.len() {
+                let (count, bytes) = stream.size();
+                let enough = count * 4 <= bounds.events * 3 && bytes * 4 <= bounds.bytes * 3;
+                let (event, there) = &mut stream.history[n];
+                if *there
+                    && !enough
+                    && event.class == Class::Notification
+                    && event.seq < stream.tail
+                {
+                    *there = false;
+                    stream.dropped = stream.dropped.max(event.seq);
+                }
+            }
+        }
+        let overflow = full(stream.size());
+        if let Some(state) = append.close {
+            stream.state = state;
+            stream.until = now + bounds.closed_for;
+            session.running.remove(&append.rpc);
+            session
+                .questions
+                .retain(|_, (nonce, _)| *nonce != key.nonce);
+        }
+        let stream = &session.streams[&key.nonce];
+        let (attached, generation, tail) = (stream.attached, stream.generation, stream.tail);
+        let inline = match append.events.as_slice() {
+            [only] if only.payload.len() <= bounds.inline => {
+                stream.history.last().map(|(event, _)| event.clone())
+            }
+            _ => None,
+        };
+        let bell = Doorbell::Appended {
+            stream: key,
+            generation,
+            attempt: append.attempt,
+            tail,
+            state: stream.state,
+            event: inline,
+        };
+        self.ring(attached.filter(|node| *node != append.owner), bell);
+        Appended::Done {
+            tail,
+            attached,
+            generation,
+            overflow,
+        }
+    }
+
+    fn attach(
+        &mut self,
+        key: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+    ) -> Attached {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        let session = self.session(key.session);
+        if session.refuses(principal) {
+            return Attached::Unknown;
+        }
+        let Some(stream) = session.streams.get_mut(&key.nonce) else {
+            return Attached::Gone;
+        };
+        let cursor = Cursor {
+            seq: cursor.seq.min(1 << 48),
+            ..cursor
+        };
+        let (position, split) = stream.place(cursor);
+        let mut superseded = (None, stream.generation);
+        if stream.state == State::Open {
+            superseded.0 = stream.attached.filter(|former| *former != node);
+            stream.attached = Some(node);
+            stream.generation += 1;
+        }
+        let view = stream.view(Some(position), &bounds, now);
+        let bell = Doorbell::Superseded {
+            stream: key,
+            generation: superseded.1,
+        };
+        self.ring(superseded.0, bell);
+        Attached::Stream {
+            view,
+            position,
+            split,
+        }
+    }
+
+    fn read(&mut self, wanted: &ReadWanted) -> Read {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        let session = self.session(wanted.stream.session);
+        let Some(stream) = session.streams.get(&wanted.stream.nonce) else {
+            return Read::Gone;
+        };
+        let holder = stream.generation == wanted.generation;
+        let same = (stream.owner, stream.attempt()) == wanted.seen;
+        if holder && same && stream.tail == wanted.position && stream.state == State::Open {
+            return Read::Unchanged;
+        }
+        let from = holder.then_some(wanted.position);
+        Read::View(stream.view(from, &bounds, now), stream.attached)
+    }
+
+    fn adopt(&mut self, adopt: &Adopt) -> Adopted {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        let session = self.session(adopt.stream.session);
+        let Some(stream) = session
+            .streams
+            .get_mut(&adopt.stream.nonce)
+            .filter(|stream| stream.state == State::Open)
+        else {
+            return Adopted::Over;
+        };
+        let seen = adopt.shown.attempt.map_or(0, |attempt| attempt.number);
+        let seq = adopt.shown.seq.min(1 << 48);
+        let running = stream.attempt();
+        let mine = stream.owner == adopt.to
+            && seq <= stream.tail
+            && (adopt.to.is_none()
+                || (running.number > 1 && running.number > seen && running.mark == adopt.mark));
+        let mut bell = None;
+        if !mine {
+            if stream.owner != adopt.from && now <= stream.deadline + bounds.overdue {
+                return Adopted::Lost;
+            }
+            if seq > stream.tail {
+                (stream.tail, stream.dropped) = (seq, seq);
+            }
+            if adopt.to.is_some() {
+                let number = running.number.max(seen) + 1;
+                let attempt = Attempt {
+                    number,
+                    mark: adopt.mark,
+                };
+                stream.attempts.push((stream.tail, attempt));
+            }
+            stream.owner = adopt.to;
+            bell = stream.attached.filter(|node| Some(*node) != adopt.to);
+        }
+        let adopted = Adopted::Done {
+            tail: stream.tail,
+            attempt: stream.attempt(),
+            about: stream.about.clone(),
+            deadline_in: coarse(stream.deadline.saturating_sub(now)),
+            late: stream
+                .history
+                .iter()
+                .any(|(event, _)| event.class == Class::Final),
+        };
+        let owner = Doorbell::Owner {
+            stream: adopt.stream,
+            owner: adopt.to,
+        };
+        self.ring(bell, owner);
+        adopted
+    }
+
+    fn cancel(&mut self, key: SessionKey, principal: Principal, rpc: &str) -> Routed {
+        let (now, bounds) = (self.now, self.bounds.clone());
+        let session = self.session(key);
+        if session.refuses(principal) {
+            return Routed::Unknown;
+        }
+        if let Some(entry) = session.running.get_mut(rpc)
+            && let Some(node) = entry.node
+        {
+            entry.cancelled = true;
+            let stream = entry.stream.and_then(|nonce| session.streams.get(&nonce));
+            let owner = stream.map_or(Some(node), |stream| stream.owner);
+            let bell = Doorbell::Cancel {
+                session: key,
+                rpc: rpc.to_owned(),
+            };
+            self.ring(owner, bell);
+            return owner.map_or(Routed::Nobody, |_| Routed::Rung);
+        }
+        let others = session
+            .running
+            .iter()
+            .filter(|(name, entry)| entry.node.is_none() && name.as_str() != rpc)
+            .count();
+        if others < bounds.tombstones {
+            session.running.insert(
+                rpc.to_owned(),
+                Entry {
+                    node: None,
+                    stream: None,
+                    cancelled: true,
+                    until: now + bounds.tombstone,
+                },
+            );
+        }
+        Routed::Nobody
+    }
+
+    fn answer(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: &Bytes,
+    ) -> Routed {
+        let bounds = self.bounds.clone();
+        let session = self.session(key);
+        if session.refuses(principal) {
+            return Routed::Unknown;
+        }
+        let Some((nonce, answer)) = session.questions.get_mut(question) else {
+            return Routed::Nobody;
+        };
+        if answer.get_or_insert_with(|| payload.clone()) != payload {
+            return Routed::Nobody;
+        }
+        let stream = StreamKey {
+            session: key,
+            nonce: *nonce,
+        };
+        let owner = session.streams[nonce].owner;
+        let bell = Doorbell::Answered {
+            stream,
+            question: question.to_owned(),
+            payload: (payload.len() <= bounds.inline).then(|| payload.clone()),
+        };
+        self.ring(owner, bell);
+        Routed::Rung
+    }
+
+    /// In tokens: none comes while a walk lasts, and the clock of a walk moves less than one token's time.
+    fn lease(&mut self, wanted: &LeaseWanted) -> Lease {
+        let spent = self.buckets.entry(wanted.bucket.clone()).or_default();
+        *spent += wanted.debt;
+        let granted = wanted.want.min(wanted.burst.saturating_sub(*spent));
+        *spent += granted;
+        let missing = if granted == 0 {
+            (*spent + 1).saturating_sub(wanted.burst)
+        } else {
+            0
+        };
+        Lease {
+            granted,
+            wait: Duration::from_secs((missing * 1_000_000).div_ceil(10_000)),
+        }
+    }
+}

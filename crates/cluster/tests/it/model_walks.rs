@@ -1,0 +1,99 @@
+//! Random walks of the memory store and the model, side by side (layer M).
+
+use std::sync::Arc;
+
+use portolan_cluster::{
+    memory::MemoryStore,
+    store::{Doorbell, NodeId, Store},
+};
+use portolan_model::{Clock, Timestamp};
+use proptest::prelude::*;
+use tokio::sync::mpsc;
+
+use crate::{
+    fixture::names::{A, B, C, MINUTE},
+    model::{Model, bounds},
+    walk::{Bases, Draw, Op, draws, perform},
+};
+
+/// Doorbells of three nodes.
+pub(crate) struct Ears(Vec<(NodeId, mpsc::Receiver<Doorbell>)>);
+
+impl Ears {
+    pub(crate) async fn of(store: &dyn Store) -> Self {
+        let mut ears = Vec::new();
+        for node in [A, B, C] {
+            ears.push((node, store.doorbells(node).await.expect("heard")));
+        }
+        Self(ears)
+    }
+
+    /// What rang so far, for those that ring within a call.
+    fn heard(&mut self) -> Vec<(NodeId, Doorbell)> {
+        let mut heard = Vec::new();
+        for (node, ears) in &mut self.0 {
+            while let Ok(bell) = ears.try_recv() {
+                heard.push((*node, bell));
+            }
+        }
+        heard
+    }
+
+    /// Waits for everything that should have rung, in order for each node.
+    pub(crate) async fn expect(&mut self, rung: &[(NodeId, Doorbell)]) {
+        for (node, ears) in &mut self.0 {
+            for (_, bell) in rung.iter().filter(|(other, _)| other == node) {
+                assert_eq!(&crate::fixture::names::heard(ears).await, bell, "{node:?}");
+            }
+        }
+    }
+}
+
+async fn walk(draws: Vec<Draw>) {
+    let clock = Clock::test(Timestamp::UNIX_EPOCH + time::Duration::days(20_000));
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(bounds(), clock.clone()));
+    let mut ears = Ears::of(&*store).await;
+    let mut model = Model::new(bounds());
+    let mut bases = Bases::default();
+    let mut done = Vec::new();
+    for draw in &draws {
+        let op = draw.op(&model.facts(draw));
+        if let Op::Pass(time) = &op {
+            clock.advance((*time).try_into().expect("short"));
+        }
+        // No token comes in the model.
+        if matches!(op, Op::Lease(_)) && model.now > MINUTE {
+            continue;
+        }
+        let expected = model.perform(&op);
+        let found = perform(&*store, &op, &mut bases).await;
+        done.push(op);
+        assert_eq!(
+            found,
+            expected,
+            "\n after {:#?}",
+            &done[done.len().saturating_sub(4)..]
+        );
+        let mut rung = std::mem::take(&mut model.rung);
+        rung.sort_by_key(|(node, _)| *node);
+        assert_eq!(ears.heard(), rung, "\n after {:#?}", done.last());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases.max(500),
+        max_shrink_iters: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Layer M; `PROPTEST_CASES` asks for more walks. Every answer and every doorbell of the memory store is the model's.
+    #[test]
+    fn the_memory_store_does_what_the_model_does(draws in draws(200)) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(walk(draws));
+    }
+}

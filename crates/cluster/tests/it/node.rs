@@ -1,0 +1,11 @@
+//! Several nodes over one store, and clients that hop between them (`streams.md` §1, §11).
+
+mod adoption;
+mod chaos;
+mod limits;
+mod messages;
+mod outage;
+mod real;
+mod sessions;
+mod streams;
+mod world;

@@ -1,0 +1,325 @@
+//! Random schedules: whatever gets lost, a client sees each event once and in order, or is told of the gap, and every stream
+//! ends (§1, §11).
+#![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
+
+use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc, time::Duration};
+
+use futures_util::StreamExt;
+use portolan_cluster::{
+    fault::Rates,
+    memory::Snapshot,
+    node::{Delivery, Resumed, StreamReader, StreamWriter},
+    store::{Bounds, Class, Cursor, StreamKey},
+};
+use tokio::time::Instant;
+
+use super::world::{ME, Member, NOTE, START, World, cursor_of, text};
+
+/// The schedule of a run; the same seed gives the same one.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+    }
+
+    fn ms(&mut self, limit: u64) -> Duration {
+        Duration::from_millis(self.below(limit))
+    }
+}
+
+/// What may happen in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Weather {
+    /// Calls and doorbells get lost.
+    Lossy,
+    /// Nodes are cut off for long, or die.
+    Cuts,
+    /// The store is rolled back once.
+    RollBack,
+}
+
+#[derive(Default)]
+struct Client {
+    cursor: Option<Cursor>,
+    log: Vec<String>,
+    seen: BTreeSet<u64>,
+    last: u64,
+    was_told: bool,
+    /// Numbers that a gap notice stood for.
+    told: Vec<RangeInclusive<u64>>,
+    gaps: usize,
+    end: Option<String>,
+}
+
+impl Client {
+    fn take(&mut self, delivery: &Delivery) {
+        self.log.push(super::world::show(delivery));
+        if let Some(cursor) = cursor_of(delivery) {
+            self.cursor = Some(cursor);
+        }
+        match delivery {
+            Delivery::Gap { .. } => {
+                self.was_told = true;
+                self.gaps += 1;
+            }
+            Delivery::Unlogged { .. } => panic!("the ring is never full here"),
+            Delivery::Event { class, payload, .. } => {
+                assert!(self.end.is_none(), "after the end: {:?}", self.log);
+                let payload = String::from_utf8_lossy(payload).into_owned();
+                if *class == Class::Final {
+                    self.end = Some(payload);
+                    if self.was_told {
+                        self.told.push(self.last + 1..=u64::MAX);
+                    }
+                    return;
+                }
+                let number: u64 = payload.strip_prefix('n').unwrap().parse().unwrap();
+                assert!(number > self.last, "again or out of order: {:?}", self.log);
+                assert!(
+                    number == self.last + 1 || self.was_told,
+                    "a silent gap: {:?}",
+                    self.log
+                );
+                if self.was_told {
+                    self.told.push(self.last + 1..=number);
+                }
+                self.last = number;
+                self.seen.insert(number);
+                self.was_told = false;
+            }
+        }
+    }
+}
+
+async fn work(writer: StreamWriter, mut chance: Chance, count: u64) {
+    for number in 1..=count {
+        tokio::time::sleep(chance.ms(if chance.0.is_multiple_of(3) {
+            3000
+        } else {
+            100
+        }))
+        .await;
+        if writer.push(NOTE, text(format!("n{number}"))).await.is_err() {
+            return;
+        }
+    }
+    tokio::time::sleep(chance.ms(2000)).await;
+    writer.finish(text("done"));
+    // A crashed process drops nothing.
+    writer.committed().cancelled().await;
+}
+
+async fn trouble(nodes: Arc<Vec<Member>>, weather: Weather, mut chance: Chance) {
+    loop {
+        tokio::time::sleep(chance.ms(8000)).await;
+        let member = chance.pick(&nodes);
+        match weather {
+            Weather::Lossy => {}
+            Weather::Cuts | Weather::RollBack => {
+                member.faults.cut_off(true);
+                let long = [300, 3_000, 30_000][usize::try_from(chance.below(3)).unwrap()];
+                tokio::time::sleep(chance.ms(long)).await;
+                member.faults.cut_off(false);
+            }
+        }
+    }
+}
+
+async fn roll_back(world: &World, mut chance: Chance) {
+    tokio::time::sleep(chance.ms(25_000)).await;
+    let old: Snapshot = world.memory.snapshot();
+    tokio::time::sleep(chance.ms(15_000)).await;
+    world.memory.roll_back(&old);
+    std::future::pending().await
+}
+
+/// Hops from node to node until it has the final response. `None`: the stream is gone.
+async fn client(
+    nodes: &[Member],
+    stream: StreamKey,
+    mut reader: Option<StreamReader>,
+    mut chance: Chance,
+) -> (Client, bool) {
+    let mut client = Client::default();
+    let mut abandoned = Vec::new();
+    loop {
+        let mut current = match reader.take() {
+            Some(reader) => reader,
+            None => {
+                let on = chance.pick(nodes);
+                let cursor = client.cursor.unwrap_or(START);
+                match on.node.resume(stream, ME, cursor).await.unwrap() {
+                    Resumed::Reader(reader) => reader,
+                    Resumed::Gone => return (client, false),
+                    Resumed::Unknown => panic!("the session lives"),
+                }
+            }
+        };
+        let mut patience = 1 + chance.below(30);
+        let until = Instant::now() + chance.ms(20_000);
+        while patience > 0 {
+            match tokio::time::timeout_at(until, current.next()).await {
+                Ok(Some(delivery)) => client.take(&delivery),
+                Ok(None) | Err(_) => break,
+            }
+            if client.end.is_some() {
+                return (client, true);
+            }
+            patience -= 1;
+        }
+        // Some connections are left open, as middleboxes do.
+        if chance.below(3) == 0 {
+            abandoned.push(current);
+        }
+        tokio::time::sleep(chance.ms(2000)).await;
+    }
+}
+
+async fn run(seed: u64, weather: Weather) -> Client {
+    let world = World::with(Bounds {
+        events: if seed.is_multiple_of(2) { 256 } else { 10 },
+        ..Bounds::default()
+    });
+    let mut chance = Chance(seed);
+    let mut nodes = Vec::new();
+    for _ in 0..3 {
+        nodes.push(world.node().await);
+    }
+    let nodes = Arc::new(nodes);
+    let session = world.session(&nodes[0]).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, reader) = nodes[0].node.open(new);
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    for member in nodes.iter() {
+        member.faults.set_rates(Rates {
+            before: 30,
+            lost: 30,
+            bell_lost: 200,
+            bell_twice: 100,
+            bell_late: 100,
+            delay: Duration::from_millis(chance.below(20)),
+        });
+    }
+    let count = 20 + chance.below(60);
+    let worker = world
+        .tracker
+        .spawn(work(writer, Chance(chance.below(u64::MAX)), count));
+    let troubled = world.tracker.spawn(trouble(
+        Arc::clone(&nodes),
+        weather,
+        Chance(chance.below(u64::MAX)),
+    ));
+    let hops = client(&nodes, stream, Some(reader), Chance(chance.below(u64::MAX)));
+    let hops = tokio::time::timeout(Duration::from_secs(600), hops);
+    let (seen, has_end) = if weather == Weather::RollBack {
+        let mishap = roll_back(&world, Chance(chance.below(u64::MAX)));
+        tokio::select! {
+            seen = hops => seen,
+            () = mishap => unreachable!(),
+        }
+    } else {
+        hops.await
+    }
+    .unwrap_or_else(|_| panic!("seed {seed}, {weather:?}: no end"));
+    troubled.abort();
+
+    for member in nodes.iter() {
+        member.faults.cut_off(false);
+        member.faults.set_rates(Rates::default());
+    }
+    if weather == Weather::Lossy {
+        assert_eq!(
+            seen.end.as_deref(),
+            Some("done"),
+            "seed {seed}: {:?}",
+            seen.log
+        );
+        if seed.is_multiple_of(2) {
+            assert_eq!(
+                (seen.last, seen.gaps),
+                (count, 0),
+                "seed {seed}: {:?}",
+                seen.log
+            );
+        }
+    }
+    assert!(
+        has_end || weather == Weather::RollBack,
+        "seed {seed}: gone after {:?}",
+        seen.log
+    );
+    if has_end {
+        retained_was_seen_or_told(&nodes[1], stream, &seen, seed).await;
+    }
+    worker.abort();
+    for member in nodes.iter() {
+        member.stop.cancel();
+    }
+    seen
+}
+
+/// Every event that the log has below the final response was seen by the client, or it was told of a gap (C4).
+async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client, seed: u64) {
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let Resumed::Reader(mut reader) = on.node.resume(stream, ME, START).await.unwrap() else {
+        return;
+    };
+    while let Ok(Some(delivery)) =
+        tokio::time::timeout(Duration::from_secs(60), reader.next()).await
+    {
+        if let Delivery::Event {
+            class: Class::Notification,
+            payload,
+            ..
+        } = &delivery
+        {
+            let number: u64 = String::from_utf8_lossy(payload)[1..].parse().unwrap();
+            assert!(
+                seen.seen.contains(&number) || seen.told.iter().any(|told| told.contains(&number)),
+                "seed {seed}: {number} was never seen: {:?}",
+                seen.log
+            );
+        }
+    }
+}
+
+const SEEDS: u64 = 40;
+
+/// Runs under one weather. Returns how many ended with an adopter's error, and how many clients were told of gaps.
+async fn runs(weather: Weather) -> (usize, usize) {
+    let (mut adopted, mut gaps) = (0, 0);
+    for seed in 0..SEEDS {
+        let seen = run(seed, weather).await;
+        adopted += usize::from(seen.end.as_deref() == Some("Node about"));
+        gaps += usize::from(seen.gaps > 0);
+    }
+    (adopted, gaps)
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_calls_and_doorbells_change_nothing_that_a_client_sees() {
+    let (adopted, _) = runs(Weather::Lossy).await;
+    assert_eq!(adopted, 0, "nobody died");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_cut_off_for_long_leave_one_history_or_a_gap_notice_and_an_honest_end() {
+    let (adopted, gaps) = runs(Weather::Cuts).await;
+    assert!(adopted > 3 && gaps > 1, "too calm: {adopted}, {gaps}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_rolled_back_leaves_one_history_or_a_gap_notice() {
+    let (adopted, gaps) = runs(Weather::RollBack).await;
+    assert!(adopted > 3 && gaps > 1, "too calm: {adopted}, {gaps}");
+}

@@ -1,0 +1,167 @@
+//! Rate limits over several nodes (§16.1).
+
+use std::time::Duration;
+
+use portolan_cluster::node::{LimitKey, Rate};
+use tokio::time::Instant;
+
+use super::world::World;
+
+fn key(bucket: &str) -> LimitKey {
+    LimitKey {
+        shard: "ten_1".into(),
+        bucket: bucket.into(),
+    }
+}
+
+/// A small generator: the schedules must be the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_window_admits_more_than_burst_and_rate_and_the_leases_and_one_for_each_node() {
+    for seed in 1..=12 {
+        let world = World::new();
+        let mut chance = Chance(seed);
+        let count = 1 + chance.below(4);
+        let rate = Rate {
+            interval_us: 2_000 + chance.below(60_000),
+            burst: 1 + chance.below(80),
+        };
+        let mut nodes = Vec::new();
+        for _ in 0..count {
+            nodes.push(world.node().await);
+        }
+        // All know of all.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let start = Instant::now();
+        let mut admitted: Vec<Duration> = Vec::new();
+        let (mut asked, mut pause) = (0_u64, 1);
+        while start.elapsed() < Duration::from_secs(8) {
+            // Bursts, steady traffic and silence by turns.
+            if chance.below(200) == 0 {
+                pause = [0, 1, 5, 40][usize::try_from(chance.below(4)).unwrap()];
+            }
+            let on = usize::try_from(chance.below(count)).unwrap();
+            asked += 1;
+            if nodes[on]
+                .node
+                .limits()
+                .take(&key("all"), rate, 1)
+                .await
+                .is_ok()
+            {
+                admitted.push(start.elapsed());
+            }
+            tokio::time::sleep(Duration::from_millis(pause + u64::from(asked % 7 == 0))).await;
+        }
+        let interval = f64::from(u32::try_from(rate.interval_us).unwrap()) / 1e6;
+        for (index, from) in admitted.iter().enumerate() {
+            for (more, to) in admitted[index..].iter().enumerate() {
+                let window = to.saturating_sub(*from).as_secs_f64();
+                // The store's clock moves in steps of 5 ms.
+                let bound = f64::from(u32::try_from(rate.burst + count).unwrap())
+                    + (window + 1.0 + 0.01) / interval;
+                let got = f64::from(u32::try_from(more + 1).unwrap());
+                assert!(
+                    got <= bound,
+                    "seed {seed}: {got} in {window} s with {count} nodes, {rate:?}: above {bound}"
+                );
+            }
+        }
+        assert!(!admitted.is_empty());
+        for member in nodes {
+            member.stop.cancel();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_admits_what_it_promises_and_tells_when_to_come_back() {
+    let world = World::new();
+    let a = world.node().await;
+    let rate = Rate {
+        interval_us: 100_000,
+        burst: 5,
+    };
+    let limits = a.node.limits();
+    let mut admitted = 0;
+    let refused = loop {
+        match limits.take(&key("small"), rate, 1).await {
+            Ok(()) => admitted += 1,
+            Err(after) => break after,
+        }
+    };
+    assert_eq!(admitted, 5);
+    assert!(refused.0 <= Duration::from_millis(110), "{refused:?}");
+    tokio::time::sleep(refused.0 + Duration::from_millis(10)).await;
+    assert!(limits.take(&key("small"), rate, 1).await.is_ok());
+    // Other buckets know nothing of it; what can never fit is refused at once.
+    assert!(limits.take(&key("other"), rate, 5).await.is_ok());
+    assert!(limits.try_take(&key("other"), rate, 6).unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn steady_traffic_of_a_big_bucket_neither_waits_nor_asks_each_time() {
+    let world = World::new();
+    let (a, _b) = (world.node().await, world.node().await);
+    let rate = Rate {
+        interval_us: 1_000,
+        burst: 1_000,
+    };
+    let limits = a.node.limits();
+    for _ in 0..200 {
+        limits.take(&key("big"), rate, 1).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let before = a.faults.operations();
+    let mut waited = 0;
+    for _ in 0..400 {
+        match limits.try_take(&key("big"), rate, 1) {
+            Some(verdict) => verdict.unwrap(),
+            None => {
+                waited += 1;
+                limits.take(&key("big"), rate, 1).await.unwrap();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let asked = a.faults.operations() - before;
+    assert_eq!(waited, 0);
+    assert!(asked < 40, "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_store_the_nodes_together_admit_the_configured_limit() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let rate = Rate {
+        interval_us: 100_000,
+        burst: 20,
+    };
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for member in [&a, &b] {
+        member.faults.cut_off(true);
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut admitted = 0;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(5) {
+        for member in [&a, &b] {
+            let verdict = member.node.limits().take(&key("down"), rate, 1).await;
+            admitted += u32::from(verdict.is_ok());
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // 20 at once and 10 a second, give or take one for each node.
+    assert!((66..=72).contains(&admitted), "{admitted}");
+}

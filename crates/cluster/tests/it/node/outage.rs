@@ -1,0 +1,194 @@
+//! The store is down, slow, emptied or rolled back (§17).
+
+use std::time::Duration;
+
+use portolan_cluster::store::Class;
+use tokio::time::Instant;
+
+use super::world::{NOTE, START, World, cursor_of, first, next, quiet, rest, show, some, text};
+
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and_nothing_is_lost() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut reader) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    some(&mut reader, 1).await;
+    a.faults.cut_off(true);
+    b.faults.cut_off(true);
+    for number in 2..=4 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+        let came = next(&mut reader).await.unwrap();
+        assert_eq!(show(&came), format!("{number} n{number}"));
+        assert_eq!(cursor_of(&came), Some(first(number)));
+    }
+    drop(reader);
+    // The client comes back elsewhere while all are cut off: held, not refused (§0.5).
+    let mut reader = b.resume(stream, first(4)).await;
+    quiet(&mut reader, Duration::from_secs(10)).await;
+    writer.push(NOTE, text("n5")).await.unwrap();
+    a.faults.cut_off(false);
+    b.faults.cut_off(false);
+    assert_eq!(some(&mut reader, 1).await, ["5 n5"]);
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["6 done"]);
+    assert_eq!(rest(&mut b.resume(stream, START).await).await.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_even_end_during_the_outage_and_its_log_is_made_whole_later() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    a.faults.cut_off(true);
+    // Not even the stream itself is known to the store.
+    let (writer, mut reader) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["1 n1", "2 done"]);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(!writer.committed().is_cancelled());
+    a.faults.cut_off(false);
+    writer.committed().cancelled().await;
+    assert_eq!(
+        rest(&mut b.resume(stream, START).await).await,
+        ["1 n1", "2 done"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_ring_sends_notifications_without_ids_and_keeps_everything_else() {
+    let mut world = World::new();
+    world.settings.ring = (4, 1024 * 1024);
+    let a = world.node().await;
+    let session = world.session(&a).await;
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    a.faults.cut_off(true);
+    for number in 1..=4 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    assert_eq!(some(&mut reader, 4).await.last().unwrap(), "4 n4");
+    writer.push(NOTE, text("over")).await.unwrap();
+    assert_eq!(some(&mut reader, 1).await, ["- over"]);
+    writer.push(Class::Answer, text("kept")).await.unwrap();
+    assert_eq!(some(&mut reader, 1).await, ["5 kept"]);
+    a.faults.cut_off(false);
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["6 done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_connection_ends_cleanly_after_a_minute() {
+    let world = World::new();
+    let a = world.node().await;
+    let session = world.session(&a).await;
+    let stream = world.new_stream(session).stream;
+    a.faults.cut_off(true);
+    let started = Instant::now();
+    let mut reader = a.resume(stream, START).await;
+    assert_eq!(next(&mut reader).await, None);
+    let held = started.elapsed().as_secs();
+    assert!((60..62).contains(&held), "{held}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emptied_store_gets_the_stream_again_from_its_owner() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let empty = world.memory.snapshot();
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut reader) = a.node.open(new);
+    for number in 1..=3 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    some(&mut reader, 1).await;
+    drop(reader);
+    let mut reader = b.resume(stream, first(1)).await;
+    assert_eq!(some(&mut reader, 2).await, ["2 n2", "3 n3"]);
+    world.memory.roll_back(&empty);
+    writer.push(NOTE, text("n4")).await.unwrap();
+    assert_eq!(some(&mut reader, 1).await, ["4 n4"]);
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["5 done"]);
+    assert_eq!(rest(&mut b.resume(stream, START).await).await.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finished_stream_that_the_store_lost_is_finished_again() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, _reader) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let old = world.memory.snapshot();
+    writer.push(NOTE, text("n2")).await.unwrap();
+    writer.finish(text("done"));
+    writer.committed().cancelled().await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    world.memory.roll_back(&old);
+    let mut reader = b.resume(stream, first(2)).await;
+    assert_eq!(rest(&mut reader).await, ["3 done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_ahead_of_the_store_is_held_until_the_owner_has_repaired_the_log() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, reader) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    drop(reader);
+    let mut reader = b.resume(stream, START).await;
+    some(&mut reader, 1).await;
+    let old = world.memory.snapshot();
+    for number in 2..=4 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    assert_eq!(some(&mut reader, 3).await.len(), 3);
+    drop(reader);
+    a.faults.cut_off(true);
+    world.memory.roll_back(&old);
+    let mut reader = b.resume(stream, first(4)).await;
+    quiet(&mut reader, Duration::from_secs(3)).await;
+    a.faults.cut_off(false);
+    writer.push(NOTE, text("n5")).await.unwrap();
+    assert_eq!(
+        some(&mut reader, 1).await,
+        ["5 n5"],
+        "neither again nor lost"
+    );
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["6 done"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_owner_has_no_more_is_reported_as_lost() {
+    let mut world = World::new();
+    world.settings.ring = (4, 1024 * 1024);
+    let a = world.node().await;
+    let session = world.session(&a).await;
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    writer.push(NOTE, text("n1")).await.unwrap();
+    some(&mut reader, 1).await;
+    let old = world.memory.snapshot();
+    for number in 2..=10 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+        some(&mut reader, 1).await;
+    }
+    world.memory.roll_back(&old);
+    writer.fenced().cancelled().await;
+    let all = rest(&mut reader).await;
+    assert_eq!(all.last().unwrap(), "11 Stream about", "{all:?}");
+}

@@ -1,0 +1,156 @@
+//! The same over a real Redis, in real time: nodes with connections of their own, and a server that dies.
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_cluster::{
+    node::{NodeSettings, SessionError},
+    store::Routed,
+};
+
+use super::world::{LIFE, ME, Member, NOTE, START, World, first, fresh, next, rest, some, text};
+use crate::fixture::{connect_with, options, server::RedisServer};
+
+/// Looks more often than usual. Beats stay slow: a busy machine must not look dead.
+fn watchful() -> NodeSettings {
+    NodeSettings {
+        anti_entropy: Duration::from_millis(500),
+        janitor: Duration::from_millis(500),
+        poll_answers: Duration::from_millis(200),
+        ..NodeSettings::default()
+    }
+}
+
+/// Dies quickly.
+fn frail() -> NodeSettings {
+    NodeSettings {
+        beat: Duration::from_millis(150),
+        ttl: Duration::from_millis(600),
+        suspect_after: Duration::from_millis(100),
+        ..watchful()
+    }
+}
+
+async fn two_nodes(server: &RedisServer, settings: NodeSettings) -> (World, Member, Member) {
+    let mut world = World::new();
+    world.settings = settings;
+    let options = options(server, portolan_cluster::store::Bounds::default());
+    let (a, b) = (
+        connect_with(options.clone()).await,
+        connect_with(options).await,
+    );
+    let (a, b) = (
+        world.node_on(Arc::new(a)).await,
+        world.node_on(Arc::new(b)).await,
+    );
+    (world, a, b)
+}
+
+#[tokio::test]
+async fn over_redis_a_client_that_hops_gets_each_event_once_and_in_order() {
+    let server = RedisServer::start();
+    let (world, a, b) = two_nodes(&server, watchful()).await;
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut reader) = a.node.open(new);
+    let work = world.tracker.spawn(async move {
+        for number in 1..=200 {
+            // Some are too big for a doorbell.
+            let size = if number % 10 == 0 { 20_000 } else { 1 };
+            let payload = format!("n{number}{}", " ".repeat(size));
+            writer.push(NOTE, text(payload)).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        writer.finish(text("done"));
+        writer.committed().cancelled().await;
+    });
+    let (mut got, mut on) = (Vec::new(), 0);
+    'all: loop {
+        for _ in 0..30 {
+            let Some(came) = next(&mut reader).await else {
+                break 'all;
+            };
+            got.push(super::world::show(&came).trim().to_owned());
+        }
+        on += 1;
+        let member = if on % 2 == 0 { &a } else { &b };
+        reader = member.resume(stream, first(got.len() as u64)).await;
+    }
+    work.await.unwrap();
+    let expected: Vec<_> = (1..=200)
+        .map(|number| format!("{number} n{number}"))
+        .chain(["201 done".to_owned()])
+        .collect();
+    assert_eq!(got, expected);
+}
+
+#[tokio::test]
+async fn over_redis_a_dead_owners_stream_is_ended_honestly() {
+    let server = RedisServer::start();
+    let (world, a, b) = two_nodes(&server, frail()).await;
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut reader) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    some(&mut reader, 1).await;
+    drop(reader);
+    let mut reader = b.resume(stream, first(1)).await;
+    a.kill();
+    assert_eq!(rest(&mut reader).await, ["2 Node about"]);
+    assert_eq!(rest(&mut b.resume(stream, START).await).await.len(), 2);
+}
+
+#[tokio::test]
+async fn over_redis_cancellations_answers_and_ends_find_their_node() {
+    let server = RedisServer::start();
+    let (world, a, b) = two_nodes(&server, watchful()).await;
+    let session = world.session(&a).await;
+    let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(b.node.cancel(session, ME, "i:1").await, Ok(Routed::Rung));
+    running.cancelled.cancelled().await;
+
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    for size in [10, 20_000] {
+        let (question, answer) = (format!("q{size}"), text("x".repeat(size)));
+        let (got, ()) = tokio::join!(writer.ask(&question, text("how?")), async {
+            next(&mut reader).await;
+            let routed = b.node.answer(session, ME, &question, answer.clone()).await;
+            assert_eq!(routed, Ok(Routed::Rung));
+        });
+        assert_eq!(got, Ok(answer));
+    }
+    b.node.end(session, ME, LIFE).await.unwrap();
+    writer.fenced().cancelled().await;
+    assert_eq!(next(&mut reader).await, None);
+    let ended = a.node.begin(session, ME, &fresh("body")).await;
+    assert_eq!(ended, Err(SessionError::Unknown));
+}
+
+#[tokio::test]
+async fn over_redis_a_server_that_lost_everything_gets_the_stream_again() {
+    let mut server = RedisServer::start();
+    let (world, a, b) = two_nodes(&server, watchful()).await;
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut reader) = a.node.open(new);
+    for number in 1..=3 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    some(&mut reader, 3).await;
+    drop(reader);
+    let mut reader = b.resume(stream, first(2)).await;
+    some(&mut reader, 1).await;
+    server.stop();
+    writer.push(NOTE, text("n4")).await.unwrap();
+    // The breakers open meanwhile.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    server.replace();
+    assert_eq!(some(&mut reader, 1).await, ["4 n4"]);
+    writer.push(NOTE, text("n5")).await.unwrap();
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["5 n5", "6 done"]);
+    assert_eq!(rest(&mut a.resume(stream, START).await).await.len(), 6);
+}

@@ -1,0 +1,114 @@
+//! Sessions from a node's point of view (§6, §17.1; design page, point 4).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use portolan_cluster::{
+    node::{SessionError, Unavailable},
+    store::{Class, Update},
+};
+use tokio::time::Instant;
+
+use super::world::{LIFE, ME, START, STRANGER, World, fresh};
+
+#[tokio::test(start_paused = true)]
+async fn a_session_costs_one_call_and_lives_on_every_node_until_it_is_ended() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.unknown_session();
+    let state = a.node.begin(session, ME, &fresh("one")).await.unwrap();
+    assert!(state.rebuilt && state.body == "one");
+    let state = b.node.begin(session, ME, &fresh("other")).await.unwrap();
+    assert!(!state.rebuilt && state.body == "one");
+    let before = b.faults.operations();
+    let again = b.node.begin(session, ME, &fresh("other")).await.unwrap();
+    assert_eq!((again, b.faults.operations() - before), (state.clone(), 1));
+    let stranger = b.node.begin(session, STRANGER, &fresh("other")).await;
+    assert_eq!(stranger, Err(SessionError::Unknown));
+
+    let two = Bytes::from_static(b"two");
+    let updated = a
+        .node
+        .update(session, ME, state.version, two.clone())
+        .await
+        .unwrap();
+    let Update::Done(version) = updated else {
+        panic!("{updated:?}")
+    };
+    let seen = b.node.begin(session, ME, &fresh("other")).await.unwrap();
+    assert_eq!((seen.version, seen.body), (version, two));
+    let late = b
+        .node
+        .update(session, ME, state.version, Bytes::from_static(b"three"))
+        .await
+        .unwrap();
+    assert!(matches!(late, Update::Conflict { .. }));
+
+    b.node.end(session, ME, LIFE).await.unwrap();
+    for on in [&a, &b] {
+        let ended = on.node.begin(session, ME, &fresh("four")).await;
+        assert_eq!(ended, Err(SessionError::Unknown));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_down_known_sessions_go_on_for_thirty_seconds_and_others_wait_two() {
+    let world = World::new();
+    let a = world.node().await;
+    let known = world.session(&a).await;
+    let stale = world.session(&a).await;
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    a.node.begin(known, ME, &fresh("body")).await.unwrap();
+    a.faults.cut_off(true);
+    let down = Instant::now();
+    while down.elapsed() < Duration::from_secs(29) {
+        let state = a.node.begin(known, ME, &fresh("body")).await.unwrap();
+        assert_eq!(state.body, "body");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    // Validated longer ago than a minute.
+    let refused = a.node.begin(stale, ME, &fresh("body")).await;
+    assert_eq!(refused, Err(SessionError::Unavailable));
+    let asked = Instant::now();
+    let refused = a.node.begin(known, ME, &fresh("body")).await;
+    assert_eq!(refused, Err(SessionError::Unavailable), "30 s are over");
+    let waited = asked.elapsed().as_millis();
+    assert!((1900..2400).contains(&waited), "{waited}");
+    assert_eq!(a.node.end(known, ME, LIFE).await, Err(Unavailable));
+    // Who waits when the store comes back is served.
+    let new = fresh("new");
+    let (served, ()) = tokio::join!(a.node.begin(stale, ME, &new), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        a.faults.cut_off(false);
+    });
+    assert_eq!(served.unwrap().body, "body");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_operation_can_be_awaited_on_any_thread() {
+    fn takes_send<T: Send>(operation: T) -> T {
+        operation
+    }
+    let world = World::new();
+    let a = world.node().await;
+    let (node, session) = (&a.node, world.unknown_session());
+    let new = world.new_stream(session);
+    let (stream, one) = (new.stream, fresh("one"));
+    let state = takes_send(node.begin(session, ME, &one)).await.unwrap();
+    takes_send(node.update(session, ME, state.version, Bytes::new()))
+        .await
+        .unwrap();
+    let (writer, reader) = takes_send(node.open(new));
+    takes_send(writer.push(Class::Notification, Bytes::new()))
+        .await
+        .unwrap();
+    drop(takes_send(writer.ask("q", Bytes::new())));
+    drop(takes_send(reader));
+    takes_send(node.resume(stream, ME, START)).await.unwrap();
+    takes_send(node.cancel(session, ME, "i:1")).await.unwrap();
+    takes_send(node.answer(session, ME, "q", Bytes::new()))
+        .await
+        .unwrap();
+    takes_send(node.end(session, ME, LIFE)).await.unwrap();
+    takes_send(node.drain()).await;
+}
