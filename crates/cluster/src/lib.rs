@@ -6,9 +6,9 @@
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`sessions`] | records of MCP sessions: owner, opaque body, tombstones |
-//! | [`streams`] | open event streams, found by tenant, each with a bounded queue |
+//! | [`streams`] | open event streams of news, found by tenant, each with a bounded queue |
 //! | [`revocations`] | what is refused before its token expires (`auth.md` §4.2) |
+//! | [`node`] | this process among its like: writers and readers of streams, membership, adoption, limits |
 //! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
 //! | [`memory`] | that store in one process |
 //! | [`redis`] | that store in Redis, for many |
@@ -24,12 +24,10 @@ pub mod memory;
 pub mod node;
 pub mod redis;
 pub mod revocations;
-pub mod sessions;
 pub mod store;
 pub mod streams;
 
 pub use revocations::{Revocation, Revocations, TokenFacts};
-pub use sessions::{Found, SessionLimits, SessionRecord, Sessions};
 pub use store::SessionKey;
 pub use streams::{End, OpenStream, Streams, TooManyStreams};
 

@@ -20,10 +20,12 @@ pub enum Purpose {
     Outcome,
     /// Names of throttle buckets made of addresses, so that the bucket does not keep the address.
     Throttle,
+    /// Events, questions and answers in the store that nodes share (`streams.md` §3.1).
+    StreamPayload,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -32,6 +34,7 @@ impl Purpose {
         Self::McpSession,
         Self::Outcome,
         Self::Throttle,
+        Self::StreamPayload,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -44,6 +47,7 @@ impl Purpose {
             Self::McpSession => "mcp-session",
             Self::Outcome => "outcome",
             Self::Throttle => "throttle",
+            Self::StreamPayload => "stream-payload",
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use portolan_model::{Timestamp, id::ToolId};
+use portolan_cluster::node::{LimitKey, Rate};
+use portolan_model::Timestamp;
 use portolan_protocol::{
     completion::CompleteParams,
     error::ErrorKind,
@@ -16,13 +17,15 @@ use portolan_protocol::{
 };
 
 use crate::{
-    catalog::{pages::ListParams, server::Server},
+    catalog::{
+        pages::ListParams,
+        server::{Server, Tool},
+    },
     endpoint::bearer::Caller,
     error::McpError,
-    legacy::session::SessionId,
-    limits::Rate,
+    legacy::session::LiveSession,
+    limits,
     state::McpState,
-    stream,
     tools::{self, PreparedCall},
 };
 
@@ -34,7 +37,7 @@ pub(crate) struct Context<'a> {
     pub(crate) caller: &'a Arc<Caller>,
     pub(crate) revision: Revision,
     /// The session, for legacy requests.
-    pub(crate) session: Option<&'a SessionId>,
+    pub(crate) session: Option<&'a LiveSession>,
     /// The session speaks the draft profile (D-1).
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
@@ -58,10 +61,14 @@ impl Context<'_> {
     }
 
     /// Takes one from a bucket, or refuses with 429 (T-14).
-    fn limit(&self, key: impl std::hash::Hash, rate: Rate, id: &RequestId) -> Result<(), McpError> {
-        self.state
-            .buckets
-            .take(key, rate, 1, self.now)
+    async fn limit(
+        &self,
+        key: &LimitKey,
+        rate: Option<Rate>,
+        id: &RequestId,
+    ) -> Result<(), McpError> {
+        limits::take(&self.state.limits, key, rate)
+            .await
             .map_err(|retry_after| McpError::Limited {
                 id: Some(id.clone()),
                 revision: self.revision,
@@ -70,28 +77,27 @@ impl Context<'_> {
     }
 
     /// The limits of requests: of the person with this client.
-    pub(crate) fn limit_request(&self, id: &RequestId) -> Result<(), McpError> {
-        self.limit(
-            (b'p', self.caller.principal),
-            self.state.rates.principal,
-            id,
-        )
+    pub(crate) async fn limit_request(&self, id: &RequestId) -> Result<(), McpError> {
+        self.limit(&self.caller.requests, self.state.rates.requests, id)
+            .await
     }
 
     /// The limits of calls: of the tenant, and of the tool (TL-23).
-    pub(crate) fn limit_call(&self, tool: ToolId, id: &RequestId) -> Result<(), McpError> {
-        self.limit((b't', self.server.tenant), self.state.rates.tenant, id)?;
-        self.limit((b'c', self.server.tenant, tool), self.state.rates.tool, id)
+    pub(crate) async fn limit_call(&self, tool: &Tool, id: &RequestId) -> Result<(), McpError> {
+        let rates = &self.state.rates;
+        self.limit(&self.server.calls, rates.tenant_calls, id)
+            .await?;
+        self.limit(&tool.calls, rates.tool_calls, id).await
     }
 }
 
 /// Handles one request of a method that its revision knows.
-pub(crate) fn dispatch(
+pub(crate) async fn dispatch(
     cx: &Context<'_>,
     method: Method,
     request: &Request,
 ) -> Result<Work, McpError> {
-    cx.limit_request(&request.id)?;
+    cx.limit_request(&request.id).await?;
     let id = &request.id;
     let fixed = cx.server.fixed(cx.revision);
     let done = |result: &[u8]| Ok(Work::Done(jsonrpc::response(id, result)));
@@ -100,7 +106,10 @@ pub(crate) fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => tools::list(cx, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request).map(Box::new).map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request)
+            .await
+            .map(Box::new)
+            .map(Work::Call),
         Method::PromptsList => done(empty_list(cx, request, &fixed.prompts)?),
         Method::ResourcesList => done(empty_list(cx, request, &fixed.resources)?),
         Method::ResourceTemplatesList => done(empty_list(cx, request, &fixed.templates)?),
@@ -124,14 +133,14 @@ pub(crate) fn dispatch(
         Method::SetLevel => {
             let params: SetLevelParams = read(cx, request)?;
             if let Some(session) = cx.session {
-                let mut body =
-                    stream::session_body(cx.state, session, cx.caller, cx.server.list_hash, cx.now);
                 let level = Level::ALL
                     .iter()
                     .position(|level| *level == params.level)
                     .unwrap_or(0);
-                body.level = u8::try_from(level).unwrap_or(0);
-                stream::keep(cx.state, session, cx.caller, body, cx.now);
+                let level = u8::try_from(level).unwrap_or(0);
+                session
+                    .change(cx.state, cx.caller, cx.now, |body| body.level = level)
+                    .await?;
             }
             done(&fixed.empty)
         }

@@ -43,7 +43,7 @@ use crate::{
     endpoint::{accept::Accepted, bearer::Caller, target::Target},
     error::{self, McpError},
     instruments::Outcome,
-    legacy::{self, session::SessionId},
+    legacy::{self, session::LiveSession},
     modern,
     state::McpState,
 };
@@ -66,7 +66,7 @@ impl<'a> Visit<'a> {
     pub(crate) fn context<'c>(
         &'c self,
         revision: Revision,
-        session: Option<&'c SessionId>,
+        session: Option<&'c LiveSession>,
         draft: bool,
         headers: Option<&'c Headers<'c>>,
     ) -> Context<'c>
@@ -194,8 +194,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     match parts.method {
         Verb::POST => post(&visit, parts, &headers, body).await,
         Verb::GET if !accepted.events => Err(McpError::NotAcceptable),
-        Verb::GET => legacy::get(&visit, &headers),
-        _ => legacy::delete(&visit, &headers),
+        Verb::GET => legacy::get(&visit, &headers).await,
+        _ => legacy::delete(&visit, &headers).await,
     }
 }
 
@@ -220,7 +220,7 @@ async fn post(
     match negotiate::admit(RpcBody::parse(bytes)?, headers)? {
         Admitted::Initialize { request, draft } => {
             visit.note_method(Method::Initialize);
-            legacy::initialize(visit, &request, draft)
+            legacy::initialize(visit, &request, draft).await
         }
         Admitted::Session {
             session_id,

@@ -77,6 +77,11 @@ impl McpError {
         Self::Protocol(kind.refuse(revision, id.cloned()))
     }
 
+    /// The 404 of a session that is over, or was never the caller's (T-43, T-44).
+    pub(crate) fn session_not_found() -> Self {
+        Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
+    }
+
     /// The JSON-RPC answer, where a refusal is one part of a larger answer (a batch).
     pub(crate) fn into_message(self) -> Option<Vec<u8>> {
         match self {

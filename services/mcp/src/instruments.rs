@@ -1,4 +1,4 @@
-//! What is counted: messages by era, method and outcome; calls by kind of source and outcome; open streams and sessions.
+//! What is counted: messages by era, method and outcome; calls by kind of source and outcome; open streams.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -76,12 +76,15 @@ impl Instruments {
     }
 }
 
-/// What is open now.
-pub(crate) fn gauge(streams: usize, sessions: usize) {
+/// Streams of news that are open now: GET of sessions, and `subscriptions/listen`.
+pub(crate) fn open_streams(streams: usize) {
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-    let (streams, sessions) = (streams as f64, sessions as f64);
-    metrics::gauge!("mcp_open_streams").set(streams);
-    metrics::gauge!("mcp_sessions").set(sessions);
+    metrics::gauge!("mcp_streams_open", "kind" => "news").set(streams as f64);
+}
+
+/// A client came back for the rest of an answer.
+pub(crate) fn resumed(outcome: &'static str) {
+    metrics::counter!("mcp_resume_total", "outcome" => outcome).increment(1);
 }
 
 /// An entry of the call log was dropped: the writer is behind, or the database refused it.

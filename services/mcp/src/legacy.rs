@@ -3,13 +3,13 @@
 //! A lost connection is not a cancellation (T-29): a call goes on as a task of the process, and only `notifications/cancelled` or the
 //! end of the session stops it.
 
-pub(crate) mod running;
+pub(crate) mod call;
 pub(crate) mod session;
+mod unbroken;
 
-use std::{panic::AssertUnwindSafe, sync::Arc};
+use std::sync::Arc;
 
 use axum::response::Response;
-use futures_util::FutureExt;
 use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
     cancel::Cancelled,
@@ -26,23 +26,18 @@ use crate::{
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::{self, McpError},
-    instruments::Outcome,
+    instruments,
     legacy::{
-        running::Unbroken,
-        session::{EventId, SessionId},
+        call::Reply,
+        session::{EventId, LiveSession, SessionId},
     },
-    stream,
-    tools::PreparedCall,
+    limits, stream,
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Longest name of a client that is kept for the log of calls.
 const CLIENT_NAME_CHARS: usize = 64;
-
-fn not_found() -> McpError {
-    McpError::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
-}
 
 /// A client's name as the log shows it: printable and short, or nothing.
 pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
@@ -56,30 +51,28 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
 }
 
 /// Finds the session of an id, or the 404 that it has become (T-43, T-44).
-fn find(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
-    let state = visit.state;
-    let session = SessionId::read(text, &state.keys, &visit.caller, visit.server.id, visit.now)
-        .ok_or_else(not_found)?;
-    if state.sessions.is_ended(session.key, visit.now)
-        || state.revocations.is_grant_revoked(session.grant)
-    {
-        return Err(not_found());
-    }
-    Ok(session)
+async fn find(visit: &Visit<'_>, text: &str) -> Result<LiveSession, McpError> {
+    let (state, caller) = (visit.state, &visit.caller);
+    let id = SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
+        .filter(|id| !state.revocations.is_grant_revoked(id.grant))
+        .ok_or_else(McpError::session_not_found)?;
+    LiveSession::find(state, id, caller, visit.server.list_hash, visit.now)
+        .await?
+        .ok_or_else(McpError::session_not_found)
 }
 
 /// `initialize`: no query, no upstream, no record; the id says it all (`clients.md` #3).
-pub(crate) fn initialize(
+pub(crate) async fn initialize(
     visit: &Visit<'_>,
     request: &Request,
     draft: bool,
 ) -> Result<Response, McpError> {
     let state = visit.state;
-    let outcome = (|| {
+    let outcome = async {
         let params = InitializeParams::read(&request.params)
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
         let cx = visit.context(params.revision, None, draft, None);
-        cx.limit_request(&request.id)?;
+        cx.limit_request(&request.id).await?;
         let session = SessionId::new(
             &visit.caller,
             params.revision,
@@ -99,7 +92,8 @@ pub(crate) fn initialize(
             HeaderValue::from_str(&id).map_err(|_| McpError::Unavailable)?,
         );
         Ok(answer)
-    })();
+    }
+    .await;
     visit.count(Era::Legacy, Some(Method::Initialize), &outcome);
     outcome
 }
@@ -111,28 +105,27 @@ pub(crate) async fn message(
     message: Message,
     headers: &Headers<'_>,
 ) -> Result<Response, McpError> {
-    let session = find(visit, session_id)?;
-    negotiate::check_session_version(headers, session.revision, message.request_id())?;
-    let mirroring = if session.draft {
+    let session = find(visit, session_id).await?;
+    let SessionId {
+        revision, draft, ..
+    } = session.id;
+    negotiate::check_session_version(headers, revision, message.request_id())?;
+    let mirroring = if draft {
         Mirroring::Draft
     } else {
         Mirroring::Optional
     };
-    negotiate::check_session_headers(&message, headers, session.revision, mirroring)?;
+    negotiate::check_session_headers(&message, headers, revision, mirroring)?;
     match message {
         Message::Request(request) => {
-            let cx = visit.context(
-                session.revision,
-                Some(&session),
-                session.draft,
-                Some(headers),
-            );
-            answer(visit, &cx, &session, request)
-                .await
-                .map(|body| visit.answer(body))
+            let cx = visit.context(revision, Some(&session), draft, Some(headers));
+            match answer(visit, &cx, &session, request, visit.accepted.events).await? {
+                Reply::Whole(body) => Ok(visit.answer(body)),
+                Reply::Stream(stream) => Ok(stream),
+            }
         }
         Message::Notification(notification) => {
-            notified(visit, &session, &notification);
+            notified(visit, &session, &notification).await?;
             Ok(error::accepted())
         }
         // Nobody asked anything yet: a late or mistaken answer is taken and forgotten (CN-6).
@@ -147,26 +140,26 @@ pub(crate) async fn batch(
     batch: &Batch,
     headers: &Headers<'_>,
 ) -> Result<Response, McpError> {
-    let session = find(visit, session_id)?;
-    negotiate::check_session_version(headers, session.revision, None)?;
-    let BatchContent::Calls(messages) = negotiate::open_batch(batch, session.revision)? else {
+    let session = find(visit, session_id).await?;
+    let SessionId {
+        revision, draft, ..
+    } = session.id;
+    negotiate::check_session_version(headers, revision, None)?;
+    let BatchContent::Calls(messages) = negotiate::open_batch(batch, revision)? else {
         return Ok(error::accepted());
     };
-    let cx = visit.context(
-        session.revision,
-        Some(&session),
-        session.draft,
-        Some(headers),
-    );
+    let cx = visit.context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
     let mut asked = false;
     for message in messages {
         match message {
             Message::Request(request) => {
                 asked = true;
-                requests.push(answer(visit, &cx, &session, request));
+                requests.push(answer(visit, &cx, &session, request, false));
             }
-            Message::Notification(notification) => notified(visit, &session, &notification),
+            Message::Notification(notification) => {
+                notified(visit, &session, &notification).await?;
+            }
             Message::Response(_) => {}
         }
     }
@@ -176,7 +169,11 @@ pub(crate) async fn batch(
     let outcomes = futures_util::future::join_all(requests).await;
     let bodies: Vec<Vec<u8>> = outcomes
         .into_iter()
-        .filter_map(|outcome| outcome.map_or_else(McpError::into_message, Some))
+        .filter_map(|outcome| match outcome {
+            Ok(Reply::Whole(body)) => Some(body),
+            Ok(Reply::Stream(_)) => None,
+            Err(error) => error.into_message(),
+        })
         .collect();
     // Every request of it was cancelled.
     if bodies.is_empty() {
@@ -188,17 +185,18 @@ pub(crate) async fn batch(
 async fn answer(
     visit: &Visit<'_>,
     cx: &Context<'_>,
-    session: &SessionId,
+    session: &LiveSession,
     request: Request,
-) -> Result<Vec<u8>, McpError> {
-    let method = Method::of_client(&request.method, session.revision);
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let method = Method::of_client(&request.method, session.id.revision);
     if let Some(method) = method {
         visit.note_method(method);
     }
     let outcome = match method {
-        Some(method) => match dispatch(cx, method, &request) {
-            Ok(Work::Done(body)) => Ok(body),
-            Ok(Work::Call(call)) => run(visit, session, *call).await,
+        Some(method) => match dispatch(cx, method, &request).await {
+            Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
+            Ok(Work::Call(call)) => call::run(visit, session, *call, may_stream).await,
             Err(error) => Err(error),
         },
         None => Err(cx.fail(
@@ -210,107 +208,89 @@ async fn answer(
     outcome
 }
 
-/// Runs a call that goes on when the client's connection breaks (T-29).
-async fn run(
-    visit: &Visit<'_>,
-    session: &SessionId,
-    call: PreparedCall,
-) -> Result<Vec<u8>, McpError> {
-    let state = visit.state;
-    let id = call.id.clone();
-    let Some(running) = state.running.begin(session.key, &id) else {
-        let kind = ErrorKind::InvalidRequest(
-            "A request with this id is still running in this session.".into(),
-        );
-        return Err(McpError::of(&kind, session.revision, Some(&id)));
-    };
-    let work = async move {
-        let cancelled = running.cancelled.clone();
-        tokio::select! {
-            biased;
-            outcome = call.run() => outcome,
-            () = cancelled.cancelled() => Err(McpError::Cancelled),
-        }
-    };
-    let internal = || {
-        tracing::error!("a tool call panicked");
-        McpError::of(&ErrorKind::Internal, session.revision, Some(&id))
-    };
-    let work = AssertUnwindSafe(work).catch_unwind();
-    let outcome = Unbroken::new(&state.tracker, work).await;
-    outcome.unwrap_or_else(|_panic| Err(internal()))
-}
-
 /// A notification: taken, whatever it is (J-8, J-9).
-fn notified(visit: &Visit<'_>, session: &SessionId, notification: &Notification) {
+async fn notified(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    notification: &Notification,
+) -> Result<(), McpError> {
+    let (state, caller) = (visit.state, &visit.caller);
     let method = Method::from_name(&notification.method)
-        .filter(|method| method.from_client_in(session.revision));
-    match method {
+        .filter(|method| method.from_client_in(session.id.revision));
+    let outcome = match method {
         Some(Method::Initialized) => {
-            let (state, caller, now) = (visit.state, &visit.caller, visit.now);
-            let mut body =
-                stream::session_body(state, session, caller, visit.server.list_hash, now);
-            body.initialized = true;
-            stream::keep(state, session, caller, body, now);
+            session
+                .change(state, caller, visit.now, |body| body.initialized = true)
+                .await
         }
-        Some(Method::Cancelled) => {
-            if let Some(cancelled) = Cancelled::read(&notification.params) {
-                visit
-                    .state
-                    .running
-                    .cancel(session.key, &cancelled.request_id);
+        Some(Method::Cancelled) => match Cancelled::read(&notification.params) {
+            Some(cancelled) => {
+                let rpc = call::rpc_key(&cancelled.request_id);
+                let (key, principal) = (session.id.key, caller.session_principal());
+                let routed = state.node.cancel(key, principal, &rpc).await;
+                // Unknown and finished requests are nothing (CN-6).
+                routed.map(|_| ()).map_err(|_| McpError::Unavailable)
             }
-        }
-        _ => {}
-    }
-    visit
-        .state
-        .instruments
-        .message(Era::Legacy, method, Outcome::Ok);
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    };
+    visit.count(Era::Legacy, method, &outcome);
+    outcome
 }
 
-/// GET: the stream of a session (T-30). `Last-Event-ID` must be one of ours; as there is no log of events yet, a stream that is
-/// resumed begins now, with a notice if the client missed one.
-pub(crate) fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+/// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.
+pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
     let state = visit.state;
-    let session = find(visit, &negotiate::admit_bodyless(headers)?)?;
-    negotiate::check_session_version(headers, session.revision, None)?;
+    let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
+    let revision = session.id.revision;
+    negotiate::check_session_version(headers, revision, None)?;
     let resumed = match headers.last_event_id.one() {
         None | Some(b"") => None,
         Some(_) => {
             let known = headers
                 .event_id()
-                .and_then(|text| EventId::read(text.trim(), &state.keys, session.key));
+                .and_then(|text| EventId::read(text.trim(), &state.keys, session.id.key));
             let unknown = || {
-                ErrorKind::InvalidRequest("Last-Event-ID is not an event of this session".into())
+                instruments::resumed("forged");
+                let kind = "Last-Event-ID is not an event of this session".into();
+                McpError::of(&ErrorKind::InvalidRequest(kind), revision, None)
             };
-            Some(known.ok_or_else(|| McpError::of(&unknown(), session.revision, None))?)
+            Some(known.ok_or_else(unknown)?)
         }
     };
     // clients.md 7: a client that reconnects in a loop.
-    let rate = state.rates.streams;
-    state
-        .buckets
-        .take((b's', visit.caller.principal), rate, 1, visit.now)
+    let (key, rate) = (&visit.caller.stream_opens, state.rates.stream_opens);
+    limits::take(&state.limits, key, rate)
+        .await
         .map_err(|retry_after| McpError::Limited {
             id: None,
-            revision: session.revision,
+            revision,
             retry_after,
         })?;
-    stream::open_for_session(visit, session, resumed)
+    match resumed {
+        Some(EventId::Answer {
+            nonce,
+            cursor,
+            request,
+        }) => call::resume(visit, &session, nonce, cursor, request).await,
+        Some(EventId::News { list_hash, .. }) => {
+            stream::open_for_session(visit, &session, Some(list_hash))
+        }
+        None => stream::open_for_session(visit, &session, None),
+    }
 }
 
-/// DELETE: the session is over (T-45).
-pub(crate) fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
-    let state = visit.state;
-    let session = find(visit, &negotiate::admit_bodyless(headers)?)?;
-    negotiate::check_session_version(headers, session.revision, None)?;
-    state
-        .sessions
-        .end(session.key, session.created_at, visit.now);
-    state.running.cancel_all(session.key);
-    state.streams.end(portolan_cluster::End::Revoked, |tag| {
-        tag.is_of_session(session.key)
-    });
+/// DELETE: the session is over on every node (T-45).
+pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+    let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
+    negotiate::check_session_version(headers, session.id.revision, None)?;
+    let (key, life) = (session.id.key, session.id.life(visit.now));
+    visit
+        .state
+        .node
+        .end(key, visit.caller.session_principal(), life)
+        .await
+        .map_err(|_| McpError::Unavailable)?;
     Ok(error::ended())
 }

@@ -6,9 +6,11 @@
 //! | `endpoint` | the guards in the order of E-1: path, Origin, verb, token, body; then the era |
 //! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
-//! | `legacy::session` | session ids that rebuild their session |
+//! | `legacy::session` | session ids that rebuild their session, and what is kept of one |
+//! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
 //! | `modern` | 2026-07-28: requests that stand alone |
 //! | `stream` | open event streams of both eras, and the news on them |
+//! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch`, `tools` | a method → its handler |
 //! | `catalog` | what a URL serves, kept in memory |
 //! | `limits`, `call_log`, `news`, `instruments` | what runs beside |
@@ -25,6 +27,7 @@ mod legacy;
 mod limits;
 mod modern;
 mod news;
+mod payloads;
 mod state;
 mod stream;
 mod tools;
@@ -35,6 +38,7 @@ use axum::{Router, routing::any};
 use portolan_net::layers::{Cors, Origins};
 
 pub use config::McpConfig;
+pub use payloads::payloads;
 pub use state::{McpParts, McpState};
 
 /// The routes of the service. Serve them below the front layer of `net` and nothing else: bodies are read here, in the order that

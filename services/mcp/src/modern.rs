@@ -1,7 +1,12 @@
 //! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
 //! future, which hyper drops when the client goes away.
 
+use std::pin::Pin;
+
 use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     error::ErrorKind,
     header::Headers,
@@ -9,15 +14,21 @@ use portolan_protocol::{
     meta::RequestMeta,
     method::Method,
     revision::{Era, Revision},
+    sse,
     subscription::Filter,
 };
+use tokio::time::{Instant, Interval, interval_at, sleep};
 
 use crate::{
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::McpError,
-    legacy::shown_name,
-    stream,
+    legacy::{
+        call::{PROGRESS_EVERY, QUICK, Telling},
+        shown_name,
+    },
+    stream::open_for_listen,
+    tools::PreparedCall,
 };
 
 /// Answers a request that passed the ladder E-7 up to step 6.
@@ -35,10 +46,10 @@ pub(crate) async fn request(
         cx.client_name = shown_name(&info.name);
     }
     let outcome = match method {
-        Method::SubscriptionsListen => listen(visit, &cx, request, meta),
-        _ => match dispatch(&cx, method, request) {
+        Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
+        _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
-            Ok(Work::Call(call)) => call.run().await.map(|body| visit.answer(body)),
+            Ok(Work::Call(call)) => run(visit, revision, *call).await,
             Err(error) => Err(error),
         },
     };
@@ -46,18 +57,77 @@ pub(crate) async fn request(
     outcome
 }
 
+/// Runs a call. One that takes long and whose progress is wanted is answered by a stream without ids: it cannot be resumed, and
+/// its end is the end of the call.
+async fn run(
+    visit: &Visit<'_>,
+    revision: Revision,
+    mut call: PreparedCall,
+) -> Result<Response, McpError> {
+    let token = call.progress.take().filter(|_| visit.accepted.events);
+    let Some(token) = token else {
+        return call.run().await.map(|body| visit.answer(body));
+    };
+    let begun = Instant::now();
+    let mut work = Box::pin(call.run());
+    tokio::select! {
+        biased;
+        outcome = &mut work => return outcome.map(|body| visit.answer(body)),
+        () = sleep(QUICK) => {}
+    }
+    let slow = SlowCall {
+        work,
+        telling: Telling {
+            token,
+            revision,
+            begun,
+        },
+        ticks: interval_at(Instant::now(), PROGRESS_EVERY),
+    };
+    let frames = stream::unfold(Some(slow), |slow| async {
+        match slow {
+            Some(slow) => slow.next().await,
+            None => None,
+        }
+    });
+    Ok(SseBody::new(frames).into_response())
+}
+
+/// A call whose client is told how far it has come.
+struct SlowCall {
+    work: Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>,
+    telling: Telling,
+    ticks: Interval,
+}
+
+impl SlowCall {
+    async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
+        tokio::select! {
+            biased;
+            outcome = &mut self.work => {
+                let body = outcome.map_or_else(McpError::into_message, Some)?;
+                Some((sse::message(None, &body).into(), None))
+            }
+            _ = self.ticks.tick() => {
+                let notice = sse::message(None, &self.telling.notification());
+                Some((notice.into(), Some(self)))
+            }
+        }
+    }
+}
+
 /// `subscriptions/listen` (SB-1…SB-10).
-fn listen(
+async fn listen(
     visit: &Visit<'_>,
     cx: &Context<'_>,
     request: &Request,
     meta: &RequestMeta,
 ) -> Result<Response, McpError> {
-    cx.limit_request(&request.id)?;
+    cx.limit_request(&request.id).await?;
     if !visit.accepted.events {
         return Err(McpError::NotAcceptable);
     }
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    stream::open_for_listen(visit, &request.id, cx.revision, &filter)
+    open_for_listen(visit, &request.id, cx.revision, &filter)
 }

@@ -109,7 +109,6 @@ pub(crate) async fn housekeeping(state: McpState) {
         }
         let now = state.clock.now();
         state.revocations.purge(now);
-        let sessions = state.sessions.purge(now);
-        instruments::gauge(state.streams.len(), sessions);
+        instruments::open_streams(state.streams.len());
     }
 }

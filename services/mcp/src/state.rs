@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use portolan_cluster::{Revocations, SessionLimits, Sessions, Streams};
+use portolan_cluster::{
+    Revocations, Streams,
+    node::{Limits, Node},
+};
 use portolan_http_tools::TokenSource;
 use portolan_keys::{Keys, Verifier};
 use portolan_model::{Clock, Digest, resource::Site};
@@ -17,8 +20,7 @@ use crate::{
     config::McpConfig,
     endpoint::{bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
-    legacy::{running::RunningCalls, session::ABSOLUTE_LIFE},
-    limits::{Buckets, Rate},
+    limits::Rates,
     news,
     stream::Tag,
 };
@@ -41,6 +43,8 @@ pub struct McpParts {
     pub revocations: Revocations,
     /// The one outgoing client.
     pub egress: Egress,
+    /// This process among its like: sessions, logs of streams, running calls, limits.
+    pub node: Node,
     /// The time.
     pub clock: Clock,
     /// Every task of ours.
@@ -54,14 +58,6 @@ pub struct McpParts {
 /// The shared state. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct McpState(Arc<Shared>);
-
-#[derive(Debug)]
-pub(crate) struct Rates {
-    pub(crate) principal: Rate,
-    pub(crate) tenant: Rate,
-    pub(crate) tool: Rate,
-    pub(crate) streams: Rate,
-}
 
 /// What a state points at. Its fields are this crate's.
 #[derive(Debug)]
@@ -78,11 +74,10 @@ pub struct Shared {
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
     pub(crate) catalog: Catalog,
-    pub(crate) sessions: Sessions,
+    pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
-    pub(crate) running: RunningCalls,
     pub(crate) tokens: TokenSource,
-    pub(crate) buckets: Buckets,
+    pub(crate) limits: Limits,
     pub(crate) rates: Rates,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
@@ -108,16 +103,13 @@ impl McpState {
             verifier,
             revocations,
             egress,
+            node,
             clock,
             tracker,
             stopping,
             config,
         } = parts;
         let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
-        let sessions = SessionLimits {
-            absolute: ABSOLUTE_LIFE,
-            ..SessionLimits::default()
-        };
         Self(Arc::new(Shared {
             origins: AllowedOrigins::new(&site, &config.allowed_origins),
             bearer: Bearer::new(
@@ -134,21 +126,11 @@ impl McpState {
                 config.max_stale(),
                 config.catalogues,
             ),
-            sessions: Sessions::new(sessions),
             streams: Streams::default(),
-            running: RunningCalls::default(),
             tokens: TokenSource::new(clock.clone()),
-            buckets: Buckets::default(),
-            rates: Rates {
-                principal: Rate::new(config.principal_per_second, 1, config.principal_burst),
-                tenant: Rate::new(config.tenant_calls_per_second, 1, config.tenant_calls_burst),
-                tool: Rate::new(config.tool_calls_per_second, 1, config.tool_calls_burst),
-                streams: Rate::new(
-                    config.stream_opens_per_minute,
-                    60,
-                    config.stream_opens_per_minute,
-                ),
-            },
+            limits: node.limits(),
+            rates: Rates::new(&config),
+            node,
             instruments: Instruments::default(),
             call_log,
             client_names: Cache::new(CLIENT_NAMES),
@@ -174,6 +156,11 @@ impl McpState {
         self.tracker.spawn(news::registry(self.clone()));
         self.tracker.spawn(news::revocations(self.clone()));
         self.tracker.spawn(news::housekeeping(self.clone()));
+    }
+
+    /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
+    pub async fn drain(&self) {
+        self.node.drain().await;
     }
 
     pub(crate) fn site(&self) -> &Site {

@@ -5,23 +5,22 @@ use std::{
     collections::{HashSet, VecDeque},
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use axum::response::Response;
 use bytes::Bytes;
-use portolan_cluster::{End, Found, OpenStream, SessionKey};
+use portolan_cluster::{End, OpenStream, node::Running};
 use portolan_keys::random;
 use portolan_model::{
-    Digest, Timestamp,
+    Digest,
     id::{ServerId, TenantId},
 };
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     jsonrpc::RequestId,
-    logging::Level,
     revision::Revision,
     sse,
     subscription::{self, Filter, List},
@@ -31,7 +30,7 @@ use tokio::time::Instant;
 use crate::{
     endpoint::{Visit, bearer::Caller, target::Target},
     error::McpError,
-    legacy::session::{EventId, SessionBody, SessionId},
+    legacy::session::{EventId, LiveSession, SessionId},
     state::McpState,
 };
 
@@ -41,8 +40,6 @@ const APART: Duration = Duration::from_secs(1);
 const AFTER_EXPIRY: time::Duration = time::Duration::SECOND.saturating_mul(60);
 /// SB-10.
 const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
-/// A session without a record that is older than this has long said that it is initialised.
-const SURELY_INITIALIZED: time::Duration = time::Duration::MINUTE;
 
 /// What is known of an open stream.
 #[derive(Debug)]
@@ -63,6 +60,8 @@ enum Kind {
         session: SessionId,
         stream: [u8; 8],
         sequence: AtomicU32,
+        /// The client said that it is ready (L-6).
+        initialized: AtomicBool,
     },
     Listen {
         id: RequestId,
@@ -71,37 +70,43 @@ enum Kind {
 }
 
 impl Tag {
-    /// True for a stream of this session.
-    pub(crate) fn is_of_session(&self, key: SessionKey) -> bool {
-        matches!(&self.kind, Kind::Session { session, .. } if session.key == key)
-    }
-
     fn is_of(&self, tenant_slug: &str, server_slug: &str) -> bool {
         *self.tenant_slug == *tenant_slug && *self.server_slug == *server_slug
     }
 
     /// The notice that the list of tools is now `hash`, if the reader should get one.
     fn notice(&self, state: &McpState, hash: u64) -> Option<Bytes> {
-        if self.seen.load(Ordering::Acquire) == hash || !self.wants_news(state, hash) {
+        if self.seen.load(Ordering::Acquire) == hash || !self.wants_news() {
             return None;
         }
         self.seen.store(hash, Ordering::Release);
         Some(self.frame(state, hash))
     }
 
-    fn wants_news(&self, state: &McpState, hash: u64) -> bool {
+    fn wants_news(&self) -> bool {
         match &self.kind {
             Kind::Listen { tools, .. } => *tools,
-            // L-6: nothing before the client said that it is ready. An open stream counts as use of its session.
-            Kind::Session { session, .. } => {
-                let now = state.clock.now();
-                let mut body = session_body(state, session, &self.caller, hash, now);
-                if body.initialized {
-                    body.list_hash = hash;
-                    keep(state, session, &self.caller, body, now);
-                }
-                body.initialized
-            }
+            Kind::Session { initialized, .. } => initialized.load(Ordering::Acquire),
+        }
+    }
+
+    /// Asks whether the client said meanwhile, to whatever node, that it is ready.
+    async fn look_again(&self, state: &McpState) {
+        let Kind::Session {
+            session,
+            initialized,
+            ..
+        } = &self.kind
+        else {
+            return;
+        };
+        if initialized.load(Ordering::Acquire) {
+            return;
+        }
+        let (seen, now) = (self.seen.load(Ordering::Acquire), state.clock.now());
+        let found = LiveSession::find(state, *session, &self.caller, seen, now).await;
+        if let Ok(Some(session)) = found {
+            initialized.store(session.body.initialized, Ordering::Release);
         }
     }
 
@@ -114,9 +119,10 @@ impl Tag {
                 session,
                 stream,
                 sequence,
+                ..
             } => {
                 let sequence = sequence.fetch_add(1, Ordering::Relaxed) + 1;
-                let id = EventId {
+                let id = EventId::News {
                     stream: *stream,
                     sequence,
                     list_hash: hash,
@@ -129,76 +135,42 @@ impl Tag {
     }
 }
 
-/// What is kept of a session; made again if nothing is (design page, point 4).
-pub(crate) fn session_body(
-    state: &McpState,
-    session: &SessionId,
-    caller: &Caller,
-    list_hash: u64,
-    now: Timestamp,
-) -> SessionBody {
-    if let Found::Record(record) = state.sessions.touch(session.key, now)
-        && let Some(body) = SessionBody::read(&record.body)
-    {
-        return body;
-    }
-    let level = Level::ALL
-        .iter()
-        .position(|level| *level == Level::SESSION_DEFAULT)
-        .unwrap_or(0);
-    let body = SessionBody {
-        initialized: now - session.created_at > SURELY_INITIALIZED,
-        level: u8::try_from(level).unwrap_or(0),
-        list_hash,
-    };
-    keep(state, session, caller, body, now);
-    body
-}
-
-/// Keeps what changed of a session.
-pub(crate) fn keep(
-    state: &McpState,
-    session: &SessionId,
-    caller: &Caller,
-    body: SessionBody,
-    now: Timestamp,
-) {
-    state.sessions.put(
-        session.key,
-        caller.principal,
-        body.to_bytes(),
-        session.created_at,
-        now,
-    );
-}
-
-/// Opens the GET stream of a session (T-30…T-36). `resumed` is the event that the client saw last: there is no log of events yet,
-/// so the stream begins now, with one notice if the list has changed since that event.
+/// Opens the GET stream of a session (T-30…T-36). It has no log, because what it tells hangs on the list alone: `known` is the list
+/// that the client saw last on a stream that broke, and it gets one notice if that is another one now.
 pub(crate) fn open_for_session(
     visit: &Visit<'_>,
-    session: SessionId,
-    resumed: Option<EventId>,
+    session: &LiveSession,
+    known: Option<u64>,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
+    let LiveSession {
+        id: session, body, ..
+    } = *session;
     let current = visit.server.list_hash;
-    let body = session_body(state, &session, caller, current, now);
-    let known = resumed.map_or(body.list_hash, |event| event.list_hash);
+    let known = known.unwrap_or(body.list_hash);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
     let kind = Kind::Session {
         session,
         stream,
         sequence: AtomicU32::new(0),
+        initialized: AtomicBool::new(body.initialized),
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
     let limit = state.config.streams_per_session;
     let open = open(visit, Digest::from_bytes(group), limit, known, kind)
         .ok_or(McpError::TooManyStreams)?;
+    // Among the running requests, so that the end of the session reaches it from any node.
+    let life = caller.expires_at() + AFTER_EXPIRY - now;
+    let name = format!("g:{:016x}", u64::from_be_bytes(stream));
+    let running = state
+        .node
+        .run(session.key, &name, life.try_into().unwrap_or_default());
 
     let primed = session.revision.facts().priming_event || session.draft;
     let mut first = VecDeque::with_capacity(3);
     if primed {
-        let id = EventId {
+        let id = EventId::News {
             stream,
             sequence: 0,
             list_hash: known,
@@ -216,13 +188,7 @@ pub(crate) fn open_for_session(
     } else {
         Farewell::Nothing
     };
-    Ok(respond(
-        state,
-        open,
-        first,
-        caller.expires_at() + AFTER_EXPIRY - now,
-        farewell,
-    ))
+    Ok(respond(state, open, first, life, farewell, running))
 }
 
 /// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists. Prompts and resources
@@ -265,7 +231,7 @@ pub(crate) fn open_for_listen(
     let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
-    Ok(respond(state, open, first, life, farewell))
+    Ok(respond(state, open, first, life, farewell, None))
 }
 
 fn open(
@@ -292,7 +258,7 @@ fn open(
 }
 
 /// Milliseconds after which a client should come back: spread, so that they do not come together (T-25).
-fn reconnect_after() -> u64 {
+pub(crate) fn reconnect_after() -> u64 {
     random::bytes::<2>().map_or(1_000, |bytes| {
         500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
     })
@@ -316,6 +282,8 @@ struct Reader {
     last_notice: Option<Instant>,
     until: Instant,
     farewell: Farewell,
+    /// The place among the running requests of its session.
+    running: Option<Running>,
     over: bool,
 }
 
@@ -325,6 +293,7 @@ fn respond(
     first: VecDeque<Bytes>,
     life: time::Duration,
     farewell: Farewell,
+    running: Option<Running>,
 ) -> Response {
     let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
     let reader = Reader {
@@ -334,9 +303,18 @@ fn respond(
         last_notice: None,
         until: Instant::now() + life,
         farewell,
+        running,
         over: false,
     };
     SseBody::new(futures_util::stream::unfold(reader, Reader::next)).into_response()
+}
+
+/// Completes when the session of a stream is over.
+async fn ended(running: Option<&Running>) {
+    match running {
+        Some(running) => running.cancelled.cancelled().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Reader {
@@ -355,6 +333,7 @@ impl Reader {
                 Ok(notice) => return self.pace(notice).await,
                 Err(end) => end,
             },
+            () = ended(self.running.as_ref()) => End::Revoked,
             () = tokio::time::sleep_until(self.until) => End::Drain,
         };
         self.goodbye(end)
@@ -414,6 +393,9 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
                 && server.is_none_or(|server| server.id != tag.server)
         });
         if let Some(server) = server {
+            for tag in state.streams.tags(tenant) {
+                tag.look_again(state).await;
+            }
             let sent = state.streams.send(tenant, |tag| {
                 if tag.is_of(&tenant_slug, &server_slug) {
                     tag.notice(state, server.list_hash)

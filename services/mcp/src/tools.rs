@@ -1,6 +1,9 @@
 //! `tools/list` and `tools/call` (spec §9).
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_keys::Purpose;
@@ -8,8 +11,8 @@ use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
-    jsonrpc::{self, Misfit, Request, RequestId},
-    meta,
+    jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
+    meta::{self, RequestMeta},
     revision::{ArgumentFaults, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
@@ -24,6 +27,7 @@ use crate::{
     dispatch::Context,
     endpoint::bearer::Caller,
     error::McpError,
+    payloads::About,
     state::McpState,
 };
 
@@ -93,10 +97,15 @@ pub(crate) struct PreparedCall {
     revision: Revision,
     caller: Arc<Caller>,
     client_name: Option<Arc<str>>,
+    /// Progress is wanted under this token (PP-1).
+    pub(crate) progress: Option<ProgressToken>,
 }
 
+/// What a call may take beyond the deadline of its source, before anybody may end its stream.
+const BEYOND: Duration = Duration::from_secs(15);
+
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -121,7 +130,10 @@ pub(crate) fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCal
     let Some(Some(index)) = found else {
         return Err(fail(&ErrorKind::UnknownTool(params.name)));
     };
-    cx.limit_call(cx.server.tools[index].id, &request.id)?;
+    cx.limit_call(&cx.server.tools[index], &request.id).await?;
+    let progress = RequestMeta::legacy(&request.params)
+        .map_err(|misfit| fail(&misfit.into()))?
+        .progress_token;
     let arguments = match &params.arguments {
         Some(raw) => raw
             .read("params.arguments")
@@ -137,10 +149,28 @@ pub(crate) fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCal
         revision: cx.revision,
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
+        progress,
     })
 }
 
 impl PreparedCall {
+    /// Time that the call has in all.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.server.tools[self.tool].target.timeout + BEYOND
+    }
+
+    /// What another node must know of it.
+    pub(crate) fn about(&self) -> About {
+        let hints = self.server.tools[self.tool].listed.annotations.as_ref();
+        let retryable = hints.is_some_and(|hints| {
+            hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
+        });
+        About {
+            id: Some(self.id.clone()),
+            retryable,
+        }
+    }
+
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     pub(crate) async fn run(self) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();

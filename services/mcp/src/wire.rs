@@ -2,6 +2,7 @@
 //! served, what is not is unavailable, which is what a node does while Postgres is away.
 
 mod admission;
+mod answers_wire;
 mod legacy_wire;
 mod modern_wire;
 mod streams_wire;
@@ -11,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use axum::{Json, Router, body::Body, extract::Path, response::Response, routing::get};
 use http::{HeaderMap, HeaderName, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use portolan_cluster::Revocations;
+use portolan_cluster::{Revocations, memory::MemoryStore, node::NodeSettings, store::Bounds};
 use portolan_keys::{
     AccessClaims, Epochs, Keys, MasterSecret, SigningKeys, Verifier,
     ring::{NewKeyPair, SigningKey, plan},
@@ -31,7 +32,7 @@ use portolan_storage::{
     catalog::{PublishedServer, PublishedSource, PublishedTool},
 };
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt;
 
@@ -48,6 +49,7 @@ struct Node {
     clock: Clock,
     revocations: Revocations,
     stopping: CancellationToken,
+    shared: MemoryStore,
     keys: Keys,
     signing: SigningKeys,
     tenant: TenantId,
@@ -55,11 +57,27 @@ struct Node {
     grant: GrantId,
     server: ServerId,
     upstream: std::net::SocketAddr,
+    /// A call of `slow` reached the API, which never answers it.
+    arrived: Arc<Notify>,
+    /// Lets one call of `held` go on.
+    release: Arc<Notify>,
 }
 
 /// The upstream: an API that echoes, fails, and can be slow.
-async fn upstream() -> std::net::SocketAddr {
+async fn upstream(arrived: Arc<Notify>, release: Arc<Notify>) -> std::net::SocketAddr {
+    let slow = move || {
+        arrived.notify_one();
+        std::future::pending::<()>()
+    };
+    let held = move || {
+        let release = Arc::clone(&release);
+        async move {
+            release.notified().await;
+            Json(json!({"released": true}))
+        }
+    };
     let api = Router::new()
+        .route("/held", get(held))
         .route(
             "/pets/{id}",
             get(|Path(id): Path<String>| async move { Json(json!({"id": id, "name": "Rex"})) }),
@@ -68,7 +86,7 @@ async fn upstream() -> std::net::SocketAddr {
             "/broken",
             get(|| async { (StatusCode::BAD_GATEWAY, "out of order") }),
         )
-        .route("/slow", get(std::future::pending::<()>));
+        .route("/slow", get(slow));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     TaskTracker::new().spawn(async move { axum::serve(listener, api).await });
@@ -113,19 +131,24 @@ impl Node {
             SigningKey::open(&keys, pair.public, &sealed, times, NOW).unwrap()
         });
         signing.replace(rows.collect());
-        let upstream = upstream().await;
-        let mut node = Self::around(config, clock, keys, signing, upstream);
+        let release = Arc::new(Notify::new());
+        let arrived = Arc::new(Notify::new());
+        let upstream = upstream(Arc::clone(&arrived), Arc::clone(&release)).await;
+        let shared = MemoryStore::new(Bounds::default(), clock.clone());
+        let mut node = Self::around(config, clock, keys, signing, upstream, shared).await;
+        (node.arrived, node.release) = (arrived, release);
         node.publish(&["broken", "get_pet", "slow", "with_header", "zebra"]);
         node.router = crate::router(node.state.clone());
         node
     }
 
-    fn around(
+    async fn around(
         config: McpConfig,
         clock: Clock,
         keys: Keys,
         signing: SigningKeys,
         upstream: std::net::SocketAddr,
+        shared: MemoryStore,
     ) -> Self {
         let verifier = Verifier::new(ISSUER);
         verifier.set_keys(&signing.jwks(NOW)).unwrap();
@@ -137,6 +160,17 @@ impl Node {
         });
         let allow = vec![AllowedDestination::address(upstream.ip(), upstream.port())];
         let (revocations, stopping) = (Revocations::default(), CancellationToken::new());
+        let tracker = TaskTracker::new();
+        let payloads = crate::payloads(keys.clone(), clock.clone(), true);
+        let among_tasks = TaskTracker::new();
+        let among = portolan_cluster::node::Node::start(
+            Arc::new(shared.clone()),
+            NodeSettings::default(),
+            payloads,
+            // Of its own, so that `tracker` counts what requests leave behind.
+            &among_tasks,
+            CancellationToken::new(),
+        );
         let state = McpState::new(McpParts {
             site: Site::new(ISSUER).unwrap(),
             store: store.unwrap(),
@@ -148,8 +182,9 @@ impl Node {
                 ..EgressPolicy::default()
             })
             .unwrap(),
+            node: among.await.unwrap(),
             clock: clock.clone(),
-            tracker: TaskTracker::new(),
+            tracker,
             stopping: stopping.clone(),
             config,
         });
@@ -159,6 +194,7 @@ impl Node {
             clock,
             revocations,
             stopping,
+            shared,
             keys,
             signing,
             tenant: Id::generate(),
@@ -166,11 +202,23 @@ impl Node {
             grant: Id::generate(),
             server: Id::generate(),
             upstream,
+            arrived: Arc::default(),
+            release: Arc::default(),
         }
     }
 
-    /// Another node of the same installation, which never saw this one's sessions.
-    fn twin(&self) -> Self {
+    /// Another node of the same installation.
+    async fn twin(&self) -> Self {
+        self.twin_over(self.shared.clone()).await
+    }
+
+    /// Another node, after the store lost everything.
+    async fn twin_after_a_loss(&self) -> Self {
+        let empty = MemoryStore::new(Bounds::default(), self.clock.clone());
+        self.twin_over(empty).await
+    }
+
+    async fn twin_over(&self, shared: MemoryStore) -> Self {
         let config = McpConfig {
             list_page_size: 2,
             ..McpConfig::default()
@@ -181,7 +229,9 @@ impl Node {
             self.keys.clone(),
             self.signing.clone(),
             self.upstream,
-        );
+            shared,
+        )
+        .await;
         (twin.tenant, twin.user, twin.grant, twin.server) =
             (self.tenant, self.user, self.grant, self.server);
         twin.publish(&["get_pet"]);
@@ -201,7 +251,7 @@ impl Node {
                 let schema = json!({"type": "object", "properties": {"id": {"type": "string", "x-mcp-header": "Pet"}}, "required": ["id"]});
                 tool(source, name, "/pets/{id}", schema)
             }
-            "broken" | "slow" => tool(source, name, &format!("/{name}"), json!({"type": "object"})),
+            "broken" | "slow" | "held" => tool(source, name, &format!("/{name}"), json!({"type": "object"})),
             _ => tool(source, name, "/pets/1", json!({"type": "object"})),
         });
         let row = PublishedServer {

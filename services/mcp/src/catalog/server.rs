@@ -5,11 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use portolan_cluster::node::LimitKey;
 use portolan_http_tools::{CallTarget, CompiledTool, Credential, CredentialSlot, RequestPlan};
 use portolan_keys::{Keys, digest, vault};
 use portolan_model::{
     Timestamp,
-    id::{ServerId, SourceId, TenantId, ToolId},
+    id::{ServerId, SourceId, TenantId},
     registry::SourceKind,
 };
 use portolan_protocol::{
@@ -41,8 +42,6 @@ pub(crate) enum Access {
 /// A tool, ready to be called.
 #[derive(Debug)]
 pub(crate) struct Tool {
-    /// Id.
-    pub(crate) id: ToolId,
     /// The name that clients call.
     pub(crate) name: String,
     /// As it stands in the list.
@@ -57,6 +56,8 @@ pub(crate) struct Tool {
     pub(crate) headers: Vec<ParamHeader>,
     /// For metrics.
     pub(crate) kind: SourceKind,
+    /// The bucket of its calls (TL-23).
+    pub(crate) calls: LimitKey,
 }
 
 /// Answers that hang on nothing but server and revision.
@@ -93,6 +94,8 @@ pub(crate) struct Server {
     by_name: HashMap<String, usize>,
     /// Differs when the list of tools differs.
     pub(crate) list_hash: u64,
+    /// The bucket of the tenant's calls.
+    pub(crate) calls: LimitKey,
     page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
     fixed: [OnceLock<Fixed>; Revision::ALL.len()],
@@ -117,7 +120,7 @@ impl Server {
             .collect();
         let tools = row.tools.into_iter().filter_map(|tool| {
             let (id, source_id) = (tool.id, tool.source);
-            let built = sources.get(&source_id).and_then(|source| build_tool(tool, source));
+            let built = sources.get(&source_id).and_then(|source| build_tool(tenant, tool, source));
             if built.is_none() {
                 tracing::error!(tenant.id = %tenant, tool.id = %id, "a published tool cannot be built and is left out");
             }
@@ -162,6 +165,7 @@ impl Server {
             slug,
             identity,
             instructions,
+            calls: bucket(tenant, "t"),
             tools,
             by_name,
             list_hash: u64::from_be_bytes(hash),
@@ -240,6 +244,14 @@ impl Source {
     }
 }
 
+/// A bucket of the tenant's limits.
+fn bucket(tenant: TenantId, name: &str) -> LimitKey {
+    LimitKey {
+        shard: tenant.uuid().simple().to_string(),
+        bucket: name.to_owned(),
+    }
+}
+
 /// Opens the sealed credential of a source.
 fn open(
     tenant: TenantId,
@@ -274,7 +286,7 @@ fn open(
     }
 }
 
-fn build_tool(row: PublishedTool, source: &Source) -> Option<Tool> {
+fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<Tool> {
     let plan: RequestPlan = serde_json::from_value(row.plan).ok()?;
     let mut listed = Listed::new(&row.name, Raw::of(&row.input_schema).ok()?);
     listed.title = Some(row.title).filter(|title| !title.is_empty());
@@ -286,7 +298,7 @@ fn build_tool(row: PublishedTool, source: &Source) -> Option<Tool> {
     listed.annotations = serde_json::from_value(row.annotations).ok();
     let (headers, _faults) = header::annotations(&row.input_schema);
     Some(Tool {
-        id: row.id,
+        calls: bucket(tenant, &format!("c{}", row.id.uuid().simple())),
         name: row.name,
         listed,
         compiled: CompiledTool::new(row.input_schema, row.output_schema, plan),

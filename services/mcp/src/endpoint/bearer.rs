@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, header};
-use portolan_cluster::{Revocations, TokenFacts};
+use portolan_cluster::{Revocations, TokenFacts, node::LimitKey, store::Principal};
 use portolan_keys::{AccessClaims, Verifier, VerifyError, digest};
 use portolan_model::{
     Digest, Timestamp,
@@ -27,6 +27,10 @@ pub(crate) struct Caller {
     granted: Option<Resource>,
     /// Tenant, person and client: whose sessions these are, and whose limits.
     pub(crate) principal: Digest,
+    /// The bucket of its requests.
+    pub(crate) requests: LimitKey,
+    /// The bucket of the streams that it opens.
+    pub(crate) stream_opens: LimitKey,
     key_id: String,
     has_scope: bool,
 }
@@ -37,9 +41,19 @@ impl Caller {
         principal.extend_from_slice(claims.tid.uuid().as_bytes());
         principal.extend_from_slice(claims.sub.uuid().as_bytes());
         principal.extend_from_slice(claims.client_id.as_bytes());
+        let principal = digest(&principal);
+        let bucket = |kind: char| LimitKey {
+            shard: claims.tid.uuid().simple().to_string(),
+            bucket: format!(
+                "{kind}{}",
+                URL_SAFE_NO_PAD.encode(&principal.as_bytes()[..16])
+            ),
+        };
         Self {
             granted: site.read_canonical(&claims.aud),
-            principal: digest(&principal),
+            requests: bucket('p'),
+            stream_opens: bucket('s'),
+            principal,
             key_id: key_id(token).unwrap_or_default(),
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
             claims,
@@ -60,6 +74,13 @@ impl Caller {
             tenant_epoch: claims.ep.tenant,
             member_epoch: claims.ep.member,
         }
+    }
+
+    /// Whose sessions these are, as the cluster compares it.
+    pub(crate) fn session_principal(&self) -> Principal {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&self.principal.as_bytes()[..16]);
+        Principal(bytes)
     }
 
     /// When the token is over.

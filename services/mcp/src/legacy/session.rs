@@ -11,17 +11,26 @@
 //! capabilities are inside, a node that has no record goes on as if it had one.
 
 use bytes::Bytes;
-use portolan_cluster::SessionKey;
+use portolan_cluster::{
+    SessionKey,
+    node::SessionError,
+    store::{Attempt, Cursor, Fresh, Nonce, Update, Version},
+};
 use portolan_keys::{Keys, KeysError, Purpose, random};
 use portolan_model::{
     Timestamp,
     id::{GrantId, ServerId},
 };
-use portolan_protocol::{capability::ClientCapabilities, revision::Revision};
+use portolan_protocol::{
+    capability::ClientCapabilities,
+    jsonrpc::{Raw, RequestId},
+    logging::Level,
+    revision::Revision,
+};
 use time::Duration;
 use uuid::Uuid;
 
-use crate::endpoint::bearer::Caller;
+use crate::{endpoint::bearer::Caller, error::McpError, state::McpState};
 
 /// After so long a session is over, whatever its use.
 pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
@@ -139,43 +148,107 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     .concat()
 }
 
-/// The id of an event on a session's stream: opaque, and nobody but us can make one (T-34, T-36).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EventId {
-    /// The stream.
-    pub(crate) stream: [u8; 8],
-    /// Number of the event on it; 0 is the priming event.
-    pub(crate) sequence: u32,
-    /// The list of tools that the client knew of when it got the event.
-    pub(crate) list_hash: u64,
+/// The id of an event on a stream of a session: opaque, and nobody but us can make one (T-34, T-36, `streams.md` §4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum EventId {
+    /// On the GET stream, which has no log: what it tells hangs on the list alone.
+    News {
+        /// The stream.
+        stream: [u8; 8],
+        /// Number of the event on it; 0 is the priming event.
+        sequence: u32,
+        /// The list of tools that the client knew of when it got the event.
+        list_hash: u64,
+    },
+    /// On the stream that answers a request.
+    Answer {
+        /// The stream.
+        nonce: Nonce,
+        /// The event and the attempt it was written in. Sequence 0 is the priming event.
+        cursor: Cursor,
+        /// The request, so that any node can answer honestly when the log is gone. Left out if it is very long.
+        request: Option<RequestId>,
+    },
 }
 
+/// Longest JSON text of a request id that an event id repeats.
+const LONGEST_REQUEST_ID: usize = 48;
+
 impl EventId {
-    /// The id as it goes over the wire: 48 characters that are safe in a header and in an event.
-    pub(crate) fn to_wire(self, keys: &Keys, session: SessionKey) -> String {
-        let mut payload = [0; 20];
-        payload[..8].copy_from_slice(&self.stream);
-        payload[8..12].copy_from_slice(&self.sequence.to_be_bytes());
-        payload[12..].copy_from_slice(&self.list_hash.to_be_bytes());
+    /// The id as it goes over the wire: at most 140 characters that are safe in a header and in an event.
+    pub(crate) fn to_wire(&self, keys: &Keys, session: SessionKey) -> String {
+        let mut payload = Vec::with_capacity(96);
+        match self {
+            Self::News {
+                stream,
+                sequence,
+                list_hash,
+            } => {
+                payload.push(b'N');
+                payload.extend_from_slice(stream);
+                payload.extend_from_slice(&sequence.to_be_bytes());
+                payload.extend_from_slice(&list_hash.to_be_bytes());
+            }
+            Self::Answer {
+                nonce,
+                cursor,
+                request,
+            } => {
+                payload.push(b'A');
+                payload.extend_from_slice(&nonce.0);
+                payload.extend_from_slice(&cursor.seq.to_be_bytes());
+                let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
+                payload.extend_from_slice(&attempt.number.to_be_bytes());
+                payload.extend_from_slice(&attempt.mark.to_be_bytes());
+                let before = payload.len();
+                if let Some(request) = request {
+                    request.write(&mut payload);
+                }
+                if payload.len() - before > LONGEST_REQUEST_ID {
+                    payload.truncate(before);
+                }
+            }
+        }
         keys.stamp(Purpose::McpSession, &event_scope(session), &payload)
     }
 
     /// Reads a `Last-Event-ID`. `None` for what this session was never given.
     pub(crate) fn read(text: &str, keys: &Keys, session: SessionKey) -> Option<Self> {
-        if text.len() > 128 {
+        if text.len() > 192 {
             return None;
         }
-        let payload: [u8; 20] = keys
-            .read_stamp(Purpose::McpSession, &event_scope(session), text)?
-            .try_into()
-            .ok()?;
-        let (stream, rest) = payload.split_first_chunk::<8>()?;
-        let (sequence, hash) = rest.split_first_chunk::<4>()?;
-        Some(Self {
-            stream: *stream,
-            sequence: u32::from_be_bytes(*sequence),
-            list_hash: u64::from_be_bytes(*hash.first_chunk::<8>()?),
-        })
+        let payload = keys.read_stamp(Purpose::McpSession, &event_scope(session), text)?;
+        let (kind, rest) = payload.split_first()?;
+        let (stream, rest) = rest.split_first_chunk::<8>()?;
+        match kind {
+            b'N' => {
+                let (sequence, hash) = rest.split_first_chunk::<4>()?;
+                Some(Self::News {
+                    stream: *stream,
+                    sequence: u32::from_be_bytes(*sequence),
+                    list_hash: u64::from_be_bytes(hash.try_into().ok()?),
+                })
+            }
+            b'A' => {
+                let (seq, rest) = rest.split_first_chunk::<8>()?;
+                let (number, rest) = rest.split_first_chunk::<4>()?;
+                let (mark, request) = rest.split_first_chunk::<2>()?;
+                let number = u32::from_be_bytes(*number);
+                let mark = u16::from_be_bytes(*mark);
+                let request = (!request.is_empty())
+                    .then(|| Raw::parse(request.to_vec()).ok())
+                    .flatten();
+                Some(Self::Answer {
+                    nonce: Nonce(*stream),
+                    cursor: Cursor {
+                        seq: u64::from_be_bytes(*seq),
+                        attempt: (number > 0).then_some(Attempt { number, mark }),
+                    },
+                    request: request.as_ref().and_then(RequestId::from_raw),
+                })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -213,6 +286,126 @@ impl SessionBody {
             level: head[1],
             list_hash: u64::from_be_bytes(*hash.first_chunk::<8>()?),
         })
+    }
+}
+
+/// A session without a record that is older than this has long said that it is initialised.
+const SURELY_INITIALIZED: Duration = Duration::MINUTE;
+/// Tries of a change that others make too.
+const TRIES: usize = 4;
+
+/// A session that lives: what its id says, and what is kept of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LiveSession {
+    /// Its id.
+    pub(crate) id: SessionId,
+    /// What is kept.
+    pub(crate) body: SessionBody,
+    version: Version,
+}
+
+impl LiveSession {
+    /// Asks the cluster for the session, which makes its record again if there is none (design page, point 4). `None` if it
+    /// was ended.
+    pub(crate) async fn find(
+        state: &McpState,
+        id: SessionId,
+        caller: &Caller,
+        list_hash: u64,
+        now: Timestamp,
+    ) -> Result<Option<Self>, McpError> {
+        let fresh = SessionBody::fresh(&id, list_hash, now);
+        let begun = state
+            .node
+            .begin(id.key, caller.session_principal(), &id.record(fresh, now))
+            .await;
+        match begun {
+            Ok(begun) => Ok(Some(Self {
+                id,
+                body: SessionBody::read(&begun.body).unwrap_or(fresh),
+                version: begun.version,
+            })),
+            Err(SessionError::Unknown) => Ok(None),
+            Err(SessionError::Unavailable) => Err(McpError::Unavailable),
+        }
+    }
+
+    /// Changes what is kept, whatever others change meanwhile.
+    pub(crate) async fn change(
+        &self,
+        state: &McpState,
+        caller: &Caller,
+        now: Timestamp,
+        change: impl Fn(&mut SessionBody),
+    ) -> Result<(), McpError> {
+        let (mut version, mut body) = (self.version, self.body);
+        for _ in 0..TRIES {
+            let mut wanted = body;
+            change(&mut wanted);
+            if wanted == body {
+                return Ok(());
+            }
+            let principal = caller.session_principal();
+            let updated = state
+                .node
+                .update(self.id.key, principal, version, wanted.to_bytes())
+                .await
+                .map_err(|_| McpError::Unavailable)?;
+            match updated {
+                Update::Done(_) => return Ok(()),
+                Update::Conflict {
+                    version: theirs,
+                    body: bytes,
+                } => {
+                    version = theirs;
+                    body = SessionBody::read(&bytes).unwrap_or(body);
+                }
+                // The store lost the record: it is made again, as the change would have left it.
+                Update::Unknown => {
+                    let record = self.id.record(wanted, now);
+                    match state.node.begin(self.id.key, principal, &record).await {
+                        Ok(begun) => {
+                            version = begun.version;
+                            body = SessionBody::read(&begun.body).unwrap_or(wanted);
+                        }
+                        Err(SessionError::Unknown) => return Err(McpError::session_not_found()),
+                        Err(SessionError::Unavailable) => return Err(McpError::Unavailable),
+                    }
+                }
+            }
+        }
+        Err(McpError::Unavailable)
+    }
+}
+
+impl SessionId {
+    /// What is left of the session's absolute life.
+    pub(crate) fn life(&self, now: Timestamp) -> std::time::Duration {
+        (self.created_at + ABSOLUTE_LIFE - now)
+            .try_into()
+            .unwrap_or_default()
+    }
+
+    fn record(&self, body: SessionBody, now: Timestamp) -> Fresh {
+        Fresh {
+            body: body.to_bytes(),
+            life: self.life(now),
+        }
+    }
+}
+
+impl SessionBody {
+    /// Of a session that has no record yet, or lost it.
+    fn fresh(id: &SessionId, list_hash: u64, now: Timestamp) -> Self {
+        let level = Level::ALL
+            .iter()
+            .position(|level| *level == Level::SESSION_DEFAULT)
+            .unwrap_or(0);
+        Self {
+            initialized: now - id.created_at > SURELY_INITIALIZED,
+            level: u8::try_from(level).unwrap_or(0),
+            list_hash,
+        }
     }
 }
 
@@ -396,22 +589,57 @@ mod tests {
     #[test]
     fn t_36_an_event_id_is_of_its_session_and_cannot_be_bumped() {
         let session = SessionKey([3; 16]);
-        let id = EventId {
+        let news = EventId::News {
             stream: [1; 8],
             sequence: 5,
             list_hash: 42,
         };
-        let wire = id.to_wire(&keys(), session);
-        assert!(
-            wire.len() <= 128 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
-            "T-34"
-        );
-        assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
-        assert_eq!(EventId::read(&wire, &keys(), SessionKey([4; 16])), None);
+        let answer = |seq, request: RequestId| EventId::Answer {
+            nonce: Nonce([2; 8]),
+            cursor: Cursor {
+                seq,
+                attempt: Some(Attempt {
+                    number: 3,
+                    mark: 0xabcd,
+                }),
+            },
+            request: Some(request),
+        };
+        let longest = answer(u64::MAX, RequestId::from("x".repeat(46)));
+        for id in [news, answer(7, RequestId::from(1)), longest] {
+            let wire = id.to_wire(&keys(), session);
+            assert!(
+                wire.len() <= 140 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
+                "T-34: {wire}"
+            );
+            assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
+            assert_eq!(EventId::read(&wire, &keys(), SessionKey([4; 16])), None);
+        }
         assert_eq!(EventId::read("1-5", &keys(), session), None);
-        let other = EventId { sequence: 6, ..id }.to_wire(&keys(), session);
-        let spliced = format!("{}{}", &other[..20], &wire[20..]);
+        let (one, two) = (
+            answer(5, RequestId::from(1)).to_wire(&keys(), session),
+            answer(6, RequestId::from(1)).to_wire(&keys(), session),
+        );
+        let spliced = format!("{}{}", &two[..28], &one[28..]);
         assert_eq!(EventId::read(&spliced, &keys(), session), None);
+    }
+
+    #[test]
+    fn an_event_id_leaves_out_a_request_id_that_is_too_long_for_it() {
+        let session = SessionKey([3; 16]);
+        let id = EventId::Answer {
+            nonce: Nonce([2; 8]),
+            cursor: Cursor {
+                seq: 1,
+                attempt: None,
+            },
+            request: Some(RequestId::from("x".repeat(300))),
+        };
+        let wire = id.to_wire(&keys(), session);
+        let Some(EventId::Answer { request, .. }) = EventId::read(&wire, &keys(), session) else {
+            panic!("of ours")
+        };
+        assert_eq!(request, None);
     }
 
     #[test]

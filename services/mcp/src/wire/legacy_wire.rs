@@ -72,7 +72,7 @@ async fn a_session_lists_calls_and_ends() {
 async fn point_4_a_node_that_never_saw_the_session_goes_on_with_it() {
     let node = Node::start().await;
     let session = node.initialize("2025-06-18").await;
-    let other = node.twin();
+    let other = node.twin_after_a_loss().await;
     let called = other
         .call(
             &session,
@@ -219,7 +219,7 @@ async fn pg_2_a_cursor_is_of_its_person_and_cannot_be_made_up() {
             "{bad:?}"
         );
     }
-    let mut other = node.twin();
+    let mut other = node.twin().await;
     other.user = Id::generate();
     let theirs = other.initialize("2025-11-25").await;
     assert_eq!(
@@ -434,9 +434,7 @@ async fn cn_1_a_cancelled_call_stops_and_is_not_answered() {
                 .await
         })
     };
-    while node.state.tracker.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    node.arrived.notified().await;
     let clash = node
         .call(&session, "tools/call", json!({"name": "zebra"}))
         .await;
@@ -471,12 +469,12 @@ async fn t_29_a_lost_connection_does_not_cancel_a_call_of_a_session() {
     let call = rpc("tools/call", json!({"name": "slow"})).to_string();
     let request = node.request("POST", &[("mcp-session-id", &session)], call);
     let mut pending = Box::pin(node.router.clone().oneshot(request));
-    while node.state.tracker.is_empty() {
-        assert!(futures_util::poll!(&mut pending).is_pending());
-        tokio::task::yield_now().await;
+    tokio::select! {
+        _ = &mut pending => panic!("the API does not answer"),
+        () = node.arrived.notified() => {}
     }
+    assert!(node.state.tracker.is_empty(), "no task while it is awaited");
     drop(pending);
-    tokio::task::yield_now().await;
     assert_eq!(node.state.tracker.len(), 1, "it goes on");
     node.send(node.request("DELETE", &[("mcp-session-id", &session)], String::new()))
         .await;

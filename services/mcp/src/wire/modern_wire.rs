@@ -4,7 +4,7 @@ use super::*;
 
 const VERSION: &str = "2026-07-28";
 
-fn modern(method: &str, params: Value) -> Value {
+pub(super) fn modern(method: &str, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": VERSION,

@@ -1,0 +1,322 @@
+//! A call of a session: answered as one JSON body if it is quick, else as a stream of events that any node can resume
+//! (`streams.md` §6, §9).
+
+use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{FutureExt, StreamExt, stream};
+use portolan_cluster::{
+    node::{Delivery, Lost, NewStream, Resumed, Running, StreamReader, StreamWriter},
+    store::{Class, Cursor, Nonce, StreamKey},
+};
+use portolan_keys::{Keys, random};
+use portolan_net::sse_body::SseBody;
+use portolan_protocol::{
+    error::ErrorKind,
+    jsonrpc::{ProgressToken, Raw, RequestId},
+    logging::{self, Level},
+    progress::{self, Progress},
+    revision::Revision,
+    sse,
+};
+use tokio::time::{Instant, MissedTickBehavior, sleep};
+
+use crate::{
+    endpoint::Visit,
+    error::McpError,
+    instruments,
+    legacy::{
+        session::{EventId, LiveSession, SessionId},
+        unbroken::Unbroken,
+    },
+    payloads::About,
+    stream::reconnect_after,
+    tools::PreparedCall,
+};
+
+/// How long a call may take before its answer becomes a stream, where a client can resume one from its first byte on.
+pub(crate) const QUICK: Duration = Duration::from_secs(1);
+/// The same where the first event cannot be given an id (T-24): a break before it loses the answer, so JSON is preferred
+/// for as long as no middlebox cuts a silent connection.
+const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
+/// Between two notices of progress.
+pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+/// Longest id of a request that may be running, in bytes (§4).
+const LONGEST_ID: usize = 256;
+
+/// What a request is answered with.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// One JSON-RPC response.
+    Whole(Vec<u8>),
+    /// Events, the last of which is the response.
+    Stream(Response),
+}
+
+/// Names a request among those of its session, so that `1` and `"1"` differ (§4).
+pub(crate) fn rpc_key(id: &RequestId) -> String {
+    match id.as_text() {
+        Some(text) => format!("s:{text}"),
+        None => format!("i:{}", id.to_json()),
+    }
+}
+
+type Outcome = Result<Vec<u8>, McpError>;
+
+/// Runs a call. A client that goes away does not end it (T-29).
+pub(crate) async fn run(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    call: PreparedCall,
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
+    let id = call.id.clone();
+    let refuse = |text: &'static str| {
+        McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
+    };
+    if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
+        return Err(refuse("The id of a request has at most 256 bytes."));
+    }
+    let Some(running) = state.node.run(key, &rpc_key(&id), call.deadline()) else {
+        return Err(refuse(
+            "A request with this id is still running in this session.",
+        ));
+    };
+    let begun = Instant::now();
+    let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
+    let work = async move {
+        let cancelled = running.cancelled.clone();
+        let outcome = tokio::select! {
+            biased;
+            outcome = call.run() => outcome,
+            () = cancelled.cancelled() => Err(McpError::Cancelled),
+        };
+        (outcome, running)
+    };
+    let internal_id = id.clone();
+    let work = AssertUnwindSafe(work).catch_unwind().map(move |ended| {
+        let panicked = |_| {
+            tracing::error!("a tool call panicked");
+            let error = McpError::of(&ErrorKind::Internal, revision, Some(&internal_id));
+            (Err(error), None)
+        };
+        ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
+    });
+    let mut work = Unbroken::new(&state.tracker, work);
+    let primed = is_primed(&session.id);
+    let patience = if primed { QUICK } else { QUICK_UNPRIMED };
+    if may_stream {
+        tokio::select! {
+            biased;
+            (outcome, _running) = &mut work => return outcome.map(Reply::Whole),
+            () = sleep(patience) => {}
+        }
+    } else {
+        let (outcome, _running) = work.await;
+        return outcome.map(Reply::Whole);
+    }
+    let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
+    let (writer, reader) = state.node.open(NewStream {
+        stream: StreamKey {
+            session: key,
+            nonce,
+        },
+        principal: visit.caller.session_principal(),
+        rpc: rpc_key(&id),
+        deadline: deadline.saturating_sub(begun.elapsed()),
+        about: about.to_bytes(),
+    });
+    if let Some(work) = work.into_work() {
+        let telling = token.map(|token| Telling {
+            token,
+            revision,
+            begun,
+        });
+        state.tracker.spawn(write(writer, work, telling));
+    }
+    let answer = Answer {
+        keys: state.keys.clone(),
+        session: session.id,
+        nonce,
+        request: Some(id),
+    };
+    Ok(Reply::Stream(answer.respond(visit, reader, primed)))
+}
+
+/// Whether streams of the session begin with an event that has an id and nothing else (T-24).
+fn is_primed(session: &SessionId) -> bool {
+    session.revision.facts().priming_event || session.draft
+}
+
+/// Who is told how far a call has come.
+pub(crate) struct Telling {
+    pub(crate) token: ProgressToken,
+    pub(crate) revision: Revision,
+    pub(crate) begun: Instant,
+}
+
+impl Telling {
+    /// An API tells nothing of its progress; that the call still runs, and since when, is what can be told honestly.
+    pub(crate) fn notification(&self) -> Bytes {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let progress = Progress {
+            progress: (seconds * 10.0).round() / 10.0,
+            total: None,
+            message: Some(format!("The API has been working for {seconds:.0} s")),
+        };
+        progress::notification(self.revision, &self.token, &progress).into()
+    }
+}
+
+/// Writes the stream of a call until it ends. Its client may come and go meanwhile.
+async fn write(
+    writer: StreamWriter,
+    mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
+    telling: Option<Telling>,
+) {
+    let fenced = writer.fenced();
+    let mut ticks = tokio::time::interval_at(Instant::now(), PROGRESS_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            biased;
+            (outcome, _running) = &mut work => {
+                match outcome.map_or_else(McpError::into_message, Some) {
+                    Some(body) => writer.finish(body.into()),
+                    // A cancelled request has no response (CN-4).
+                    None => writer.cancel(),
+                }
+                writer.committed().cancelled().await;
+                return;
+            }
+            // Another node answers now, or nobody may any more: the work must not go on (§0.4).
+            () = fenced.cancelled() => return,
+            _ = ticks.tick(), if telling.is_some() => {
+                let Some(telling) = &telling else { continue };
+                if writer.push(Class::Notification, telling.notification()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The stream of an answer, as its client sees it.
+struct Answer {
+    keys: Keys,
+    session: SessionId,
+    nonce: Nonce,
+    request: Option<RequestId>,
+}
+
+impl Answer {
+    fn event_id(&self, cursor: Cursor) -> String {
+        let id = EventId::Answer {
+            nonce: self.nonce,
+            cursor,
+            request: self.request.clone(),
+        };
+        id.to_wire(&self.keys, self.session.key)
+    }
+
+    fn frame(&self, delivery: &Delivery) -> Bytes {
+        let frame = match delivery {
+            Delivery::Event {
+                seq,
+                attempt,
+                payload,
+                ..
+            } => {
+                let cursor = Cursor {
+                    seq: *seq,
+                    attempt: Some(*attempt),
+                };
+                sse::message(Some(&self.event_id(cursor)), payload)
+            }
+            Delivery::Unlogged { payload } => sse::message(None, payload),
+            Delivery::Gap { after, before } => sse::message(None, &gap(*after, *before)),
+        };
+        Bytes::from(frame)
+    }
+
+    fn respond(self, visit: &Visit<'_>, reader: StreamReader, primed: bool) -> Response {
+        let first = if primed {
+            let start = Cursor {
+                seq: 0,
+                attempt: None,
+            };
+            vec![
+                Bytes::from(sse::retry(reconnect_after())),
+                Bytes::from(sse::priming(&self.event_id(start))),
+            ]
+        } else {
+            // Proxies pass the head on only with a first byte.
+            vec![Bytes::from_static(sse::KEEP_ALIVE)]
+        };
+        let resumable = is_primed(&self.session);
+        let events = reader.map(move |delivery| self.frame(&delivery));
+        let body = SseBody::new(stream::iter(first).chain(events));
+        if resumable {
+            // A node that stops sends its clients to the others; the answer reaches them through the log (§16.4).
+            let farewell = Bytes::from(sse::retry(reconnect_after()));
+            body.until(visit.state.stopping.clone(), Some(farewell))
+                .into_response()
+        } else {
+            body.into_response()
+        }
+    }
+}
+
+/// What a client is told when events that it has not seen are gone (§9).
+fn gap(after: u64, before: u64) -> Vec<u8> {
+    let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
+    let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
+    logging::message(Level::Warning, Some("stream"), &data)
+}
+
+/// The rest of an answer whose stream broke, on whatever node (§9).
+pub(crate) async fn resume(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    nonce: Nonce,
+    cursor: Cursor,
+    request: Option<RequestId>,
+) -> Result<Response, McpError> {
+    let stream = StreamKey {
+        session: session.id.key,
+        nonce,
+    };
+    let principal = visit.caller.session_principal();
+    let resumed = visit.state.node.resume(stream, principal, cursor).await;
+    match resumed.map_err(|_| McpError::Unavailable)? {
+        Resumed::Unknown => {
+            instruments::resumed("notfound");
+            Err(McpError::session_not_found())
+        }
+        // An empty answer would be taken for a success, an HTTP error for a reason to try again.
+        Resumed::Gone => {
+            instruments::resumed("gone");
+            if request.is_none() {
+                let kind = ErrorKind::InvalidRequest("The stream is no longer available".into());
+                return Err(McpError::of(&kind, session.id.revision, None));
+            }
+            let about = About {
+                id: request,
+                retryable: false,
+            };
+            Ok(crate::error::one_event(&about.lost(Lost::Stream)))
+        }
+        Resumed::Reader(reader) => {
+            instruments::resumed("ok");
+            let answer = Answer {
+                keys: visit.state.keys.clone(),
+                session: session.id,
+                nonce,
+                request,
+            };
+            Ok(answer.respond(visit, reader, false))
+        }
+    }
+}
