@@ -24,7 +24,7 @@ pub enum Expired {
     RefreshFamilies,
     /// Sources that were deleted and not restored.
     Sources,
-    /// Servers that were deleted and not restored.
+    /// Servers that were deleted and not restored; their addresses stay taken.
     Servers,
     /// Log of calls: 30 d.
     ToolCalls,
@@ -101,15 +101,23 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             .execute(connection)
             .await?
         }
+        // The row stays as a tombstone: an address that once named a server never names another one, because a token for the
+        // old server would open the new one (M3).
         Expired::Servers => {
-            sqlx::query!(
-                "delete from servers where (tenant_id, id) in
-                   (select tenant_id, id from servers where deleted_at < $1 limit $2 for update skip locked)",
+            let emptied = sqlx::query_scalar!(
+                r#"with over as (
+                     update servers set name = '', description = null, instructions = null where (tenant_id, id) in
+                       (select tenant_id, id from servers where deleted_at < $1 and name <> '' limit $2 for update skip locked)
+                     returning tenant_id, id),
+                   emptied as (
+                     delete from server_tools using over where server_tools.tenant_id = over.tenant_id and server_tools.server_id = over.id)
+                   select count(*) as "count!" from over"#,
                 now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
                 BATCH
             )
-            .execute(connection)
-            .await?
+            .fetch_one(connection)
+            .await?;
+            return Ok(u64::try_from(emptied).unwrap_or(0));
         }
         Expired::ToolCalls => {
             sqlx::query!(

@@ -1,10 +1,15 @@
 //! What is over is purged, and nothing else.
 
-use portolan_model::{Clock, email::EmailAddress, id::SourceId, registry::SourceKind};
+use portolan_model::{
+    Clock,
+    email::EmailAddress,
+    id::{ServerId, SourceId},
+    registry::SourceKind,
+};
 use portolan_storage::{
     Reason, Store,
     expiry::{self, Expired},
-    sources, users,
+    servers, sources, users,
 };
 use serde_json::json;
 use time::Duration;
@@ -98,4 +103,35 @@ async fn a_deleted_source_can_be_restored_for_ten_minutes_and_is_gone_after_twen
         purge(&store, Expired::Sources, now + Duration::minutes(21)).await,
         1
     );
+}
+
+#[tokio::test]
+async fn m3_the_address_of_a_deleted_server_is_never_given_to_another() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = Clock::system().now();
+    let server = |id| servers::NewServer {
+        id,
+        slug: "harbour",
+        name: "Harbour",
+        description: None,
+        instructions: None,
+    };
+    let id = ServerId::generate();
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    servers::insert(&mut tx, &server(id), now).await.unwrap();
+    assert!(servers::delete(&mut tx, id, now).await.unwrap());
+    tx.commit().await.unwrap();
+    let later = now + Duration::minutes(21);
+    assert_eq!(purge(&store, Expired::Servers, later).await, 1);
+    assert_eq!(
+        purge(&store, Expired::Servers, later).await,
+        0,
+        "what is empty is not emptied again"
+    );
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    assert!(servers::list(&mut tx).await.unwrap().is_empty());
+    assert!(!servers::restore(&mut tx, id, later).await.unwrap());
+    let again = servers::insert(&mut tx, &server(ServerId::generate()), later).await;
+    assert!(again.is_err(), "the address stays taken");
 }
