@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 scripts/require.sh
 scripts/postgres.sh >/dev/null
 scripts/web.sh
-SQLX_OFFLINE=true cargo build --quiet --profile bench-quick -p portolan -p portolan-bench
-exec target/bench-quick/portolan-bench "$@"
+SQLX_OFFLINE=true cargo build --quiet --release -p portolan -p portolan-bench
+exec target/release/portolan-bench "$@"

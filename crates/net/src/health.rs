@@ -1,14 +1,18 @@
 //! What the second listener tells: alive, ready, and the metrics. Never on the public origin.
+//!
+//! Readiness is answered from memory: a probe that waits for a database that hangs would time out, and take a node out of service
+//! that could serve from memory (streams.md §17.4).
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use futures_util::future::join_all;
 use http::StatusCode;
 use http::header;
 
@@ -17,8 +21,28 @@ use crate::resolve::BoxFuture;
 /// A check that takes longer has failed.
 const CHECK_WITHIN: Duration = Duration::from_secs(2);
 
-/// A question to something that we cannot work without; the text says what is wrong, without secrets.
+/// A question to something that we stand on; the text says what is wrong, without secrets.
 pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// Something outside that a node stands on.
+#[derive(Clone)]
+pub struct Dependency {
+    /// As it is called in answers and labels: `database`.
+    pub name: &'static str,
+    /// Whether new work must go elsewhere while it is away. If not, its state is only told.
+    pub needed: bool,
+    /// How to ask for it.
+    pub check: Check,
+}
+
+impl fmt::Debug for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dependency")
+            .field("name", &self.name)
+            .field("needed", &self.needed)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The state of a node as its surroundings see it. Cloning shares it.
 #[derive(Clone)]
@@ -28,8 +52,14 @@ pub struct Health {
 
 struct Inner {
     ready: AtomicBool,
-    checks: Vec<(&'static str, Check)>,
+    watched: Mutex<Vec<Watched>>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+struct Watched {
+    dependency: Dependency,
+    /// What it said last; `None` before it was asked.
+    said: Option<Result<(), String>>,
 }
 
 impl fmt::Debug for Health {
@@ -42,17 +72,22 @@ impl fmt::Debug for Health {
 
 impl Health {
     /// Not ready yet. `metrics` renders the Prometheus text.
-    pub fn new(
-        checks: Vec<(&'static str, Check)>,
-        metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    ) -> Self {
+    pub fn new(metrics: Arc<dyn Fn() -> String + Send + Sync>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 ready: AtomicBool::new(false),
-                checks,
+                watched: Mutex::default(),
                 metrics,
             }),
         }
+    }
+
+    /// Adds something that the node stands on. See [`Health::look`].
+    pub fn stands_on(&self, dependency: Dependency) {
+        self.watched().push(Watched {
+            dependency,
+            said: None,
+        });
     }
 
     /// Says whether new work may be sent here: on at the end of the start, off at the beginning of a stop.
@@ -60,8 +95,40 @@ impl Health {
         self.inner.ready.store(ready, Ordering::Release);
     }
 
-    /// `/healthz`: 200 while the process can answer at all. `/readyz`: 200, or 503 with what is missing.
-    /// `/metrics`: Prometheus text.
+    /// Asks everything that the node stands on, at once and for two seconds at most, and remembers what it said. To be called before
+    /// the node is ready, and then every few seconds. Returns what is there and what is away.
+    pub async fn look(&self) -> Vec<(&'static str, bool)> {
+        let dependencies: Vec<_> = self
+            .watched()
+            .iter()
+            .map(|watched| watched.dependency.clone())
+            .collect();
+        let said = join_all(dependencies.iter().map(|dependency| async {
+            match tokio::time::timeout(CHECK_WITHIN, (dependency.check)()).await {
+                Ok(said) => said,
+                Err(_elapsed) => Err(format!("no answer within {} s", CHECK_WITHIN.as_secs())),
+            }
+        }))
+        .await;
+        let mut states = Vec::with_capacity(said.len());
+        for (watched, said) in self.watched().iter_mut().zip(said) {
+            let (dependency, was_there) = (
+                watched.dependency.name,
+                !matches!(watched.said, Some(Err(_))),
+            );
+            match &said {
+                Err(fault) if was_there => tracing::warn!(dependency, fault, "away"),
+                Ok(()) if !was_there => tracing::info!(dependency, "back"),
+                _ => {}
+            }
+            states.push((dependency, said.is_ok()));
+            watched.said = Some(said);
+        }
+        states
+    }
+
+    /// `/healthz`: 200 while the process can answer at all. `/readyz`: 200, or 503 and why; then the state of what the node stands
+    /// on, a line each. `/metrics`: Prometheus text.
     pub fn router(&self) -> Router {
         Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -69,30 +136,39 @@ impl Health {
             .route("/metrics", get(metrics))
             .with_state(self.clone())
     }
+
+    /// A thread that panicked while it held the lock left whole entries.
+    fn watched(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.inner
+            .watched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 async fn readiness(State(health): State<Health>) -> Response {
-    if !health.inner.ready.load(Ordering::Acquire) {
-        return (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not ready: starting or stopping\n",
-        )
-            .into_response();
+    let mut is_ready = health.inner.ready.load(Ordering::Acquire);
+    let mut text = String::new();
+    if !is_ready {
+        text.push_str("not ready: starting or stopping\n");
     }
-    let mut faults = String::new();
-    for (name, check) in &health.inner.checks {
-        let fault = match tokio::time::timeout(CHECK_WITHIN, check()).await {
-            Ok(Ok(())) => continue,
-            Ok(Err(fault)) => fault,
-            Err(_elapsed) => format!("no answer within {} s", CHECK_WITHIN.as_secs()),
+    for watched in health.watched().iter() {
+        let Dependency { name, needed, .. } = watched.dependency;
+        let state = match &watched.said {
+            Some(Ok(())) => "ok",
+            Some(Err(fault)) => fault,
+            None => "not asked yet",
         };
-        tracing::warn!(check = name, fault, "not ready");
-        faults.extend(["not ready: ", name, ": ", &fault, "\n"]);
+        if needed && !matches!(watched.said, Some(Ok(()))) {
+            is_ready = false;
+            text.push_str("not ready: ");
+        }
+        text.extend([name, ": ", state, "\n"]);
     }
-    if faults.is_empty() {
-        "ready\n".into_response()
+    if is_ready {
+        format!("ready\n{text}").into_response()
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, faults).into_response()
+        (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
     }
 }
 

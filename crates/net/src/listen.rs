@@ -11,17 +11,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::Request;
+use futures_util::FutureExt as _;
+use http::header::{CONNECTION, HeaderValue};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service as _;
@@ -56,7 +59,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 20_000,
+            connections: 40_000,
             buffer_bytes: 32 * 1024,
             headers: 100,
             head_within: Duration::from_secs(10),
@@ -65,15 +68,19 @@ impl Default for Limits {
     }
 }
 
-/// How a listener is asked to stop.
-#[derive(Debug, Clone)]
+/// How a listener stops, in three steps (streams.md §16.4). Whoever stops the process cancels one token after the other, and so
+/// gives all listeners one budget of time.
+#[derive(Debug, Clone, Default)]
 pub struct Shutdown {
-    /// Cancelled to begin: no new connections, no new requests on kept ones.
+    /// First: answers say `Connection: close`. Connections and requests are still taken, because balancers need a while
+    /// to see that the node is not ready any more.
     pub stop: CancellationToken,
-    /// Connections become tasks here, so that whoever stops the process can wait for them.
-    pub tasks: TaskTracker,
-    /// How long running requests may go on before their connections are cut.
-    pub grace: Duration,
+    /// Then: no new connections, and no new requests on kept ones. What runs goes on.
+    pub close: CancellationToken,
+    /// At last: what is still open is cut.
+    pub cut: CancellationToken,
+    /// The connections of this one listener, to be counted and waited for. [`serve`] closes it after `close`.
+    pub connections: TaskTracker,
 }
 
 /// Why an address could not be bound, in words for the operator.
@@ -174,8 +181,8 @@ fn try_bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Serves the router until `shutdown.stop` is cancelled and the connections have ended or were cut after the grace period.
-/// Returns the number of connections that had to be cut.
+/// Serves the router until `shutdown.close` is cancelled and the connections have ended or were cut. Returns the number of
+/// connections that had to be cut.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -191,41 +198,46 @@ pub async fn serve(
         router: router.with_state(()),
         http,
         limits,
-        stop: shutdown.stop.clone(),
-        cut: CancellationToken::new(),
+        says_close: Arc::new(AtomicBool::new(false)),
+        close: shutdown.close.clone(),
+        cut: shutdown.cut.clone(),
     };
     let slots = Arc::new(Semaphore::new(limits.connections));
-    // Ours, beside the tracker of the process: here we wait for connections alone.
-    let connections = TaskTracker::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.stop.cancelled() => break,
-            accepted = accept(&listener, &slots) => accepted,
-        };
-        let Some((stream, peer, slot)) = accepted else {
-            continue;
-        };
+    let connections = shutdown.connections;
+    let take = |(stream, peer, slot): (TcpStream, SocketAddr, OwnedSemaphorePermit)| {
         let serving = server.clone().connection(stream, peer);
-        shutdown.tasks.spawn(connections.track_future(async move {
+        connections.spawn(async move {
             serving.await;
             drop(slot);
-        }));
+        });
+    };
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.close.cancelled() => break,
+            () = shutdown.stop.cancelled(), if !server.says_close.load(Ordering::Relaxed) => {
+                server.says_close.store(true, Ordering::Relaxed);
+            }
+            accepted = accept(&listener, &slots) => if let Some(accepted) = accepted {
+                take(accepted);
+            },
+        }
+    }
+    server.says_close.store(true, Ordering::Relaxed);
+    // Who is through the handshake has been accepted by the system, and may have sent a request: closing the socket would lose it.
+    while let Some(Some(accepted)) = accept(&listener, &slots).now_or_never() {
+        take(accepted);
     }
     drop(listener);
     connections.close();
-    if tokio::time::timeout(shutdown.grace, connections.wait())
-        .await
-        .is_ok()
-    {
-        return 0;
+    tokio::select! {
+        () = connections.wait() => return 0,
+        () = shutdown.cut.cancelled() => {}
     }
     let cut = connections.len();
-    tracing::warn!(
-        connections = cut,
-        "connections are cut: the grace period is over"
-    );
-    server.cut.cancel();
+    if cut > 0 {
+        tracing::warn!(connections = cut, "connections are cut: the time is over");
+    }
     connections.wait().await;
     cut
 }
@@ -233,7 +245,7 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     slots: &Arc<Semaphore>,
-) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, peer)) => {
@@ -264,7 +276,9 @@ struct Server {
     router: Router,
     http: http1::Builder,
     limits: Limits,
-    stop: CancellationToken,
+    /// A flag and not the token: each answer looks at it, and a token has a lock.
+    says_close: Arc<AtomicBool>,
+    close: CancellationToken,
     cut: CancellationToken,
 }
 
@@ -281,11 +295,12 @@ impl Server {
             router: self.router,
             peer,
             activity,
+            says_close: self.says_close,
         };
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = self.stop.cancelled() => {
+            () = self.close.cancelled() => {
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection.as_mut() => ended,
@@ -304,10 +319,11 @@ struct ToRouter {
     router: Router,
     peer: SocketAddr,
     activity: Arc<Activity>,
+    says_close: Arc<AtomicBool>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for ToRouter {
-    type Response = axum::response::Response;
+    type Response = Response<Body>;
     type Error = std::convert::Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -316,8 +332,16 @@ impl hyper::service::Service<Request<Incoming>> for ToRouter {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(self.peer));
         let answering = self.router.clone().call(request);
+        let says_close = Arc::clone(&self.says_close);
         Box::pin(async move {
-            let answer = answering.await;
+            let mut answer = answering.await;
+            if says_close.load(Ordering::Relaxed)
+                && let Ok(answer) = &mut answer
+            {
+                answer
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             drop(running);
             answer
         })

@@ -18,7 +18,6 @@ use http::header::{self, HeaderName, HeaderValue};
 use http_body::Frame;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// T-9: a comment on idle streams every 15 s. Each stream is up to 2 s off, so that ten thousand of them do not speak at
 /// once.
@@ -94,8 +93,6 @@ pub struct SseBody<S> {
     /// When the next comment is due; the timer is armed only when the stream has nothing.
     quiet_until: Instant,
     timer: Pin<Box<Sleep>>,
-    stop: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    farewell: Option<Bytes>,
     ended: bool,
 }
 
@@ -123,18 +120,8 @@ impl<S: Stream<Item = Bytes> + Send + 'static> SseBody<S> {
             every,
             quiet_until,
             timer: Box::pin(tokio::time::sleep_until(quiet_until)),
-            stop: None,
-            farewell: None,
             ended: false,
         }
-    }
-
-    /// Ends the body when the token is cancelled, with one last frame if there is one (a `retry:` line, for instance).
-    #[must_use]
-    pub fn until(mut self, stop: CancellationToken, farewell: Option<Bytes>) -> Self {
-        self.stop = Some(Box::pin(stop.cancelled_owned()));
-        self.farewell = farewell;
-        self
     }
 
     /// The whole answer, with the headers of T-8.
@@ -179,14 +166,6 @@ impl<S: Stream<Item = Bytes> + Send + 'static> http_body::Body for SseBody<S> {
         let this = &mut *self;
         if this.ended {
             return Poll::Ready(None);
-        }
-        let stopped = this
-            .stop
-            .as_mut()
-            .is_some_and(|stop| stop.as_mut().poll(cx).is_ready());
-        if stopped {
-            this.ended = true;
-            return Poll::Ready(this.farewell.take().map(|frame| Ok(Frame::data(frame))));
         }
         match this.frames.as_mut().poll_next(cx) {
             Poll::Ready(Some(frame)) => {

@@ -15,40 +15,46 @@ use axum::extract::Extension;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use portolan_net::health::{Check, Health};
+use portolan_net::health::{Check, Dependency, Health};
 use portolan_net::listen::{BindError, Limits, Peer, Shutdown, bind, serve};
 use portolan_net::sse_body::{self, SendError, SseBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 struct Server {
     address: SocketAddr,
-    stop: CancellationToken,
-    tasks: TaskTracker,
+    shutdown: Shutdown,
     serving: JoinHandle<usize>,
 }
 
-fn server(router: Router, limits: Limits, grace: Duration) -> Server {
+fn server(router: Router, limits: Limits) -> Server {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
     let address = listener.local_addr().unwrap();
-    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-    let shutdown = Shutdown {
-        stop: stop.clone(),
-        tasks: tasks.clone(),
-        grace,
-    };
-    let serving = tokio::spawn(serve(listener, router, limits, shutdown));
+    let shutdown = Shutdown::default();
+    let serving = tokio::spawn(serve(listener, router, limits, shutdown.clone()));
     Server {
         address,
-        stop,
-        tasks,
+        shutdown,
         serving,
     }
+}
+
+/// A route whose request runs until it is told to end, how to hear that it began, and how to tell it.
+fn gated() -> (Router, Arc<Notify>, Arc<Notify>) {
+    let (started, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
+    let router = hello().route(
+        "/gated",
+        get(move || async move {
+            signal.notify_one();
+            gate.notified().await;
+            "finished"
+        }),
+    );
+    (router, started, release)
 }
 
 fn hello() -> Router {
@@ -64,8 +70,6 @@ fn quick() -> Limits {
         ..Limits::default()
     }
 }
-
-const GRACE: Duration = Duration::from_secs(5);
 
 /// Sends bytes and reads until the server closes or nothing came for a while.
 async fn talk(address: SocketAddr, bytes: &[u8]) -> String {
@@ -92,7 +96,7 @@ async fn read_all(stream: &mut TcpStream, within: Duration) -> String {
 
 #[tokio::test]
 async fn requests_are_served_on_kept_connections_and_know_their_peer() {
-    let server = server(hello(), Limits::default(), GRACE);
+    let server = server(hello(), Limits::default());
     let text = talk(
         server.address,
         b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
@@ -129,7 +133,7 @@ async fn a_port_that_is_taken_is_named_with_what_to_do() {
 #[tokio::test]
 async fn slow_heads_are_cut_and_others_are_served_meanwhile() {
     // B1
-    let server = server(hello(), quick(), GRACE);
+    let server = server(hello(), quick());
     let mut slow = Vec::new();
     for start in [&b""[..], b"G", b"GET / HTTP/1.1\r\nhost: a\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -173,18 +177,8 @@ async fn slow_heads_are_cut_and_others_are_served_meanwhile() {
 
 #[tokio::test]
 async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idle() {
-    let started = Arc::new(Notify::new());
-    let release = Arc::new(Notify::new());
-    let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
-    let router = hello().route(
-        "/long",
-        get(move || async move {
-            signal.notify_one();
-            gate.notified().await;
-            "done"
-        }),
-    );
-    let server = server(router, quick(), GRACE);
+    let (router, started, release) = gated();
+    let server = server(router, quick());
     // Idle longer than a head may take, shorter than the idle time: still there.
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream
@@ -194,7 +188,7 @@ async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idl
     let first = read_all(&mut stream, Duration::from_millis(300)).await;
     assert!(first.contains("200 OK"));
     stream
-        .write_all(b"GET /long HTTP/1.1\r\nhost: a\r\n\r\n")
+        .write_all(b"GET /gated HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
         .unwrap();
     started.notified().await;
@@ -202,7 +196,7 @@ async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idl
     assert_eq!(read_all(&mut stream, Duration::from_millis(900)).await, "");
     release.notify_one();
     let answer = read_all(&mut stream, Duration::from_secs(3)).await;
-    assert!(answer.ends_with("done"), "{answer}");
+    assert!(answer.ends_with("finished"), "{answer}");
     // And now it is idle: closed by the server.
     let mut end = [0_u8; 1];
     let closed = tokio::time::timeout(Duration::from_secs(3), stream.read(&mut end))
@@ -214,7 +208,7 @@ async fn an_idle_connection_is_kept_for_a_while_and_a_running_request_is_not_idl
 #[tokio::test]
 async fn heads_beyond_the_bounds_are_431_and_framing_that_confuses_is_400() {
     // B7, B14, B2
-    let server = server(hello(), Limits::default(), GRACE);
+    let server = server(hello(), Limits::default());
     let many = "x-a: b\r\n".repeat(1000);
     let long = format!("x-a: {}\r\n", "b".repeat(64 * 1024));
     for lines in [many, long] {
@@ -274,7 +268,6 @@ async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
             connections: 1,
             ..Limits::default()
         },
-        GRACE,
     );
     let mut first = TcpStream::connect(server.address).await.unwrap();
     first
@@ -300,58 +293,96 @@ async fn no_more_connections_are_served_than_the_limit_and_the_next_waits() {
     );
 }
 
+/// streams.md §16.4, 0-5 s.
 #[tokio::test]
-async fn a_stop_lets_running_requests_end_and_closes_idle_connections() {
-    let started = Arc::new(Notify::new());
-    let release = Arc::new(Notify::new());
-    let (signal, gate) = (Arc::clone(&started), Arc::clone(&release));
-    let router = Router::new().route(
-        "/",
-        get(move || async move {
-            signal.notify_one();
-            gate.notified().await;
-            "finished"
-        }),
+async fn a_node_that_stops_takes_connections_and_tells_every_client_to_leave() {
+    let (router, started, release) = gated();
+    let server = server(router, Limits::default());
+    let mut kept = TcpStream::connect(server.address).await.unwrap();
+    kept.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    let before = read_all(&mut kept, Duration::from_millis(200)).await;
+    assert!(
+        before.contains("200 OK") && !before.contains("connection"),
+        "{before}"
     );
-    let server = server(router, Limits::default(), GRACE);
     let mut running = TcpStream::connect(server.address).await.unwrap();
     running
-        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .write_all(b"GET /gated HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
         .unwrap();
     started.notified().await;
-    server.stop.cancel();
+
+    server.shutdown.stop.cancel();
+    // A kept connection is not closed under a request that may be on its way.
+    kept.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    release.notify_one();
+    let fresh = talk(server.address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+    let (kept, running, fresh) = tokio::join!(
+        read_all(&mut kept, Duration::from_secs(3)),
+        read_all(&mut running, Duration::from_secs(3)),
+        fresh,
+    );
+    for answer in [kept, running, fresh] {
+        assert!(
+            answer.contains("200 OK") && answer.contains("connection: close\r\n"),
+            "{answer}"
+        );
+    }
+    assert!(!server.serving.is_finished(), "still open for others");
+    server.shutdown.close.cancel();
+    assert_eq!(server.serving.await.unwrap(), 0);
+}
+
+/// streams.md §16.4, from 5 s on.
+#[tokio::test]
+async fn a_closed_listener_lets_running_requests_end_and_closes_idle_connections() {
+    let (router, started, release) = gated();
+    let server = server(router, Limits::default());
+    let mut idle = TcpStream::connect(server.address).await.unwrap();
+    idle.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    read_all(&mut idle, Duration::from_millis(100)).await;
+    let mut running = TcpStream::connect(server.address).await.unwrap();
+    running
+        .write_all(b"GET /gated HTTP/1.1\r\nhost: a\r\n\r\n")
+        .await
+        .unwrap();
+    started.notified().await;
+    server.shutdown.stop.cancel();
+    server.shutdown.close.cancel();
+    let mut end = [0_u8; 1];
+    let closed = tokio::time::timeout(Duration::from_secs(3), idle.read(&mut end)).await;
+    assert!(matches!(closed, Ok(Ok(0))), "{closed:?}");
+    while TcpStream::connect(server.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    drop(idle);
+    while server.shutdown.connections.len() > 1 {
+        tokio::task::yield_now().await;
+    }
     release.notify_one();
     let answer = read_all(&mut running, Duration::from_secs(3)).await;
     assert!(answer.ends_with("finished"), "{answer}");
     assert_eq!(server.serving.await.unwrap(), 0);
-    server.tasks.close();
-    server.tasks.wait().await;
-    assert!(
-        TcpStream::connect(server.address).await.is_err(),
-        "the port is free"
-    );
 }
 
 #[tokio::test]
-async fn what_runs_longer_than_the_grace_period_is_cut_and_counted() {
-    let started = Arc::new(Notify::new());
-    let signal = Arc::clone(&started);
-    let router = Router::new().route(
-        "/",
-        get(move || async move {
-            signal.notify_one();
-            std::future::pending::<()>().await;
-        }),
-    );
-    let server = server(router, Limits::default(), Duration::from_millis(100));
+async fn what_runs_when_the_time_is_over_is_cut_and_counted() {
+    let (router, started, _release) = gated();
+    let server = server(router, Limits::default());
     let mut running = TcpStream::connect(server.address).await.unwrap();
     running
-        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .write_all(b"GET /gated HTTP/1.1\r\nhost: a\r\n\r\n")
         .await
         .unwrap();
     started.notified().await;
-    server.stop.cancel();
+    server.shutdown.close.cancel();
+    server.shutdown.cut.cancel();
     assert_eq!(server.serving.await.unwrap(), 1);
 }
 
@@ -407,62 +438,105 @@ async fn a_client_that_does_not_read_bounds_the_writer() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_streams_with_the_farewell() {
-    let stop = CancellationToken::new();
-    let farewell = Some(Bytes::from_static(b"retry: 1000\n\n"));
-    let answer = SseBody::new(futures_util::stream::pending())
-        .until(stop.clone(), farewell)
-        .into_response();
+async fn t_8_an_event_stream_is_neither_cached_nor_buffered_nor_changed() {
+    let frames = [Bytes::from_static(b"retry: 1000\n\n")];
+    let answer = SseBody::new(futures_util::stream::iter(frames)).into_response();
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     assert_eq!(answer.headers()["cache-control"], "no-cache, no-transform");
     assert_eq!(answer.headers()["x-accel-buffering"], "no");
-    stop.cancel();
     assert_eq!(
         answer.into_body().collect().await.unwrap().to_bytes(),
         "retry: 1000\n\n"
     );
 }
 
+fn health() -> Health {
+    Health::new(Arc::new(|| "a_total 1\n".to_owned()))
+}
+
+fn dependency(
+    name: &'static str,
+    needed: bool,
+    check: fn() -> portolan_net::resolve::BoxFuture<'static, Result<(), String>>,
+) -> Dependency {
+    let check: Check = Arc::new(check);
+    Dependency {
+        name,
+        needed,
+        check,
+    }
+}
+
+async fn ask(health: &Health, path: &'static str) -> (u16, String) {
+    let request = http::Request::get(path)
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let answer = health.router().oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
 #[tokio::test(start_paused = true)]
-async fn readiness_needs_the_flag_and_every_check_in_time() {
-    let check =
-        |f: fn() -> portolan_net::resolve::BoxFuture<'static, Result<(), String>>| -> Check {
-            Arc::new(f)
-        };
-    let ask = |health: Health, path: &'static str| async move {
-        let request = http::Request::get(path)
-            .body(axum::body::Body::empty())
-            .unwrap();
-        let answer = health.router().oneshot(request).await.unwrap();
-        let status = answer.status().as_u16();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
-        (status, String::from_utf8(body.to_vec()).unwrap())
-    };
-    let metrics: Arc<dyn Fn() -> String + Send + Sync> = Arc::new(|| "a_total 1\n".to_owned());
-    let good = Health::new(
-        vec![("database", check(|| Box::pin(async { Ok(()) })))],
-        Arc::clone(&metrics),
-    );
-    assert_eq!(ask(good.clone(), "/readyz").await.0, 503);
-    assert_eq!(ask(good.clone(), "/healthz").await.0, 200);
+async fn readiness_needs_the_flag_and_every_answer_that_is_needed_in_time() {
+    let good = health();
+    good.stands_on(dependency("database", true, || Box::pin(async { Ok(()) })));
+    assert_eq!(ask(&good, "/readyz").await.0, 503);
+    assert_eq!(ask(&good, "/healthz").await.0, 200);
     good.set_ready(true);
-    assert_eq!(ask(good.clone(), "/readyz").await.0, 200);
-    assert_eq!(ask(good, "/metrics").await, (200, "a_total 1\n".to_owned()));
-    let bad = Health::new(
-        vec![
-            (
-                "database",
-                check(|| Box::pin(async { Err("no connection".to_owned()) })),
-            ),
-            ("store", check(|| Box::pin(std::future::pending()))),
-        ],
-        metrics,
+    assert_eq!(ask(&good, "/readyz").await.0, 503, "nobody has looked yet");
+    assert_eq!(good.look().await, [("database", true)]);
+    assert_eq!(
+        ask(&good, "/readyz").await,
+        (200, "ready\ndatabase: ok\n".to_owned())
     );
+    assert_eq!(
+        ask(&good, "/metrics").await,
+        (200, "a_total 1\n".to_owned())
+    );
+    good.set_ready(false);
+    assert_eq!(
+        ask(&good, "/readyz").await.0,
+        503,
+        "at the beginning of a stop"
+    );
+
+    let bad = health();
+    bad.stands_on(dependency("database", true, || {
+        Box::pin(async { Err("no connection".to_owned()) })
+    }));
+    bad.stands_on(dependency("store", true, || {
+        Box::pin(std::future::pending())
+    }));
     bad.set_ready(true);
-    let (status, text) = ask(bad, "/readyz").await;
+    bad.look().await;
+    let (status, text) = ask(&bad, "/readyz").await;
     assert_eq!(status, 503);
     assert!(
-        text.contains("database: no connection") && text.contains("store: no answer within 2 s"),
+        text.contains("not ready: database: no connection")
+            && text.contains("not ready: store: no answer within 2 s"),
         "{text}"
     );
+}
+
+/// streams.md §17.4.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_serves_from_memory_stays_ready_and_says_what_is_away() {
+    let health = health();
+    health.stands_on(dependency("database", false, || {
+        Box::pin(std::future::pending())
+    }));
+    health.stands_on(dependency("redis", false, || {
+        Box::pin(async { Err("the store did not answer".to_owned()) })
+    }));
+    health.set_ready(true);
+    assert_eq!(health.look().await, [("database", false), ("redis", false)]);
+    let before = tokio::time::Instant::now();
+    let (status, text) = ask(&health, "/readyz").await;
+    assert_eq!(status, 200);
+    assert_eq!(
+        text,
+        "ready\ndatabase: no answer within 2 s\nredis: the store did not answer\n"
+    );
+    assert_eq!(before.elapsed(), Duration::ZERO, "answered from memory");
 }

@@ -5,11 +5,13 @@
 
 use std::time::Duration;
 
-use metrics::{SetRecorderError, describe_counter, describe_histogram};
+use metrics::SetRecorderError;
 use metrics_exporter_prometheus::{
     BuildError, Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder,
 };
 use tokio_util::sync::CancellationToken;
+
+use crate::described::describe;
 
 pub(crate) const HTTP_REQUESTS: &str = "http_requests_total";
 pub(crate) const HTTP_DURATION: &str = "http_request_duration_seconds";
@@ -86,49 +88,6 @@ fn recorder() -> Result<PrometheusRecorder, BuildError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
         .set_buckets_for_metric(Matcher::Suffix("_bytes".to_owned()), &BYTES)?
         .build_recorder())
-}
-
-fn describe() {
-    describe_counter!(
-        HTTP_REQUESTS,
-        "Requests answered, by route template, method and outcome"
-    );
-    describe_histogram!(
-        HTTP_DURATION,
-        "Time from the head of a request to the head of its answer, by route template"
-    );
-    describe_counter!(
-        "oauth_requests_total",
-        "OAuth requests by endpoint, outcome, grant and class of client"
-    );
-    describe_counter!(
-        "refresh_replay_total",
-        "Refresh tokens seen again: within the window, answer lost, or reuse"
-    );
-    describe_counter!(
-        "resource_absent_total",
-        "Authorization requests without a resource parameter"
-    );
-    describe_histogram!(
-        "argon2_wait_seconds",
-        "Waiting for a slot to hash a password"
-    );
-    describe_counter!(
-        "cimd_fetch_total",
-        "Fetches of client metadata documents by outcome"
-    );
-    describe_counter!(
-        "mcp_requests_total",
-        "MCP messages by era, method and outcome"
-    );
-    describe_histogram!(
-        "mcp_call_duration_seconds",
-        "Duration of tool calls by kind of backend and outcome"
-    );
-    describe_counter!(
-        "egress_requests_total",
-        "Outgoing requests by purpose and outcome"
-    );
 }
 
 #[cfg(test)]
@@ -259,5 +218,31 @@ mod tests {
         }
         assert!(text.contains(r#"le="0.0025""#), "{text}");
         assert!(!text.contains("acme"), "{text}");
+    }
+
+    #[test]
+    fn what_alarms_ask_to_stay_zero_tells_zero_from_the_start() {
+        // streams.md §20: the alarms of "any".
+        let recorder = recorder().unwrap();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, describe);
+        let text = handle.render();
+        for line in [
+            "mcp_stream_seal_failures_total 0",
+            "mcp_ring_overflow_total 0",
+            "drain_calls_cut_total 0",
+            "mcp_call_log_dropped_total 0",
+            "mcp_outage_mode_streams 0",
+            "redis_breaker_state 0",
+        ] {
+            assert!(
+                text.contains(&format!("\n{line}\n")),
+                "{line} is not in\n{text}"
+            );
+        }
+        assert!(
+            text.contains("# HELP redis_breaker_state 0 while"),
+            "{text}"
+        );
     }
 }

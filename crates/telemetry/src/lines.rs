@@ -73,10 +73,9 @@ fn write_all(mut out: impl Write, queue: &Queue) {
         let idle = |waiting: &mut Waiting| waiting.text.is_empty() && !waiting.stop;
         let waiting = queue.changed.wait_while(queue.lock(), idle);
         let waiting = waiting.unwrap_or_else(PoisonError::into_inner);
-        let collecting =
-            queue
-                .changed
-                .wait_timeout_while(waiting, COLLECT_FOR, |waiting| !waiting.stop);
+        let collecting = queue
+            .changed
+            .wait_timeout_while(waiting, COLLECT_FOR, |waiting| !waiting.stop);
         let (mut waiting, _) = collecting.unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut waiting.text, &mut batch);
         let (lost, stop) = (std::mem::take(&mut waiting.lost), waiting.stop);

@@ -252,7 +252,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
                 .event_id()
                 .and_then(|text| EventId::read(text.trim(), &state.keys, session.id.key));
             let unknown = || {
-                instruments::resumed("forged");
+                instruments::forged_event_id();
                 let kind = "Last-Event-ID is not an event of this session".into();
                 McpError::of(&ErrorKind::InvalidRequest(kind), revision, None)
             };

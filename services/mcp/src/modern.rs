@@ -1,8 +1,6 @@
 //! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
 //! future, which hyper drops when the client goes away.
 
-use std::pin::Pin;
-
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
@@ -28,7 +26,7 @@ use crate::{
         shown_name,
     },
     stream::open_for_listen,
-    tools::PreparedCall,
+    tools::{PreparedCall, Running},
 };
 
 /// Answers a request that passed the ladder E-7 up to step 6.
@@ -69,7 +67,7 @@ async fn run(
         return call.run().await.map(|body| visit.answer(body));
     };
     let begun = Instant::now();
-    let mut work = Box::pin(call.run());
+    let mut work = call.run();
     tokio::select! {
         biased;
         outcome = &mut work => return outcome.map(|body| visit.answer(body)),
@@ -95,7 +93,7 @@ async fn run(
 
 /// A call whose client is told how far it has come.
 struct SlowCall {
-    work: Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>,
+    work: Running,
     telling: Telling,
     ticks: Interval,
 }

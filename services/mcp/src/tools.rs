@@ -1,6 +1,7 @@
 //! `tools/list` and `tools/call` (spec §9).
 
 use std::{
+    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -101,6 +102,9 @@ pub(crate) struct PreparedCall {
     pub(crate) progress: Option<ProgressToken>,
 }
 
+/// A call that runs.
+pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
+
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
@@ -172,7 +176,12 @@ impl PreparedCall {
     }
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
-    pub(crate) async fn run(self) -> Result<Vec<u8>, McpError> {
+    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
+    pub(crate) fn run(self) -> Running {
+        Box::pin(self.make())
+    }
+
+    async fn make(self) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
         let (at, started) = (self.state.clock.now(), Instant::now());
         let tool = &self.server.tools[self.tool];

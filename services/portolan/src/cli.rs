@@ -23,7 +23,7 @@ pub struct Cli {
 pub enum Command {
     /// Runs everything on this machine with nothing installed: a private Postgres, the service, and a demo API.
     Dev(DevArguments),
-    /// Runs the service against your own Postgres.
+    /// Runs the service against your own Postgres, and Redis if there are several nodes.
     Serve {
         /// Which parts this process runs.
         #[arg(long, value_enum, env = "PORTOLAN_ROLE", default_value = "all")]
@@ -33,7 +33,7 @@ pub enum Command {
     Migrate,
     /// Reads the configuration and says whether it is complete. Connects to nothing.
     Check,
-    /// Checks the configuration, and what it names: database, schema, clock, listeners.
+    /// Checks the configuration, and what it names: database, schema, clock, Redis, listeners.
     Doctor {
         /// Print the findings as JSON.
         #[arg(long)]

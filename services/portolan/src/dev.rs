@@ -61,6 +61,8 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));
     raw.set("master_secret", secret);
     raw.set_default("log_filter", "info");
+    // No balancer has to notice first.
+    raw.set_default("drain_accept_secs", "0");
     let allowed = raw
         .text("egress_allow")
         .map(|list| format!("{list},"))
@@ -83,7 +85,7 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
         })
     });
     // Connections first, then the database.
-    drop(runtime);
+    lifecycle::end(runtime);
     // Whatever happened above, the child must not outlive this process.
     drop(database);
     outcome.map(|()| ExitCode::SUCCESS)

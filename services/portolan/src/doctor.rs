@@ -7,7 +7,7 @@ use portolan_model::Clock;
 use portolan_storage::{SchemaState, StorageConfig, Store};
 use serde::Serialize;
 
-use crate::{say, settings::Settings};
+use crate::{node_store, say, settings::Settings};
 
 /// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
 const LONGEST_SKEW_SECONDS: f64 = 5.0;
@@ -23,6 +23,7 @@ struct Finding {
 pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
     database(settings, &mut findings).await;
+    findings.push(redis(settings).await);
     for (what, address) in [
         ("listen", settings.listen),
         ("admin_listen", settings.admin_listen),
@@ -130,6 +131,29 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
             },
         },
     );
+}
+
+async fn redis(settings: &Settings) -> Finding {
+    let (ok, message) = match node_store::examine(settings).await {
+        None => (
+            true,
+            "not set: sessions, streams and limits stay in the memory of a process, so only one may serve MCP endpoints".to_owned(),
+        ),
+        Some(Ok(())) => (
+            true,
+            if settings.redis_allow_eviction {
+                "reachable, and new enough; whether it throws keys away was not asked (redis_allow_eviction)".to_owned()
+            } else {
+                "reachable, new enough, and throws nothing away".to_owned()
+            },
+        ),
+        Some(Err(fault)) => (false, fault),
+    };
+    Finding {
+        what: "redis",
+        ok,
+        message,
+    }
 }
 
 /// An error with its causes, in one line.

@@ -33,11 +33,12 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Reads everything once, so that a node is not ready before it knows what is revoked; then goes on until the process drains.
+    /// Reads everything once, so that a node is not ready before it knows what is revoked; then goes on until no call
+    /// runs any more: a token that is revoked while the process drains is refused too.
     pub(crate) async fn start(self, life: &Lifecycle) -> anyhow::Result<()> {
         self.read_keys().await?;
         let mut seen = self.read_revocations(None).await?;
-        let stop = life.stopping.clone();
+        let stop = life.drained.clone();
         life.tasks.spawn(async move {
             let mut revocations = tokio::time::interval(REVOCATIONS);
             let mut keys = tokio::time::interval(KEYS);

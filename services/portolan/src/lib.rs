@@ -17,6 +17,7 @@ pub mod doctor;
 mod feed;
 mod janitor;
 pub mod lifecycle;
+mod node_store;
 mod rooms;
 pub mod serve;
 pub mod settings;
@@ -50,12 +51,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Command::Dev(arguments) => dev::run(&arguments, load()?),
         Command::Serve { role } => {
             let settings = load()?.check()?;
-            lifecycle::runtime()?.block_on(serve::run(
-                &settings,
-                role,
-                serve::Extras::default(),
-            ))?;
-            Ok(ExitCode::SUCCESS)
+            let runtime = lifecycle::runtime()?;
+            let outcome = runtime.block_on(serve::run(&settings, role, serve::Extras::default()));
+            lifecycle::end(runtime);
+            outcome.map(|()| ExitCode::SUCCESS)
         }
         Command::Migrate => {
             let url = load()?.database_owner_url()?;
@@ -69,6 +68,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
                 "The configuration is complete. The service will be {}.",
                 settings.origin()
             ));
+            if settings.redis_url.is_none() {
+                say(
+                    "redis_url is not set: sessions, streams and limits stay in the memory of a process, so only one may serve MCP endpoints.",
+                );
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Doctor { json } => {

@@ -8,18 +8,27 @@ use portolan_auth::{
     AuthConfig, AuthParts, AuthState, DemoApi, OAuthConfig, OAuthParts, login::throttle::Throttle,
     mail::Mailer,
 };
-use portolan_cluster::Revocations;
+use portolan_cluster::{
+    Revocations,
+    node::{Node, NodeSettings},
+};
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_mcp::{McpConfig, McpParts, McpState};
 use portolan_model::{Clock, resource::Site};
 use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
     egress::{AllowedDestination, Egress, EgressPolicy},
-    health::Check,
+    health::{Check, Dependency},
 };
 use portolan_storage::{SchemaState, StorageConfig, Store};
 
-use crate::{feed::Feed, janitor, lifecycle::Lifecycle, settings::Settings};
+use crate::{
+    feed::Feed,
+    janitor,
+    lifecycle::Lifecycle,
+    node_store::{self, NodeStore},
+    settings::{Role, Settings},
+};
 
 /// Between two rounds of key rotation and purging.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
@@ -34,6 +43,15 @@ pub(crate) struct Rooms {
     site: Site,
     verifier: Verifier,
     revocations: Revocations,
+}
+
+/// The MCP endpoints.
+#[derive(Debug)]
+pub(crate) struct McpRoom {
+    pub(crate) router: Router,
+    /// To be drained.
+    pub(crate) state: McpState,
+    pub(crate) redis: Option<Dependency>,
 }
 
 impl Rooms {
@@ -116,8 +134,13 @@ impl Rooms {
         Ok(portolan_auth::router(&state))
     }
 
-    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded.
-    pub(crate) async fn mcp(&self, settings: &Settings, life: &Lifecycle) -> Result<Router> {
+    /// The MCP endpoints, ready to answer: verification keys and revocations are loaded, and the other nodes know this one.
+    pub(crate) async fn mcp(
+        &self,
+        settings: &Settings,
+        role: Role,
+        life: &Lifecycle,
+    ) -> Result<McpRoom> {
         let feed = Feed {
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -127,6 +150,23 @@ impl Rooms {
         feed.start(life)
             .await
             .context("cannot read verification keys and revocations")?;
+        let NodeStore { store, is_redis } =
+            node_store::open(settings, role, &self.clock, life).await?;
+        let payloads = portolan_mcp::payloads(
+            self.keys.clone(),
+            self.clock.clone(),
+            is_redis && settings.redis_seal,
+        );
+        // Its tasks end when the drain is over and not at the signal: running calls need it.
+        let node = Node::start(
+            Arc::clone(&store),
+            NodeSettings::default(),
+            payloads,
+            &life.tasks,
+            life.drained.clone(),
+        )
+        .await
+        .context("cannot join the other nodes (redis_url)")?;
         let per_second = settings.calls_per_minute.div_ceil(60);
         let state = McpState::new(McpParts {
             site: self.site.clone(),
@@ -135,8 +175,9 @@ impl Rooms {
             verifier: self.verifier.clone(),
             revocations: self.revocations.clone(),
             egress: self.egress.clone(),
+            node,
             clock: self.clock.clone(),
-            tracker: life.tasks.clone(),
+            tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
             config: McpConfig {
                 allowed_origins: settings.allowed_origins.clone(),
@@ -149,11 +190,28 @@ impl Rooms {
             },
         });
         state.start();
-        Ok(portolan_mcp::router(state))
+        Ok(McpRoom {
+            router: portolan_mcp::router(state.clone()),
+            state,
+            redis: is_redis.then(|| Dependency {
+                name: "redis",
+                needed: false,
+                check: node_store::check(store),
+            }),
+        })
     }
 
-    /// For the readiness probe.
-    pub(crate) fn database_check(&self) -> Check {
+    /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (`streams.md` §17.4), and the console tells
+    /// by itself what does not work; without them nothing works.
+    pub(crate) fn database(&self, role: Role) -> Dependency {
+        Dependency {
+            name: "database",
+            needed: !role.has_mcp(),
+            check: self.database_check(),
+        }
+    }
+
+    fn database_check(&self) -> Check {
         let store = self.store.clone();
         Arc::new(move || {
             let store = store.clone();

@@ -7,18 +7,24 @@ use axum::Router;
 use portolan_net::{
     health::Health,
     layers::{AllowedHosts, Front},
-    listen::{self, Limits, Shutdown},
+    listen::{self, Limits},
 };
 use portolan_telemetry::{LogConfig, Metrics, RequestLog};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     console,
-    lifecycle::Lifecycle,
+    lifecycle::{DrainTimes, Lifecycle},
     rooms::{self, Rooms},
     say,
     settings::{LogFormat, Role, Settings},
 };
+
+/// Between two looks at database and Redis.
+const LOOK: Duration = Duration::from_secs(2);
+/// Closing the connections to the database takes no longer.
+const CLOSE: Duration = Duration::from_millis(500);
 
 /// The two listeners, bound before anything else starts.
 #[derive(Debug)]
@@ -87,27 +93,17 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     };
     let rooms = Rooms::open(settings).await?;
     let life = Lifecycle::default();
-    let health = Health::new(vec![("database", rooms.database_check())], {
+    let health = Health::new({
         let metrics = metrics.clone();
         Arc::new(move || metrics.render())
     });
-    let shutdown = Shutdown {
-        stop: life.stopping.clone(),
-        tasks: life.tasks.clone(),
-        grace: Duration::from_secs(settings.drain_secs),
-    };
-    life.tasks.spawn(metrics.upkeep(life.stopping.clone()));
-    // The second listener stays until the process ends: a draining node still tells that it drains.
-    let admin_stop = Shutdown {
-        stop: life.stopped.clone(),
-        tasks: life.tasks.clone(),
-        grace: Duration::from_secs(1),
-    };
+    health.stands_on(rooms.database(role));
+    life.tasks.spawn(metrics.upkeep(life.drained.clone()));
     life.tasks.spawn(listen::serve(
         listeners.admin,
         health.router(),
         Limits::default(),
-        admin_stop,
+        life.admin(),
     ));
     let demo_api = extras
         .demo
@@ -118,7 +114,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             demo.listener,
             portolan_demo_api::router(),
             Limits::default(),
-            shutdown.clone(),
+            life.beside(),
         ));
     }
 
@@ -132,21 +128,34 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             )
             .merge(console::router());
     }
+    let mut mcp = None;
     if role.has_mcp() {
-        router = router.merge(rooms.mcp(settings, &life).await?);
+        let room = rooms.mcp(settings, role, &life).await?;
+        router = router.merge(room.router);
+        if let Some(redis) = room.redis {
+            health.stands_on(redis);
+        }
+        mcp = Some(room.state);
     }
     let front = Front::new(
         AllowedHosts::new([rooms::authority(settings)]),
         rooms::proxies(settings)?,
         Some(Arc::new(RequestLog::new())),
     );
-    let public = life.tasks.spawn(listen::serve(
+    let limits = Limits {
+        connections: settings.listen_max_connections,
+        ..Limits::default()
+    };
+    life.tasks.spawn(listen::serve(
         listeners.public,
         router.layer(front),
-        Limits::default(),
-        shutdown,
+        limits,
+        life.public(),
     ));
 
+    look(&health).await;
+    life.tasks
+        .spawn(watch(health.clone(), life.stopped.clone()));
     health.set_ready(true);
     tracing::info!(origin = settings.origin(), ?role, "ready");
     if extras.shows_mail {
@@ -154,19 +163,52 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     }
     life.wait_for_signal().await?;
     health.set_ready(false);
-    let cut = public.await.unwrap_or(0);
-    life.stopped.cancel();
-    life.tasks.close();
-    if tokio::time::timeout(
-        Duration::from_secs(settings.drain_secs.max(5)),
-        life.tasks.wait(),
-    )
-    .await
-    .is_err()
+    let times = DrainTimes {
+        accept: Duration::from_secs(settings.drain_accept_secs),
+        calls: Duration::from_secs(settings.drain_secs),
+    };
+    let drained = life
+        .drain(
+            times,
+            // Without the writer of the call log, which runs while a call does.
+            || life.calls.len().saturating_sub(1),
+            async {
+                if let Some(mcp) = &mcp {
+                    mcp.drain().await;
+                }
+            },
+        )
+        .await;
+    if tokio::time::timeout(CLOSE, rooms.store.close())
+        .await
+        .is_err()
     {
-        tracing::warn!(tasks = life.tasks.len(), "some tasks did not end in time");
+        tracing::warn!("the connections to the database did not end in time");
     }
-    rooms.store.close().await;
-    tracing::info!(connections_cut = cut, "stopped");
+    tracing::info!(
+        requests_cut = drained.cut,
+        drain_seconds = drained.took.as_secs_f64(),
+        "stopped"
+    );
     Ok(())
+}
+
+/// Looks every now and then whether what we stand on is there.
+async fn watch(health: Health, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = look(&health) => {}
+        }
+    }
+}
+
+async fn look(health: &Health) {
+    for (dependency, is_there) in health.look().await {
+        metrics::gauge!("dependency_up", "dependency" => dependency).set(f64::from(is_there));
+    }
 }

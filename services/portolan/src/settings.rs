@@ -4,10 +4,14 @@
 //! environment is separated by commas. A secret can also be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. An unknown name
 //! in either place refuses to start: a typo in a security setting must not become a default.
 
+mod described;
+
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, str::FromStr};
 
 use anyhow::{Context, Result, bail};
 use url::Url;
+
+pub use self::described::{Described, SETTINGS, reference};
 
 /// Which parts of the service this process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -77,137 +81,6 @@ impl FromStr for SecretText {
     }
 }
 
-/// What one setting is called, its default, and what it means. The page `docs/configuration.md` is made from these.
-#[derive(Debug, Clone, Copy)]
-pub struct Described {
-    /// Name in the file; `PORTOLAN_` + upper case in the environment.
-    pub name: &'static str,
-    /// Default as it would be written; empty if there is none.
-    pub default: &'static str,
-    /// Can it be read from a file by `<name>_file`?
-    pub secret: bool,
-    /// Meaning, in a sentence or two.
-    pub meaning: &'static str,
-}
-
-/// Every setting there is.
-pub const SETTINGS: &[Described] = &[
-    Described {
-        name: "public_url",
-        default: "",
-        secret: false,
-        meaning: "Origin under which people and clients reach the service, such as https://mcp.example.com. It is the OAuth issuer, byte for byte. Plain http only for loopback addresses.",
-    },
-    Described {
-        name: "listen",
-        default: "127.0.0.1:8080",
-        secret: false,
-        meaning: "Address of the public listener.",
-    },
-    Described {
-        name: "admin_listen",
-        default: "127.0.0.1:9090",
-        secret: false,
-        meaning: "Address of the second listener: /healthz, /readyz, /metrics. Never publish it.",
-    },
-    Described {
-        name: "database_url",
-        default: "",
-        secret: true,
-        meaning: "Postgres (15 or newer) for the service: a login role that is a member of portolan_app and nothing else.",
-    },
-    Described {
-        name: "database_owner_url",
-        default: "",
-        secret: true,
-        meaning: "Postgres as the role that owns the tables. Only `portolan migrate` uses it.",
-    },
-    Described {
-        name: "database_max_connections",
-        default: "16",
-        secret: false,
-        meaning: "Most connections to Postgres held by one process, 2-500.",
-    },
-    Described {
-        name: "master_secret",
-        default: "",
-        secret: true,
-        meaning: "32 random bytes as 64 hex digits (openssl rand -hex 32). Every key of the service is derived from it or sealed under it: losing it loses stored credentials and signing keys.",
-    },
-    Described {
-        name: "mail",
-        default: "queue",
-        secret: false,
-        meaning: "Where mail goes. \"queue\" keeps it in the table mails, and nothing delivers it in this release; \"log\" writes address and sign-in code to the log: for trials only.",
-    },
-    Described {
-        name: "log_filter",
-        default: "info",
-        secret: false,
-        meaning: "What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.",
-    },
-    Described {
-        name: "log_format",
-        default: "text",
-        secret: false,
-        meaning: "\"text\" for people, \"json\" for machines.",
-    },
-    Described {
-        name: "trusted_proxies",
-        default: "",
-        secret: false,
-        meaning: "Networks of proxies whose word on the client's address is believed, such as 10.0.0.0/8.",
-    },
-    Described {
-        name: "proxy_header",
-        default: "x-forwarded-for",
-        secret: false,
-        meaning: "The one header that the trusted proxies write: \"x-forwarded-for\" or \"forwarded\".",
-    },
-    Described {
-        name: "allowed_origins",
-        default: "",
-        secret: false,
-        meaning: "Web origins besides the own one that may call MCP endpoints from a browser.",
-    },
-    Described {
-        name: "egress_allow",
-        default: "",
-        secret: false,
-        meaning: "host:port pairs in private or loopback networks that tools may call all the same. Everything else private is refused.",
-    },
-    Described {
-        name: "egress_allow_plain_http",
-        default: "false",
-        secret: false,
-        meaning: "Whether tools may call public APIs over http without TLS.",
-    },
-    Described {
-        name: "page_size",
-        default: "100",
-        secret: false,
-        meaning: "Tools per page of tools/list, 1-1000.",
-    },
-    Described {
-        name: "calls_per_minute",
-        default: "600",
-        secret: false,
-        meaning: "Tool calls a minute that one person may make through one client; a tenant may make ten times that.",
-    },
-    Described {
-        name: "drain_secs",
-        default: "20",
-        secret: false,
-        meaning: "Seconds that running requests get after SIGTERM, 0-300.",
-    },
-    Described {
-        name: "password_cost",
-        default: "standard",
-        secret: false,
-        meaning: "\"standard\", or \"test\" in debug builds: argon2id with little memory, for test suites.",
-    },
-];
-
 /// A complete and checked configuration.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -215,12 +88,20 @@ pub struct Settings {
     pub public_url: Url,
     /// Public listener.
     pub listen: SocketAddr,
+    /// Connections served at once on the public listener.
+    pub listen_max_connections: usize,
     /// Second listener.
     pub admin_listen: SocketAddr,
     /// Postgres for the service.
     pub database_url: SecretText,
     /// Connections.
     pub database_max_connections: u32,
+    /// Redis; `None`: what nodes share stays in the memory of this process.
+    pub redis_url: Option<SecretText>,
+    /// Are payloads sealed before they go to Redis?
+    pub redis_seal: bool,
+    /// May Redis throw keys away?
+    pub redis_allow_eviction: bool,
     /// 32 bytes.
     pub master_secret: SecretText,
     /// Log filter.
@@ -241,8 +122,10 @@ pub struct Settings {
     pub page_size: usize,
     /// Limit of calls.
     pub calls_per_minute: u32,
-    /// Seconds.
+    /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
+    /// Seconds from SIGTERM to the last new connection; no more than `drain_secs`.
+    pub drain_accept_secs: u64,
     /// Is mail written to the log, sign-in codes included?
     pub logs_mail: bool,
     /// Cheap argon2id for test suites.
@@ -452,13 +335,21 @@ impl Raw {
         {
             bail!("master_secret: 64 hex digits are expected (openssl rand -hex 32)");
         }
+        let redis_url = self.text("redis_url").map(redis_url).transpose()?;
+        let drain_secs = self.within("drain_secs", 0..=300)?;
         let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Ok(Settings {
             public_url,
             listen: self.parse("listen")?,
+            listen_max_connections: usize::try_from(
+                self.within("listen_max_connections", 1..=1_000_000)?,
+            )?,
             admin_listen: self.parse("admin_listen")?,
             database_url: self.parse("database_url")?,
             database_max_connections: narrow(self.within("database_max_connections", 2..=500)?),
+            redis_url,
+            redis_seal: self.parse("redis_seal")?,
+            redis_allow_eviction: self.parse("redis_allow_eviction")?,
             master_secret,
             log_filter: self.parse("log_filter")?,
             log_format: self.parse("log_format")?,
@@ -469,7 +360,8 @@ impl Raw {
             egress_allow_plain_http: self.parse("egress_allow_plain_http")?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             calls_per_minute: narrow(self.within("calls_per_minute", 1..=1_000_000)?),
-            drain_secs: self.within("drain_secs", 0..=300)?,
+            drain_secs,
+            drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             logs_mail,
             cheap_passwords,
         })
@@ -507,6 +399,25 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+/// The form of the address; the message never repeats it, because it may hold a password.
+fn redis_url(text: &str) -> Result<SecretText> {
+    let url: Url = text
+        .parse()
+        .context("redis_url: this is not an address such as redis://user:password@host:6379/0")?;
+    if !matches!(url.scheme(), "redis" | "rediss") || url.host_str().is_none_or(str::is_empty) {
+        bail!(
+            "redis_url: use redis://host:6379/0, or rediss:// for TLS; user and password stand before the host (user:password@)"
+        );
+    }
+    let database = url.path().trim_matches('/');
+    if !database.is_empty() && database.parse::<u16>().is_err() {
+        bail!(
+            "redis_url: what stands after the host is the number of a database, such as redis://host:6379/0"
+        );
+    }
+    Ok(SecretText::new(text.to_owned()))
+}
+
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -514,32 +425,6 @@ fn is_loopback(url: &Url) -> bool {
         Some(url::Host::Domain(name)) => name == "localhost",
         None => false,
     }
-}
-
-/// The page that lists every setting, in Markdown.
-pub fn reference() -> String {
-    let mut page = String::from(
-        "# Configuration\n\n\
-         Made by `portolan emit configuration`; do not edit.\n\n\
-         A setting is `name = value` in the TOML file named by `--config`, or `PORTOLAN_NAME` in the environment, which wins. Lists in \
-         the environment are separated by commas. Settings marked *secret* can be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. \
-         An unknown name refuses to start.\n\n| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n",
-    );
-    for setting in SETTINGS {
-        let default = if setting.default.is_empty() {
-            "–".to_owned()
-        } else {
-            format!("`{}`", setting.default)
-        };
-        let secret = if setting.secret { " *(secret)*" } else { "" };
-        page.push_str(&format!(
-            "| `{}`{secret} | `PORTOLAN_{}` | {default} | {} |\n",
-            setting.name,
-            setting.name.to_ascii_uppercase(),
-            setting.meaning
-        ));
-    }
-    page
 }
 
 #[cfg(test)]
@@ -618,6 +503,12 @@ mod tests {
             ("PORTOLAN_MASTER_SECRET", "short"),
             ("PORTOLAN_LOG_FORMAT", "xml"),
             ("PORTOLAN_DRAIN_SECS", "-1"),
+            ("PORTOLAN_DRAIN_ACCEPT_SECS", "61"),
+            ("PORTOLAN_LISTEN_MAX_CONNECTIONS", "0"),
+            ("PORTOLAN_REDIS_URL", "planted-word"),
+            ("PORTOLAN_REDIS_URL", "http://:planted-word@cache:6379"),
+            ("PORTOLAN_REDIS_URL", "redis://:planted-word@cache/zero"),
+            ("PORTOLAN_REDIS_SEAL", "perhaps"),
         ] {
             let mut pairs = complete();
             pairs.retain(|(known, _)| *known != name);
@@ -627,8 +518,55 @@ mod tests {
                 .check()
                 .unwrap_err();
             let setting = name.trim_start_matches("PORTOLAN_").to_ascii_lowercase();
-            assert!(format!("{error:#}").contains(&setting), "{error:#}");
+            let said = format!("{error:#}");
+            assert!(
+                said.contains(&setting) && !said.contains("planted"),
+                "{said}"
+            );
         }
+    }
+
+    #[test]
+    fn redis_is_optional_sealed_unless_told_and_its_address_may_come_from_a_file() {
+        // Design page, points 6 and 7.
+        let without = Raw::load(None, environment(&complete()))
+            .unwrap()
+            .check()
+            .unwrap();
+        assert!(without.redis_url.is_none());
+        assert!(without.redis_seal && !without.redis_allow_eviction);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("redis");
+        fs::write(&file, "rediss://node:secret-word@cache:6380/3\n").unwrap();
+        let mut pairs = complete();
+        pairs.push(("PORTOLAN_REDIS_URL_FILE", file.to_str().unwrap()));
+        pairs.push(("PORTOLAN_REDIS_SEAL", "false"));
+        let with = Raw::load(None, environment(&pairs))
+            .unwrap()
+            .check()
+            .unwrap();
+        assert_eq!(
+            with.redis_url.as_ref().unwrap().reveal(),
+            "rediss://node:secret-word@cache:6380/3"
+        );
+        assert!(!with.redis_seal);
+        assert!(!format!("{with:?}").contains("secret-word"));
+    }
+
+    #[test]
+    fn new_connections_are_never_taken_longer_than_calls_may_run() {
+        // streams.md §16.4.
+        let times = |pairs: &[(&'static str, &'static str)]| {
+            let all: Vec<_> = complete()
+                .into_iter()
+                .chain(pairs.iter().copied())
+                .collect();
+            let settings = Raw::load(None, environment(&all)).unwrap().check().unwrap();
+            (settings.drain_accept_secs, settings.drain_secs)
+        };
+        assert_eq!(times(&[]), (5, 25));
+        assert_eq!(times(&[("PORTOLAN_DRAIN_SECS", "2")]), (2, 2));
+        assert_eq!(times(&[("PORTOLAN_DRAIN_ACCEPT_SECS", "0")]), (0, 25));
     }
 
     #[test]

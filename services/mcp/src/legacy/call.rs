@@ -25,7 +25,6 @@ use tokio::time::{Instant, MissedTickBehavior, sleep};
 use crate::{
     endpoint::Visit,
     error::McpError,
-    instruments,
     legacy::{
         session::{EventId, LiveSession, SessionId},
         unbroken::Unbroken,
@@ -86,11 +85,12 @@ pub(crate) async fn run(
     };
     let begun = Instant::now();
     let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
+    let mut calling = call.run();
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
             biased;
-            outcome = call.run() => outcome,
+            outcome = &mut calling => outcome,
             () = cancelled.cancelled() => Err(McpError::Cancelled),
         };
         (outcome, running)
@@ -255,17 +255,21 @@ impl Answer {
             // Proxies pass the head on only with a first byte.
             vec![Bytes::from_static(sse::KEEP_ALIVE)]
         };
+        let stopping = visit.state.stopping.clone();
         let resumable = is_primed(&self.session);
         let events = reader.map(move |delivery| self.frame(&delivery));
-        let body = SseBody::new(stream::iter(first).chain(events));
-        if resumable {
-            // A node that stops sends its clients to the others; the answer reaches them through the log (§16.4).
-            let farewell = Bytes::from(sse::retry(reconnect_after()));
-            body.until(visit.state.stopping.clone(), Some(farewell))
-                .into_response()
-        } else {
-            body.into_response()
+        let first = stream::iter(first);
+        if !resumable {
+            return SseBody::new(first.chain(events)).into_response();
         }
+        // A node that stops sends its clients to the others; the answer reaches them through the log (§16.4). They have
+        // an id by then, or they could not come back.
+        let events = events.take_until(stopping.clone().cancelled_owned());
+        let farewell = stream::once(std::future::ready(())).filter_map(move |()| {
+            let retry = || Bytes::from(sse::retry(reconnect_after()));
+            std::future::ready(stopping.is_cancelled().then(retry))
+        });
+        SseBody::new(first.chain(events).chain(farewell)).into_response()
     }
 }
 
@@ -292,12 +296,10 @@ pub(crate) async fn resume(
     let resumed = visit.state.node.resume(stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => {
-            instruments::resumed("notfound");
             Err(McpError::session_not_found())
         }
         // An empty answer would be taken for a success, an HTTP error for a reason to try again.
         Resumed::Gone => {
-            instruments::resumed("gone");
             if request.is_none() {
                 let kind = ErrorKind::InvalidRequest("The stream is no longer available".into());
                 return Err(McpError::of(&kind, session.id.revision, None));
@@ -309,7 +311,6 @@ pub(crate) async fn resume(
             Ok(crate::error::one_event(&about.lost(Lost::Stream)))
         }
         Resumed::Reader(reader) => {
-            instruments::resumed("ok");
             let answer = Answer {
                 keys: visit.state.keys.clone(),
                 session: session.id,

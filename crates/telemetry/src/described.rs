@@ -1,0 +1,226 @@
+//! Every metric of the product: what it is, and what it tells.
+//!
+//! `tests/metrics.rs` holds this list against the code that measures and against the dashboard and alarms that ask.
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+
+/// Kinds of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// A counter that tells 0 from the start: alarms ask whether it grew at all, and what appears with a 1 has not grown.
+    CounterFromZero,
+    /// Goes up and down.
+    Gauge,
+    /// A gauge that tells 0 from the start, for the same reason.
+    GaugeFromZero,
+    /// Counts in buckets.
+    Histogram,
+}
+
+/// A metric of the product.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// As Prometheus sees it.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: Kind,
+    /// What it counts, and by which labels.
+    pub meaning: &'static str,
+}
+
+const fn metric(name: &'static str, kind: Kind, meaning: &'static str) -> Metric {
+    Metric {
+        name,
+        kind,
+        meaning,
+    }
+}
+
+/// Every metric that the product measures.
+pub const METRICS: &[Metric] = &[
+    metric(
+        "http_requests_total",
+        Kind::Counter,
+        "Requests answered, by route template, method and outcome",
+    ),
+    metric(
+        "http_request_duration_seconds",
+        Kind::Histogram,
+        "Time from the head of a request to the head of its answer, by route template",
+    ),
+    metric(
+        "dependency_up",
+        Kind::Gauge,
+        "1 while the database or Redis answers, 0 while it is away",
+    ),
+    metric(
+        "drain_seconds",
+        Kind::Histogram,
+        "Time from the signal to stop to the end of the last request",
+    ),
+    metric(
+        "drain_calls_cut_total",
+        Kind::CounterFromZero,
+        "Requests that still ran when the time of the drain was over",
+    ),
+    // The authorization service.
+    metric(
+        "oauth_authorize_total",
+        Kind::Counter,
+        "Authorization requests by outcome",
+    ),
+    metric(
+        "oauth_consent_total",
+        Kind::Counter,
+        "Decisions of people about a client, by outcome",
+    ),
+    metric(
+        "oauth_token_total",
+        Kind::Counter,
+        "Token requests by grant and outcome",
+    ),
+    metric(
+        "oauth_refresh_replay_total",
+        Kind::Counter,
+        "Refresh tokens seen again: within the window, answer lost, or reuse",
+    ),
+    metric(
+        "oauth_resource_absent_total",
+        Kind::Counter,
+        "Authorization requests without a resource parameter, by form",
+    ),
+    // The MCP endpoint.
+    metric(
+        "mcp_requests_total",
+        Kind::Counter,
+        "MCP messages by era, method and outcome",
+    ),
+    metric(
+        "mcp_call_duration_seconds",
+        Kind::Histogram,
+        "Duration of tool calls by kind of backend and outcome",
+    ),
+    metric(
+        "mcp_call_log_dropped_total",
+        Kind::CounterFromZero,
+        "Entries of the call log that were dropped",
+    ),
+    metric(
+        "mcp_list_changed_total",
+        Kind::Counter,
+        "Streams that were told of a changed list",
+    ),
+    metric(
+        "mcp_streams_open",
+        Kind::Gauge,
+        "Open streams by kind: answers that can be resumed, and news",
+    ),
+    metric(
+        "mcp_resume_total",
+        Kind::Counter,
+        "Streams that clients came back for, by outcome",
+    ),
+    // What nodes share.
+    metric(
+        "mcp_append_total",
+        Kind::Counter,
+        "Writes to the logs of streams, by outcome",
+    ),
+    metric(
+        "mcp_adoptions_total",
+        Kind::Counter,
+        "Streams of lost nodes that this node took over, by outcome",
+    ),
+    metric(
+        "mcp_calls_interrupted_total",
+        Kind::Counter,
+        "Streamed calls that ended without their own answer, by why",
+    ),
+    metric(
+        "mcp_doorbells_total",
+        Kind::Counter,
+        "Messages from other nodes, by type",
+    ),
+    metric(
+        "mcp_doorbell_gaps_total",
+        Kind::Counter,
+        "Messages from other nodes that told of events before which some were missing",
+    ),
+    metric(
+        "mcp_outage_mode_streams",
+        Kind::GaugeFromZero,
+        "Streams that run without their log, because Redis takes no writes",
+    ),
+    metric(
+        "mcp_ring_overflow_total",
+        Kind::CounterFromZero,
+        "Streams that had more to keep during an outage than fits",
+    ),
+    metric(
+        "mcp_stream_seal_failures_total",
+        Kind::CounterFromZero,
+        "Events that could not be opened",
+    ),
+    metric(
+        "mcp_session_grace_total",
+        Kind::Counter,
+        "Requests of known sessions that were served while Redis was away",
+    ),
+    metric(
+        "mcp_register_total",
+        Kind::Counter,
+        "Running calls that could not be made known to other nodes, by outcome",
+    ),
+    metric(
+        "answers_total",
+        Kind::Counter,
+        "Answers of clients to questions, by outcome",
+    ),
+    metric(
+        "cancels_total",
+        Kind::Counter,
+        "Cancellations of clients, by outcome",
+    ),
+    metric(
+        "limit_decisions_total",
+        Kind::Counter,
+        "Decisions of rate limits by result, and by where the tokens came from",
+    ),
+    metric("members", Kind::Gauge, "Nodes that this node knows to live"),
+    metric(
+        "redis_rtt_seconds",
+        Kind::Histogram,
+        "Operations of the store that nodes share, by operation",
+    ),
+    metric(
+        "redis_breaker_state",
+        Kind::GaugeFromZero,
+        "0 while the store that nodes share is used, 1 while it is left alone and tried now and then",
+    ),
+];
+
+/// Tells the recorder of this thread or process what there is.
+pub(crate) fn describe() {
+    for Metric {
+        name,
+        kind,
+        meaning,
+    } in METRICS.iter().copied()
+    {
+        match kind {
+            Kind::Counter => describe_counter!(name, meaning),
+            Kind::CounterFromZero => {
+                describe_counter!(name, meaning);
+                counter!(name).absolute(0);
+            }
+            Kind::Gauge => describe_gauge!(name, meaning),
+            Kind::GaugeFromZero => {
+                describe_gauge!(name, meaning);
+                gauge!(name).set(0.0);
+            }
+            Kind::Histogram => describe_histogram!(name, meaning),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What every setting is called and means.
+
+/// What one setting is called, its default, and what it means. The page `docs/configuration.md` is made from these.
+#[derive(Debug, Clone, Copy)]
+pub struct Described {
+    /// Name in the file; `PORTOLAN_` + upper case in the environment.
+    pub name: &'static str,
+    /// Default as it would be written; empty if there is none.
+    pub default: &'static str,
+    /// Can it be read from a file by `<name>_file`?
+    pub secret: bool,
+    /// Meaning, in a sentence or two.
+    pub meaning: &'static str,
+}
+
+/// Every setting there is.
+pub const SETTINGS: &[Described] = &[
+    Described {
+        name: "public_url",
+        default: "",
+        secret: false,
+        meaning: "Origin under which people and clients reach the service, such as https://mcp.example.com. It is the OAuth issuer, byte for byte. Plain http only for loopback addresses.",
+    },
+    Described {
+        name: "listen",
+        default: "127.0.0.1:8080",
+        secret: false,
+        meaning: "Address of the public listener.",
+    },
+    Described {
+        name: "listen_max_connections",
+        default: "40000",
+        secret: false,
+        meaning: "Most connections that the public listener serves at once, 1-1000000; more wait unaccepted. Each needs an open file, and a running call another one.",
+    },
+    Described {
+        name: "admin_listen",
+        default: "127.0.0.1:9090",
+        secret: false,
+        meaning: "Address of the second listener: /healthz, /readyz, /metrics. Never publish it.",
+    },
+    Described {
+        name: "database_url",
+        default: "",
+        secret: true,
+        meaning: "Postgres (15 or newer) for the service: a login role that is a member of portolan_app and nothing else.",
+    },
+    Described {
+        name: "database_owner_url",
+        default: "",
+        secret: true,
+        meaning: "Postgres as the role that owns the tables. Only `portolan migrate` uses it.",
+    },
+    Described {
+        name: "database_max_connections",
+        default: "16",
+        secret: false,
+        meaning: "Most connections to Postgres held by one process, 2-500.",
+    },
+    Described {
+        name: "redis_url",
+        default: "",
+        secret: true,
+        meaning: "Redis (7.0 or newer, or Valkey 7.2) in which nodes share sessions, streams and limits: redis://user:password@host:6379/0, or rediss:// with TLS. Without it a process keeps them in its own memory, and only one process may serve MCP endpoints.",
+    },
+    Described {
+        name: "redis_seal",
+        default: "true",
+        secret: false,
+        meaning: "Whether events of streams are sealed with a key of their tenant before they are written to Redis.",
+    },
+    Described {
+        name: "redis_allow_eviction",
+        default: "false",
+        secret: false,
+        meaning: "Whether to start although Redis throws keys away when its memory is full (maxmemory-policy other than noeviction). Sessions and streams then vanish without notice.",
+    },
+    Described {
+        name: "master_secret",
+        default: "",
+        secret: true,
+        meaning: "32 random bytes as 64 hex digits (openssl rand -hex 32). Every key of the service is derived from it or sealed under it: losing it loses stored credentials and signing keys.",
+    },
+    Described {
+        name: "mail",
+        default: "queue",
+        secret: false,
+        meaning: "Where mail goes. \"queue\" keeps it in the table mails, and nothing delivers it in this release; \"log\" writes address and sign-in code to the log: for trials only.",
+    },
+    Described {
+        name: "log_filter",
+        default: "info",
+        secret: false,
+        meaning: "What is logged, in the syntax of tracing's EnvFilter: info,portolan_mcp=debug.",
+    },
+    Described {
+        name: "log_format",
+        default: "text",
+        secret: false,
+        meaning: "\"text\" for people, \"json\" for machines.",
+    },
+    Described {
+        name: "trusted_proxies",
+        default: "",
+        secret: false,
+        meaning: "Networks of proxies whose word on the client's address is believed, such as 10.0.0.0/8.",
+    },
+    Described {
+        name: "proxy_header",
+        default: "x-forwarded-for",
+        secret: false,
+        meaning: "The one header that the trusted proxies write: \"x-forwarded-for\" or \"forwarded\".",
+    },
+    Described {
+        name: "allowed_origins",
+        default: "",
+        secret: false,
+        meaning: "Web origins besides the own one that may call MCP endpoints from a browser.",
+    },
+    Described {
+        name: "egress_allow",
+        default: "",
+        secret: false,
+        meaning: "host:port pairs in private or loopback networks that tools may call all the same. Everything else private is refused.",
+    },
+    Described {
+        name: "egress_allow_plain_http",
+        default: "false",
+        secret: false,
+        meaning: "Whether tools may call public APIs over http without TLS.",
+    },
+    Described {
+        name: "page_size",
+        default: "100",
+        secret: false,
+        meaning: "Tools per page of tools/list, 1-1000.",
+    },
+    Described {
+        name: "calls_per_minute",
+        default: "600",
+        secret: false,
+        meaning: "Tool calls a minute that one person may make through one client; a tenant may make ten times that.",
+    },
+    Described {
+        name: "drain_secs",
+        default: "25",
+        secret: false,
+        meaning: "Seconds after SIGTERM until calls that still run are ended, 0-300. The process is gone at most 5 s later.",
+    },
+    Described {
+        name: "drain_accept_secs",
+        default: "5",
+        secret: false,
+        meaning: "Seconds after SIGTERM during which new connections are still taken, because a balancer needs a while to see that the node is not ready: twice its check interval and 1 s more, 0-60, never longer than drain_secs.",
+    },
+    Described {
+        name: "password_cost",
+        default: "standard",
+        secret: false,
+        meaning: "\"standard\", or \"test\" in debug builds: argon2id with little memory, for test suites.",
+    },
+];
+
+/// The page that lists every setting, in Markdown.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Configuration\n\n\
+         Made by `portolan emit configuration`; do not edit.\n\n\
+         A setting is `name = value` in the TOML file named by `--config`, or `PORTOLAN_NAME` in the environment, which wins. Lists in \
+         the environment are separated by commas. Settings marked *secret* can be read from a file: `name_file`, `PORTOLAN_NAME_FILE`. \
+         An unknown name refuses to start.\n\n| Setting | Environment | Default | Meaning |\n|---|---|---|---|\n",
+    );
+    for setting in SETTINGS {
+        let default = if setting.default.is_empty() {
+            "–".to_owned()
+        } else {
+            format!("`{}`", setting.default)
+        };
+        let secret = if setting.secret { " *(secret)*" } else { "" };
+        page.push_str(&format!(
+            "| `{}`{secret} | `PORTOLAN_{}` | {default} | {} |\n",
+            setting.name,
+            setting.name.to_ascii_uppercase(),
+            setting.meaning
+        ));
+    }
+    page
+}
