@@ -15,14 +15,14 @@ use portolan_protocol::{
     sse,
     subscription::Filter,
 };
-use tokio::time::{Instant, Interval, interval_at, sleep};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::McpError,
     legacy::{
-        call::{PROGRESS_EVERY, QUICK, Telling},
+        call::{QUICK, Telling},
         shown_name,
     },
     stream::open_for_listen,
@@ -75,12 +75,7 @@ async fn run(
     }
     let slow = SlowCall {
         work,
-        telling: Telling {
-            token,
-            revision,
-            begun,
-        },
-        ticks: interval_at(Instant::now(), PROGRESS_EVERY),
+        telling: Telling::new(token, revision, begun),
     };
     let frames = stream::unfold(Some(slow), |slow| async {
         match slow {
@@ -95,7 +90,6 @@ async fn run(
 struct SlowCall {
     work: Running,
     telling: Telling,
-    ticks: Interval,
 }
 
 impl SlowCall {
@@ -106,9 +100,8 @@ impl SlowCall {
                 let body = outcome.map_or_else(McpError::into_message, Some)?;
                 Some((sse::message(None, &body).into(), None))
             }
-            _ = self.ticks.tick() => {
-                let notice = sse::message(None, &self.telling.notification());
-                Some((notice.into(), Some(self)))
+            notice = self.telling.next() => {
+                Some((sse::message(None, &notice).into(), Some(self)))
             }
         }
     }

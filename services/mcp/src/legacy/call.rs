@@ -16,11 +16,11 @@ use portolan_protocol::{
     error::ErrorKind,
     jsonrpc::{ProgressToken, Raw, RequestId},
     logging::{self, Level},
-    progress::{self, Progress},
+    progress::{self, Gate, Progress},
     revision::Revision,
     sse,
 };
-use tokio::time::{Instant, MissedTickBehavior, sleep};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
     endpoint::Visit,
@@ -40,7 +40,7 @@ pub(crate) const QUICK: Duration = Duration::from_secs(1);
 /// for as long as no middlebox cuts a silent connection.
 const QUICK_UNPRIMED: Duration = Duration::from_secs(10);
 /// Between two notices of progress.
-pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// Longest id of a request that may be running, in bytes (§4).
 const LONGEST_ID: usize = 256;
 
@@ -129,11 +129,7 @@ pub(crate) async fn run(
         about: about.to_bytes(),
     });
     if let Some(work) = work.into_work() {
-        let telling = token.map(|token| Telling {
-            token,
-            revision,
-            begun,
-        });
+        let telling = token.map(|token| Telling::new(token, revision, begun));
         state.tracker.spawn(write(writer, work, telling));
     }
     let answer = Answer {
@@ -152,21 +148,51 @@ fn is_primed(session: &SessionId) -> bool {
 
 /// Who is told how far a call has come.
 pub(crate) struct Telling {
-    pub(crate) token: ProgressToken,
-    pub(crate) revision: Revision,
-    pub(crate) begun: Instant,
+    token: ProgressToken,
+    revision: Revision,
+    begun: Instant,
+    gate: Gate,
+    ticks: Interval,
 }
 
 impl Telling {
-    /// An API tells nothing of its progress; that the call still runs, and since when, is what can be told honestly.
-    pub(crate) fn notification(&self) -> Bytes {
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let progress = Progress {
-            progress: (seconds * 10.0).round() / 10.0,
-            total: None,
-            message: Some(format!("The API has been working for {seconds:.0} s")),
-        };
-        progress::notification(self.revision, &self.token, &progress).into()
+    /// To be told from now on. `begun` is when the call was.
+    pub(crate) fn new(token: ProgressToken, revision: Revision, begun: Instant) -> Self {
+        let mut ticks = interval_at(Instant::now(), PROGRESS_EVERY);
+        // A process that was stopped for a while does not make up for it.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            token,
+            revision,
+            begun,
+            gate: Gate::default(),
+            ticks,
+        }
+    }
+
+    /// The next notification, when it is due. An API tells nothing of its progress; that the call still runs, and since when,
+    /// is what can be told honestly.
+    pub(crate) async fn next(&mut self) -> Bytes {
+        loop {
+            self.ticks.tick().await;
+            let seconds = self.begun.elapsed().as_secs_f64();
+            let progress = Progress {
+                progress: (seconds * 10.0).round() / 10.0,
+                total: None,
+                message: Some(format!("The API has been working for {seconds:.0} s")),
+            };
+            if self.gate.passes(progress.progress) {
+                return progress::notification(self.revision, &self.token, &progress).into();
+            }
+        }
+    }
+}
+
+/// Of a call whose client asked for no progress: never.
+async fn progress(telling: Option<&mut Telling>) -> Bytes {
+    match telling {
+        Some(telling) => telling.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -174,11 +200,9 @@ impl Telling {
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
-    telling: Option<Telling>,
+    mut telling: Option<Telling>,
 ) {
     let fenced = writer.fenced();
-    let mut ticks = tokio::time::interval_at(Instant::now(), PROGRESS_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
@@ -193,9 +217,8 @@ async fn write(
             }
             // Another node answers now, or nobody may any more: the work must not go on (§0.4).
             () = fenced.cancelled() => return,
-            _ = ticks.tick(), if telling.is_some() => {
-                let Some(telling) = &telling else { continue };
-                if writer.push(Class::Notification, telling.notification()).await.is_err() {
+            notice = progress(telling.as_mut()) => {
+                if writer.push(Class::Notification, notice).await.is_err() {
                     return;
                 }
             }
@@ -295,9 +318,7 @@ pub(crate) async fn resume(
     let principal = visit.caller.session_principal();
     let resumed = visit.state.node.resume(stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
-        Resumed::Unknown => {
-            Err(McpError::session_not_found())
-        }
+        Resumed::Unknown => Err(McpError::session_not_found()),
         // An empty answer would be taken for a success, an HTTP error for a reason to try again.
         Resumed::Gone => {
             if request.is_none() {
