@@ -32,7 +32,7 @@ pub fn repository() -> PathBuf {
 /// The binary that this build made: beside the test program's folder, or beside the program itself.
 pub fn binary() -> PathBuf {
     let test_program = std::env::current_exe().expect("a test program has a path");
-    // target/debug/deps/it is two folders below it, target/bench-quick/portolan-bench one.
+    // target/debug/deps/it is two folders below it, target/release/portolan-bench one.
     let found = test_program
         .ancestors()
         .skip(1)
@@ -73,14 +73,7 @@ impl StackBuilder {
     /// Starts it and waits until it says that it is ready.
     pub fn start(self) -> Result<Stack> {
         let data = TempDir::with_prefix("portolan-test-")?;
-        let (template, _in_use) = template()?;
-        // The copy keeps owners: Postgres insists on owning its files.
-        let copied = Command::new("cp")
-            .arg("-a")
-            .arg(format!("{}/.", template.display()))
-            .arg(data.path())
-            .status()?;
-        anyhow::ensure!(copied.success(), "cannot copy {}", template.display());
+        copy_template(data.path())?;
         let mut environment = self.environment;
         // Release builds refuse it, and the benchmark measures one.
         if cfg!(debug_assertions) {
@@ -254,13 +247,15 @@ impl Drop for Process {
 
 /// `portolan dev` on `data`, not started, with an environment of its own.
 pub fn command(data: &Path) -> Command {
-    let mut command = Command::new(binary());
+    let mut command = portolan();
+    command.arg("dev").arg("--data").arg(data);
     command
-        .current_dir(repository())
-        .arg("dev")
-        .arg("--data")
-        .arg(data)
-        .stdin(Stdio::null());
+}
+
+/// The binary without a verb, with nothing of this process's environment that it would read.
+pub fn portolan() -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(repository()).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         // What a developer has set must not change what the tests see.
         if name.to_string_lossy().starts_with("PORTOLAN_") {
@@ -284,6 +279,33 @@ pub fn free_port() -> Result<SocketAddr> {
         }
     }
     bail!("no free port between 10000 and 30000")
+}
+
+/// Fills `folder` with what a first start of `portolan dev` leaves.
+pub fn copy_template(folder: &Path) -> Result<()> {
+    let (template, _in_use) = template()?;
+    // The copy keeps owners: Postgres insists on owning its files.
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(format!("{}/.", template.display()))
+        .arg(folder)
+        .status()?;
+    anyhow::ensure!(copied.success(), "cannot copy {}", template.display());
+    Ok(())
+}
+
+/// A program of the machine, or of the project's own tools. `why` completes the message if it is in neither.
+pub fn program(name: &str, why: &str) -> Result<PathBuf> {
+    let ours = repository().join(".portolan/tools/programs/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Debian keeps daemons out of an ordinary user's path.
+    let folders = std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
+        .chain([ours]);
+    folders
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .with_context(|| format!("{name} is missing: {why}; `make test-tools` installs it"))
 }
 
 /// A data folder after a first start, made once for each build of the binary: a copy of it starts in a fraction of the time.
