@@ -50,15 +50,24 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
     (!shown.is_empty()).then(|| shown.into())
 }
 
-/// Finds the session of an id, or the 404 that it has become (T-43, T-44).
-async fn find(visit: &Visit<'_>, text: &str) -> Result<LiveSession, McpError> {
+/// Reads a session id, or gives the 404 that it has become (T-43, T-44). The store is not asked.
+fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
     let (state, caller) = (visit.state, &visit.caller);
-    let id = SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
+    SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
         .filter(|id| !state.revocations.is_grant_revoked(id.grant))
-        .ok_or_else(McpError::session_not_found)?;
-    LiveSession::find(state, id, caller, visit.server.list_hash, visit.now)
+        .ok_or_else(McpError::session_not_found)
+}
+
+/// The session of an authentic id, unless it was ended.
+async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
+    let list_hash = visit.server.list_hash;
+    LiveSession::find(visit.state, id, &visit.caller, list_hash, visit.now)
         .await?
         .ok_or_else(McpError::session_not_found)
+}
+
+async fn find(visit: &Visit<'_>, text: &str) -> Result<LiveSession, McpError> {
+    live(visit, read_id(visit, text)?).await
 }
 
 /// `initialize`: no query, no upstream, no record; the id says it all (`clients.md` #3).
@@ -242,15 +251,16 @@ async fn notified(
 /// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.
 pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
     let state = visit.state;
-    let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
-    let revision = session.id.revision;
+    let id = read_id(visit, &negotiate::admit_bodyless(headers)?)?;
+    let SessionId { key, revision, .. } = id;
     negotiate::check_session_version(headers, revision, None)?;
+    // B8: forged ids cost the store nothing.
     let resumed = match headers.last_event_id.one() {
         None | Some(b"") => None,
         Some(_) => {
             let known = headers
                 .event_id()
-                .and_then(|text| EventId::read(text.trim(), &state.keys, session.id.key));
+                .and_then(|text| EventId::read(text.trim(), &state.keys, key));
             let unknown = || {
                 instruments::forged_event_id();
                 let kind = "Last-Event-ID is not an event of this session".into();
@@ -259,9 +269,10 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
             Some(known.ok_or_else(unknown)?)
         }
     };
+    let session = live(visit, id).await?;
     // clients.md 7: a client that reconnects in a loop.
-    let (key, rate) = (&visit.caller.stream_opens, state.rates.stream_opens);
-    limits::take(&state.limits, key, rate)
+    let (opens, rate) = (&visit.caller.stream_opens, state.rates.stream_opens);
+    limits::take(&state.limits, opens, rate)
         .await
         .map_err(|retry_after| McpError::Limited {
             id: None,
