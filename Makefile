@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint lint-deploy fmt bench prepare emit deny test-tools clean-data
+.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit deny test-tools clean-data
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ build: ## Builds the console and the binary
 
 test: ## Sets up everything the tests need and runs all of them
 	@scripts/test.sh
+
+chaos: ## Kills, holds, drains and empties everything under load for half an hour (ARGS="SECONDS SEED")
+	@scripts/chaos.sh $(ARGS)
 
 test-tools: ## Installs what the tests need: Postgres, Chromium, Node 22, the official SDKs
 	@scripts/test-tools.sh

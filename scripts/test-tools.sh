@@ -7,6 +7,9 @@ cd "$(dirname "$0")/.."
 scripts/postgres.sh >/dev/null
 command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || scripts/apt.sh chromium chromium
 scripts/apt.sh python3 python3 python3-venv
+# Servers of the tests' own, started and stopped by them.
+scripts/unpack.sh redis-server redis-server redis-tools
+scripts/unpack.sh haproxy haproxy
 
 # npm_ci FOLDER: the packages that its lockfile names, once.
 npm_ci() {

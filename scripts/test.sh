@@ -14,6 +14,7 @@ unset DATABASE_URL
 scripts/require.sh
 step "Tools"
 scripts/test-tools.sh
+export PATH=$PATH:$PWD/.portolan/tools/programs/bin
 step "Console"
 scripts/web.sh
 npm --prefix web run --silent check
@@ -21,6 +22,8 @@ npm --prefix web run --silent test
 step "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
+step "Deploy files"
+scripts/lint-deploy.sh
 step "Build"
 cargo build --workspace --bins --tests
 step "Tests"

@@ -1,6 +1,8 @@
 //! Everything that people and clients can see, through the built binary.
 
 mod browser;
+mod chaos;
+mod checker;
 mod clients;
 mod conformance;
 mod console;
@@ -9,6 +11,7 @@ mod endpoint;
 mod house;
 mod login;
 mod matrix;
+mod nodes;
 mod oauth;
 mod openapi;
 mod tenancy;

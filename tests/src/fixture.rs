@@ -24,6 +24,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::held::Held;
+
 /// What the API accepts as a bearer token.
 pub const TOKEN: &str = "fixture-api-token";
 
@@ -42,6 +44,8 @@ type Counts = Arc<Mutex<BTreeMap<String, usize>>>;
 pub struct FixtureApi {
     address: SocketAddr,
     counts: Counts,
+    /// Requests that wait for the test, and what was executed.
+    pub held: Held,
     _stop: oneshot::Sender<()>,
 }
 
@@ -49,7 +53,8 @@ impl FixtureApi {
     /// Starts it on a free loopback port.
     pub fn start() -> Result<Self> {
         let counts = Counts::default();
-        let router = router(counts.clone());
+        let held = Held::default();
+        let router = router(counts.clone(), &held);
         let (stop, stopped) = oneshot::channel::<()>();
         let (sender, started) = mpsc::channel();
         // A thread with a runtime of its own: it lives as long as the value, whichever test runtime made it.
@@ -72,6 +77,7 @@ impl FixtureApi {
         Ok(Self {
             address,
             counts,
+            held,
             _stop: stop,
         })
     }
@@ -99,7 +105,7 @@ impl FixtureApi {
     }
 }
 
-fn router(counts: Counts) -> Router {
+fn router(counts: Counts, held: &Held) -> Router {
     Router::new()
         .route("/echo", post(|Json(body): Json<Value>| async move { Json(json!({"message": body["message"], "length": body["message"].as_str().map_or(0, str::len)})) }))
         .route("/things/{id}", get(thing).delete(|| async { StatusCode::NO_CONTENT }))
@@ -120,6 +126,7 @@ fn router(counts: Counts) -> Router {
         .route("/conformance/error", get(|| async { (StatusCode::INTERNAL_SERVER_ERROR, "This tool intentionally returns an error for testing") }))
         .route("/conformance/schema", post(|Json(body): Json<Value>| async move { Json(body) }))
         .route("/conformance/header", get(|| async { "ok" }))
+        .merge(held.router())
         .layer(middleware::from_fn_with_state(counts, guard))
 }
 
@@ -224,6 +231,7 @@ fn document(base_url: &str) -> Value {
             "operationId": format!("list_shelf_{number:02}"), "summary": format!("What is on shelf {number}"),
             "responses": object(json!({"shelf": {"type": "integer"}}))}});
     }
+    Held::describe(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {"title": "Fixture", "version": "1.0.0", "description": "The API of the end-to-end tests."},

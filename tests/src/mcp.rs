@@ -1,11 +1,13 @@
 //! Raw MCP over HTTP: every header and every byte in the test's hand.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use reqwest::{
     Method, StatusCode,
     header::{self, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::{Value, json};
+
+use crate::sse::SseStream;
 
 /// Latest legacy revision.
 pub const LEGACY: &str = "2025-11-25";
@@ -32,6 +34,33 @@ pub struct Answer {
     pub text: String,
     /// The one message of the body, out of an event stream too; `null` if there is none.
     pub json: Value,
+}
+
+/// What came back, before the end of its body.
+#[derive(Debug)]
+pub enum Reply {
+    /// A whole body.
+    Whole(Answer),
+    /// An open event stream.
+    Stream(SseStream),
+}
+
+impl Reply {
+    /// The stream, or what came instead as an error.
+    pub fn stream(self) -> Result<SseStream> {
+        match self {
+            Self::Stream(stream) => Ok(stream),
+            Self::Whole(answer) => bail!("no stream but {} {}", answer.status, answer.text),
+        }
+    }
+
+    /// The whole body, or an error if there is a stream.
+    pub fn whole(self) -> Result<Answer> {
+        match self {
+            Self::Whole(answer) => Ok(answer),
+            Self::Stream(_) => bail!("a stream"),
+        }
+    }
 }
 
 impl Answer {
@@ -83,6 +112,11 @@ impl McpClient {
         Ok(self)
     }
 
+    /// A header that it sends.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
     /// At another address.
     #[must_use]
     pub fn at(mut self, url: &str) -> Self {
@@ -128,6 +162,32 @@ impl McpClient {
             .headers(self.headers.clone())
             .send()
             .await?)
+    }
+
+    /// Posts one message. An event stream is given open.
+    pub async fn start(&self, message: &Value) -> Result<Reply> {
+        let request = self
+            .http
+            .post(&self.url)
+            .headers(self.headers.clone())
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(message.to_string());
+        reply(request.send().await?).await
+    }
+
+    /// Goes on reading a stream after this event.
+    pub async fn resume(&self, last_event_id: &str) -> Result<Reply> {
+        let request = self
+            .http
+            .get(&self.url)
+            .headers(self.headers.clone())
+            .header("last-event-id", last_event_id);
+        reply(request.send().await?).await
+    }
+
+    /// GET, as an open event stream.
+    pub async fn listen(&self) -> Result<SseStream> {
+        reply(self.open_stream().await?).await?.stream()
     }
 
     /// A request of a legacy session.
@@ -194,6 +254,14 @@ pub fn modern_message(method: &str, mut params: Value) -> Value {
         "io.modelcontextprotocol/clientInfo": {"name": "harness", "version": "1"}
     });
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+async fn reply(response: reqwest::Response) -> Result<Reply> {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return Ok(Reply::Stream(SseStream::new(response)));
+    }
+    Ok(Reply::Whole(read(response).await?))
 }
 
 async fn read(response: reqwest::Response) -> Result<Answer> {

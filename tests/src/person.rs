@@ -47,9 +47,15 @@ impl Person {
         let person = Self::new(stack.url(), name)?;
         let page = person.send_sign_up().await?;
         let code = person.mailed_code().await?;
-        let page = person
+        person.type_code(&page, &code).await?;
+        Ok(person)
+    }
+
+    /// Fills in the code on the page that asks for it.
+    pub async fn type_code(&self, page: &Page, code: &str) -> Result<()> {
+        let page = self
             .browser
-            .submit(page.form_with("code")?.fill("code", &code))
+            .submit(page.form_with("code")?.fill("code", code))
             .await?;
         ensure!(
             page.status.is_success(),
@@ -57,7 +63,7 @@ impl Person {
             page.status,
             page.text()
         );
-        Ok(person)
+        Ok(())
     }
 
     /// Fills in the sign-up form. Answers the page that asks for the code.

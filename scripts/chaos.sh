@@ -1,0 +1,18 @@
+#!/bin/bash
+# chaos.sh [SECONDS] [SEED]: the chaos test in its long form, 30 minutes unless told otherwise. A debug build: its checks are on.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export SQLX_OFFLINE=true
+unset DATABASE_URL
+scripts/require.sh
+scripts/postgres.sh >/dev/null
+scripts/unpack.sh redis-server redis-server redis-tools
+scripts/unpack.sh haproxy haproxy
+export PATH=$PATH:$PWD/.portolan/tools/programs/bin
+scripts/web.sh
+cargo build --quiet --bin portolan
+export PORTOLAN_TEST_CHAOS_SECS=${1:-1900}
+export PORTOLAN_TEST_CHAOS_SEED=${2:-$(date +%s)}
+# Not by nextest: it would end a test that runs for this long.
+cargo test --quiet --package portolan-tests --test it chaos:: -- --nocapture

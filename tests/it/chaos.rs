@@ -1,0 +1,129 @@
+//! Chaos (testing.md §3): real nodes behind HAProxy, real Redis and Postgres, clients that follow the protocol; everything is killed,
+//! held, drained, emptied and stopped while they work, and the checker reads what they saw.
+//!
+//! `PORTOLAN_TEST_CHAOS_SECS` makes it longer, `PORTOLAN_TEST_CHAOS_SEED` another one, `PORTOLAN_TEST_CHAOS_CLIENTS` busier
+//! (`make chaos`).
+
+mod load;
+mod nemesis;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use portolan_tests::{
+    checker::check, cluster::Cluster, fleet::Fleet, history::What, mcp::LEGACY, process::eventually,
+};
+use serde_json::json;
+
+use self::{load::Load, nemesis::Nemesis};
+
+/// Length of the short form.
+const SHORT: u64 = 150;
+
+/// Numbers that look random and are the same for the same seed (xorshift64*).
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        // Small seeds are spread, and zero would stay zero.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % end
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        let index = usize::try_from(self.below(from.len() as u64)).unwrap_or(0);
+        from[index]
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a test runs is no setting of the product"
+)]
+fn parameter(name: &str, default: u64) -> Result<u64> {
+    match std::env::var(format!("PORTOLAN_TEST_CHAOS_{name}")) {
+        Ok(text) => text.parse().with_context(|| format!("{name}: {text:?}")),
+        Err(_) => Ok(default),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
+    let (secs, seed, clients) = (
+        parameter("SECS", SHORT)?,
+        parameter("SEED", 20_261_121)?,
+        parameter("CLIENTS", 36)?,
+    );
+    println!("chaos: {secs} s, seed {seed}, {clients} clients");
+    let builder = Cluster::builder()
+        .nodes(3)
+        .setting("drain_accept_secs", 5)
+        .setting("drain_secs", 15);
+    let mut fleet = Fleet::with(builder).await?;
+    let load = Load::start(&fleet, clients, seed).await?;
+    let history = load.history.clone();
+    let mut nemesis = Nemesis::new(seed, history.clone());
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(secs) {
+        nemesis.strike(&mut fleet.cluster).await?;
+    }
+    nemesis.settle(&mut fleet.cluster).await?;
+    load.finish().await?;
+    everything_works_again(&mut fleet).await?;
+    for (call, times) in fleet.fixture.held.arrivals() {
+        history.add(What::Executed { call, times });
+    }
+    let lines = history.lines();
+    let report = check(&lines);
+    println!(
+        "{report}\nfaults: {}, nodes that died: {}, length {:?}",
+        nemesis.strikes,
+        nemesis.deaths,
+        began.elapsed()
+    );
+    if !report.violations.is_empty() {
+        let place = fleet.keep(&format!("chaos-{seed}"), &lines)?;
+        panic!("history and logs are in {}", place.display());
+    }
+    let results = report.outcomes.get("result").copied().unwrap_or(0);
+    assert!(results * 2 > report.calls, "hardly any call had a result");
+    assert!(
+        report.calls as u64 > secs * 4 && report.events as u64 > secs * 4,
+        "too little load"
+    );
+    assert!(nemesis.strikes as u64 >= secs / 8, "too few faults");
+    if secs >= 1_800 {
+        assert!(nemesis.deaths >= 100, "only {} nodes died", nemesis.deaths);
+    }
+    Ok(())
+}
+
+/// C13: after the last fault every node is there and serves old and new clients.
+async fn everything_works_again(fleet: &mut Fleet) -> Result<()> {
+    for node in 0..fleet.cluster.nodes.len() {
+        assert!(
+            fleet.cluster.nodes[node].is_running()?,
+            "{} fell over by itself:\n{}",
+            fleet.cluster.nodes[node].name,
+            fleet.cluster.nodes[node].last_words()
+        );
+        let client = fleet.on(node, &fleet.mcp)?;
+        eventually("the node serves", Duration::from_secs(15), async || {
+            let Ok((session, _)) = client.initialize(LEGACY).await else {
+                return false;
+            };
+            let answer = session.request("tools/list", json!({})).await;
+            answer.is_ok_and(|answer| answer.json.get("result").is_some())
+        })
+        .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,388 @@
+//! The checker of the chaos test, tried on histories that were doctored: each broken promise must be seen, and no kept one blamed.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_tests::{
+    checker::check,
+    history::{Body, Fault, FaultKind, Line, Outcome, What},
+};
+
+/// An event id as the service writes it: stream, attempt, number.
+fn id(stream: u8, attempt: u32, number: u64) -> String {
+    let mut bytes = vec![b'A'];
+    bytes.extend([stream; 8]);
+    bytes.extend(number.to_be_bytes());
+    bytes.extend(attempt.to_be_bytes());
+    bytes.extend([0; 2]);
+    bytes.extend(b"1 and a tag of 16 bytes");
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn result(of: &str) -> Outcome {
+    Outcome::Result {
+        of: of.to_owned(),
+        whole: true,
+        again: false,
+    }
+}
+
+fn again(of: &str) -> Outcome {
+    Outcome::Result {
+        of: of.to_owned(),
+        whole: true,
+        again: true,
+    }
+}
+
+fn error(code: i64, executed: &str) -> Outcome {
+    Outcome::Error {
+        code,
+        executed: Some(executed.to_owned()),
+    }
+}
+
+fn progress(of: &str, n: u64) -> Body {
+    Body::Progress {
+        of: of.to_owned(),
+        n: n * 1000,
+    }
+}
+
+fn got(call: &str, id: Option<String>, body: Body) -> What {
+    What::Got {
+        call: call.to_owned(),
+        id,
+        body,
+    }
+}
+
+fn fault(name: &str, kind: FaultKind) -> What {
+    What::Fault(Fault {
+        name: name.to_owned(),
+        kind,
+    })
+}
+
+fn ended(call: &str, outcome: Outcome) -> What {
+    What::Ended {
+        call: call.to_owned(),
+        outcome,
+    }
+}
+
+fn began(call: &str, session: &str, safe: bool) -> What {
+    What::Began {
+        call: call.to_owned(),
+        session: Some(session.to_owned()),
+        safe,
+        deadline: 20_000,
+    }
+}
+
+/// A call that is streamed, cut after its first progress notice, resumed, and answered.
+fn good(call: &str, stream: u8) -> Vec<What> {
+    vec![
+        began(call, "s", false),
+        got(call, Some(id(stream, 1, 0)), Body::Priming),
+        got(call, Some(id(stream, 1, 1)), progress(call, 1)),
+        What::Resumed {
+            call: call.to_owned(),
+            status: 200,
+        },
+        got(call, Some(id(stream, 1, 2)), progress(call, 2)),
+        got(call, Some(id(stream, 1, 3)), Body::Response(result(call))),
+        ended(call, result(call)),
+        What::Executed {
+            call: call.to_owned(),
+            times: 1,
+        },
+    ]
+}
+
+/// One line a second.
+fn timed(whats: Vec<What>) -> Vec<Line> {
+    (0..)
+        .map(|second| second * 1000)
+        .zip(whats)
+        .map(|(at, what)| Line { at, what })
+        .collect()
+}
+
+/// The rules that a history breaks.
+fn broken(whats: Vec<What>) -> Vec<&'static str> {
+    let report = check(&timed(whats));
+    let mut rules: Vec<_> = report
+        .violations
+        .iter()
+        .map(|violation| violation.rule)
+        .collect();
+    rules.dedup();
+    rules
+}
+
+/// The good history with one place changed.
+fn doctored(change: impl FnOnce(&mut Vec<What>)) -> Vec<&'static str> {
+    let mut whats = good("a", 1);
+    change(&mut whats);
+    broken(whats)
+}
+
+fn with_outcome(whats: &mut [What], outcome: &Outcome) {
+    whats[5] = got("a", Some(id(1, 1, 3)), Body::Response(outcome.clone()));
+    whats[6] = ended("a", outcome.clone());
+}
+
+fn executed(times: usize) -> What {
+    What::Executed {
+        call: "a".to_owned(),
+        times,
+    }
+}
+
+#[test]
+fn a_history_that_keeps_every_promise_is_not_blamed() {
+    let nothing: [&str; 0] = [];
+    assert_eq!(broken(good("a", 1)), nothing);
+    let report = check(&timed(good("a", 1)));
+    assert_eq!((report.calls, report.events), (1, 4));
+    assert_eq!(report.resumes[&200], 1);
+
+    // An older client: no priming event.
+    let older = doctored(|whats| {
+        whats.remove(1);
+    });
+    assert_eq!(older, nothing);
+    // The owner was killed, and an honest error took the result's place.
+    let lost = doctored(|whats| {
+        with_outcome(whats, &error(-32010, "unknown"));
+        whats.insert(3, fault("kill mcp-1", FaultKind::Node));
+    });
+    assert_eq!(lost, nothing);
+    // The store was emptied: a gap, told before the event that follows it.
+    let gap = doctored(|whats| {
+        whats[4] = got("a", None, Body::Gap);
+        whats.insert(3, fault("empty redis", FaultKind::StoreEmptied));
+    });
+    assert_eq!(gap, nothing);
+    // A tool that only reads was run again by another node, and the result says so.
+    let second = doctored(|whats| {
+        whats[0] = began("a", "s", true);
+        whats[4] = got("a", Some(id(1, 2, 2)), progress("a", 1));
+        whats[5] = got("a", Some(id(1, 2, 3)), Body::Response(again("a")));
+        whats[6] = ended("a", again("a"));
+        whats[7] = executed(2);
+        whats.insert(3, fault("kill mcp-1", FaultKind::Node));
+    });
+    assert_eq!(second, nothing);
+    // After DELETE there is only 404.
+    let dead = vec![
+        What::Deleted {
+            session: "s".to_owned(),
+        },
+        began("a", "s", false),
+        ended("a", Outcome::Http(404)),
+    ];
+    assert_eq!(broken(dead), nothing);
+}
+
+#[test]
+fn c1_another_calls_content_and_another_streams_event_are_seen() {
+    assert_eq!(
+        doctored(|whats| with_outcome(whats, &result("b"))),
+        ["C1"],
+        "crossed result"
+    );
+    assert_eq!(
+        doctored(|whats| whats[4] = got("a", Some(id(1, 1, 2)), progress("b", 2))),
+        ["C1"],
+        "crossed progress"
+    );
+    assert_eq!(
+        doctored(|whats| whats[4] = got("a", Some(id(2, 1, 2)), progress("a", 2))),
+        ["C1"],
+        "an event of another stream"
+    );
+    let half = Outcome::Result {
+        of: "a".to_owned(),
+        whole: false,
+        again: false,
+    };
+    assert_eq!(doctored(|whats| with_outcome(whats, &half)), ["C1"], "half");
+}
+
+#[test]
+fn c2_an_event_and_a_response_that_come_twice_are_seen() {
+    assert_eq!(
+        doctored(|whats| {
+            let event = whats[2].clone();
+            whats.insert(4, event);
+        }),
+        ["C2"]
+    );
+    let two = doctored(|whats| {
+        let second = got("a", Some(id(1, 1, 4)), Body::Response(result("a")));
+        whats.insert(6, second);
+    });
+    assert_eq!(two, ["C2"]);
+}
+
+#[test]
+fn c3_events_that_change_places_and_progress_that_goes_back_are_seen() {
+    assert!(doctored(|whats| whats.swap(2, 4)).contains(&"C3"));
+    assert_eq!(
+        doctored(|whats| whats[4] = got("a", Some(id(1, 1, 2)), progress("a", 1))),
+        ["C3"]
+    );
+    let late = doctored(|whats| {
+        let late = got("a", None, progress("a", 9));
+        whats.insert(6, late);
+    });
+    assert_eq!(late, ["C3"], "after the response");
+}
+
+#[test]
+fn c4_an_event_that_is_lost_in_silence_is_seen() {
+    assert_eq!(
+        doctored(|whats| {
+            whats.remove(4);
+        }),
+        ["C4"],
+        "in the middle"
+    );
+    assert_eq!(
+        doctored(|whats| {
+            whats.drain(1..3);
+        }),
+        ["C4"],
+        "at the start"
+    );
+    assert_eq!(
+        doctored(|whats| whats[4] = got("a", None, Body::Gap)),
+        ["C4"],
+        "a gap notice when the store had lost nothing"
+    );
+}
+
+#[test]
+fn c5_a_call_without_an_outcome_or_with_two_or_too_late_is_seen() {
+    assert_eq!(
+        doctored(|whats| {
+            whats.remove(6);
+        }),
+        ["C5"],
+        "none"
+    );
+    assert_eq!(
+        doctored(|whats| whats[6] = ended("a", Outcome::Hung)),
+        ["C5"],
+        "hung"
+    );
+    assert_eq!(
+        doctored(|whats| {
+            let second = ended("a", error(-32010, "unknown"));
+            whats.insert(7, second);
+        }),
+        ["C5"],
+        "two"
+    );
+    assert_eq!(
+        doctored(|whats| {
+            let pause = fault("pause mcp-2", FaultKind::Node);
+            for _ in 0..40 {
+                whats.insert(3, pause.clone());
+            }
+        }),
+        ["C5"],
+        "40 s after the deadline of 20 s"
+    );
+    let left_alone = doctored(|whats| {
+        whats.drain(4..6);
+        whats[4] = ended("a", Outcome::Refused("gone".to_owned()));
+    });
+    assert_eq!(left_alone, ["C5"], "it had an id to resume with");
+}
+
+#[test]
+fn c6_a_silent_second_execution_and_a_false_claim_are_seen() {
+    assert_eq!(doctored(|whats| whats[7] = executed(2)), ["C6"], "silent");
+    assert_eq!(
+        doctored(|whats| {
+            whats[0] = began("a", "s", true);
+            whats[7] = executed(2);
+        }),
+        ["C6"],
+        "allowed, but not said"
+    );
+    assert_eq!(
+        doctored(|whats| {
+            whats[0] = began("a", "s", true);
+            with_outcome(whats, &again("a"));
+            whats[7] = executed(3);
+        }),
+        ["C6"],
+        "three times"
+    );
+    assert_eq!(
+        doctored(|whats| with_outcome(whats, &again("a"))),
+        ["C6"],
+        "a tool that changes something was run again"
+    );
+    assert_eq!(doctored(|whats| whats[7] = executed(0)), ["C6"], "made up");
+    let denied = doctored(|whats| {
+        with_outcome(whats, &error(-32010, "no"));
+        whats.insert(3, fault("drain mcp-1", FaultKind::Node));
+    });
+    assert_eq!(denied, ["C6"], "executed: no, and the API knows better");
+    let nobody = broken(vec![executed(1)]);
+    assert_eq!(nobody, ["C6"], "nobody asked for it");
+}
+
+#[test]
+fn c9_a_session_that_comes_back_or_dies_by_itself_is_seen() {
+    let deleted = What::Deleted {
+        session: "s".to_owned(),
+    };
+    let revived = |extra: Vec<What>| {
+        let mut whats = vec![deleted.clone()];
+        whats.extend(extra);
+        whats.extend(good("a", 1));
+        broken(whats)
+    };
+    assert_eq!(revived(Vec::new()), ["C9"]);
+    let nothing: [&str; 0] = [];
+    assert_eq!(
+        revived(vec![fault("empty redis", FaultKind::StoreEmptied)]),
+        nothing,
+        "the tombstone is lost with everything else"
+    );
+    assert_eq!(
+        revived(vec![fault("stop redis", FaultKind::StoreAway)]),
+        nothing,
+        "the price of going on without the store"
+    );
+    let died = vec![began("a", "s", false), ended("a", Outcome::Http(404))];
+    assert_eq!(broken(died), ["C9"], "404, and nobody deleted it");
+}
+
+#[test]
+fn c12_an_id_that_is_used_twice_or_refused_is_seen() {
+    let mut whats = good("a", 1);
+    whats.extend(good("b", 1));
+    assert!(broken(whats).contains(&"C12"));
+    let refused = doctored(|whats| {
+        whats.drain(4..6);
+        whats[4] = ended("a", Outcome::Http(400));
+    });
+    assert_eq!(refused, ["C12"]);
+}
+
+#[test]
+fn c15_an_error_that_blames_a_node_when_none_was_lost_is_seen() {
+    assert_eq!(
+        doctored(|whats| with_outcome(whats, &error(-32010, "unknown"))),
+        ["C15"]
+    );
+    assert_eq!(
+        doctored(|whats| with_outcome(whats, &error(-32011, "unknown"))),
+        ["C15"]
+    );
+}

@@ -1,0 +1,162 @@
+//! All nodes are replaced, one after the other, while clients work (streams.md §16.4).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use portolan_tests::{
+    caller::{Caller, Plan},
+    checker::check,
+    cluster::Cluster,
+    fleet::{Fleet, call},
+    history::{FaultKind, History, Outcome, What},
+    mcp::LEGACY,
+};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{Order, response};
+
+/// Calls one after the other until it is told to stop.
+async fn work(caller: Caller, name: String, stop: Arc<AtomicBool>) {
+    let mut number = 0;
+    while !stop.load(Ordering::Relaxed) {
+        // Most are over at once, some are streamed, some are still running when their node has to go.
+        let millis = [0, 20, 3_000, 0, 50, 1_500, 8_000][number % 7];
+        caller
+            .call(&Plan::new(format!("{name}-{number}"), millis))
+            .await;
+        number += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s16_4_every_node_is_replaced_under_load_and_no_call_fails() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(3)
+        .setting("drain_accept_secs", 5)
+        .setting("drain_secs", 20);
+    let mut fleet = Fleet::with(builder).await?;
+    let history = History::default();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut clients = JoinSet::new();
+    for number in 0..10 {
+        let name = format!("session-{number}");
+        let caller = Caller::in_session(fleet.session(LEGACY).await?, &name, &history);
+        clients.spawn(work(caller, name, stop.clone()));
+    }
+    for number in 0..4 {
+        let caller = Caller::stateless(fleet.mcp.clone(), &history);
+        clients.spawn(work(caller, format!("stateless-{number}"), stop.clone()));
+    }
+    for node in &mut fleet.cluster.nodes {
+        history.fault(format!("drain {}", node.name), FaultKind::Node);
+        node.drain()?;
+        let status = node.end(Duration::from_secs(40)).await?;
+        assert!(status.success(), "{} ended with {status}", node.name);
+        node.start()?;
+        node.ready().await?;
+    }
+    stop.store(true, Ordering::Relaxed);
+    while let Some(client) = clients.join_next().await {
+        client.context("a client")?;
+    }
+    for (call, times) in fleet.fixture.held.arrivals() {
+        history.add(What::Executed { call, times });
+    }
+    let lines = history.lines();
+    let report = check(&lines);
+    println!("{report}");
+    let failed: Vec<_> = lines
+        .iter()
+        .filter_map(|line| match &line.what {
+            What::Ended { call, outcome } if !matches!(outcome, Outcome::Result { .. }) => {
+                Some(format!("{call} at {} ms: {outcome:?}", line.at))
+            }
+            _ => None,
+        })
+        .collect();
+    if !failed.is_empty() || !report.violations.is_empty() {
+        let place = fleet.keep("rolling", &lines)?;
+        panic!(
+            "failed calls: {failed:#?}\nhistory and logs are in {}",
+            place.display()
+        );
+    }
+    assert!(report.calls > 100, "too little load: {}", report.calls);
+    Ok(())
+}
+
+#[tokio::test]
+async fn s16_4_a_call_of_a_draining_node_runs_on_and_is_read_elsewhere() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(2)
+        .setting("drain_accept_secs", 1)
+        .setting("drain_secs", 60);
+    let mut fleet = Fleet::with(builder).await?;
+    let session = fleet.session(LEGACY).await?;
+    let own = fleet.on(0, &session)?;
+    let mut streamed = Order::start(&fleet, &own, 51).await?;
+    // Nothing was sent for this one when the node is told to go.
+    let message = call(52, "held_order", json!({"key": "pending"}), None);
+    let (pending, ()) = tokio::join!(own.start(&message), async {
+        fleet
+            .fixture
+            .held
+            .arrived("pending", 1)
+            .await
+            .expect("the call is under way");
+        fleet.cluster.nodes[0].drain().expect("told");
+    });
+    let mut pending = pending?.stream()?;
+    let ended = pending.rest().await?;
+    assert!(
+        ended.iter().all(|event| !event.is_response()),
+        "it is not over: {ended:?}"
+    );
+    let pending_id = pending.last_id().context("an id to come back with")?;
+    assert!(pending.retry().is_some());
+    let more = streamed.stream.rest().await?;
+    assert!(more.iter().all(|event| !event.is_response()), "{more:?}");
+    let streamed_id = streamed.stream.last_id().context("an id")?.to_owned();
+
+    let elsewhere = fleet.on(1, &session)?;
+    for (id, key, request) in [(pending_id, "pending", 52), (&streamed_id, "order-51", 51)] {
+        let mut stream = elsewhere.resume(id).await?.stream()?;
+        fleet.fixture.held.release(key);
+        let answer = response(&stream.rest().await?)?;
+        assert_eq!(answer["id"], request);
+        assert_eq!(answer["result"]["structuredContent"]["key"], key);
+        assert_eq!(fleet.fixture.held.fate(key).arrived, 1, "C6");
+    }
+    let status = fleet.cluster.nodes[0].end(Duration::from_secs(20)).await?;
+    assert!(status.success(), "{status}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn s16_4_what_still_runs_when_the_time_is_up_is_told_honestly() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(2)
+        .setting("drain_accept_secs", 0)
+        .setting("drain_secs", 2);
+    let mut fleet = Fleet::with(builder).await?;
+    let session = fleet.session(LEGACY).await?;
+    let order = Order::start(&fleet, &fleet.on(0, &session)?, 61).await?;
+    fleet.cluster.nodes[0].drain()?;
+    let status = fleet.cluster.nodes[0].end(Duration::from_secs(20)).await?;
+    assert!(status.success(), "{status}");
+    fleet.fixture.held.given_up("order-61", 1).await?;
+    let elsewhere = fleet.on(1, &session)?;
+    let mut stream = elsewhere.resume(order.first_id()?).await?.stream()?;
+    let answer = response(&stream.rest().await?)?;
+    assert_eq!(answer["error"]["code"], -32010, "{answer}");
+    assert_eq!(answer["error"]["data"]["executed"], "unknown", "{answer}");
+    assert_eq!(fleet.fixture.held.fate("order-61").arrived, 1, "C6");
+    Ok(())
+}

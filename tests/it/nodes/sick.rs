@@ -1,0 +1,156 @@
+//! Redis or Postgres is down: what goes on, what waits, and that nothing is lost (streams.md §17).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use portolan_tests::{
+    fleet::Fleet,
+    mcp::{LEGACY, McpClient},
+    process::eventually,
+};
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::{Order, echo, is_progress, response};
+
+async fn modern_echo(client: &McpClient, text: &str) -> Result<()> {
+    let answer = client
+        .modern(
+            "tools/call",
+            json!({"name": "echo_message", "arguments": {"message": text}}),
+        )
+        .await?;
+    anyhow::ensure!(
+        answer.json["result"]["structuredContent"]["message"] == text,
+        "{} {}",
+        answer.status,
+        answer.text
+    );
+    Ok(())
+}
+
+/// What holds while Redis does not answer, in whichever way.
+async fn holds_without_redis(
+    fleet: &Fleet,
+    known: &McpClient,
+    order: &mut Order,
+) -> Result<Vec<portolan_tests::sse::Event>> {
+    // A session that the node knows, and the stateless era, which asks Redis for nothing.
+    for _ in 0..3 {
+        echo(known, "known").await?;
+        modern_echo(&fleet.on(0, &fleet.mcp)?, "stateless").await?;
+        modern_echo(&fleet.on(1, &fleet.mcp)?, "stateless").await?;
+    }
+    // A node that does not know the session cannot say whether it was deleted.
+    let began = Instant::now();
+    let answer = fleet.on(1, known)?.request("tools/list", json!({})).await?;
+    assert_eq!(
+        answer.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        answer.text
+    );
+    assert!(!answer.header("retry-after").is_empty());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    // The open stream goes on, and gets its answer.
+    let mut events = order.stream.until(is_progress).await?;
+    order.release(fleet);
+    events.extend(order.stream.rest().await?);
+    response(&events)?;
+    Ok(events)
+}
+
+/// What was sent meanwhile is in the log under the ids that it was sent with.
+async fn nothing_was_lost(
+    fleet: &Fleet,
+    session: &McpClient,
+    order: &Order,
+    meanwhile: &[portolan_tests::sse::Event],
+) -> Result<()> {
+    let seen: Vec<_> = order.events[1..].iter().chain(meanwhile).cloned().collect();
+    let elsewhere = fleet.on(1, session)?;
+    let mut back = elsewhere.resume(order.first_id()?).await?.stream()?;
+    let again = back.rest().await?;
+    assert_eq!(again, seen, "another node tells the same");
+    // Sessions are made again, on every node, as soon as it answers.
+    eventually("new sessions", Duration::from_secs(10), async || {
+        let fresh = fleet.mcp.initialize(LEGACY).await;
+        fresh.is_ok()
+    })
+    .await?;
+    for node in 0..2 {
+        echo(&fleet.on(node, session)?, "as before").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn s17_1_redis_is_stopped_and_comes_back() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let (known, _) = fleet.on(0, &fleet.mcp)?.initialize(LEGACY).await?;
+    let mut order = Order::start(&fleet, &known, 101).await?;
+    fleet.cluster.redis.stop()?;
+    let meanwhile = holds_without_redis(&fleet, &known, &mut order).await?;
+    fleet.cluster.redis.start_again().await?;
+    nothing_was_lost(&fleet, &known, &order, &meanwhile).await
+}
+
+#[tokio::test]
+async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
+    let fleet = Fleet::of(2).await?;
+    let (known, _) = fleet.on(0, &fleet.mcp)?.initialize(LEGACY).await?;
+    let mut order = Order::start(&fleet, &known, 101).await?;
+    fleet.cluster.redis.pause()?;
+    let meanwhile = holds_without_redis(&fleet, &known, &mut order).await?;
+    fleet.cluster.redis.go_on()?;
+    nothing_was_lost(&fleet, &known, &order, &meanwhile).await
+}
+
+#[tokio::test]
+async fn s9_a_resume_while_redis_is_down_is_held_and_then_served() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    let order = Order::start(&fleet, &fleet.on(0, &session)?, 101).await?;
+    let id = order.first_id()?.to_owned();
+    echo(&fleet.on(1, &session)?, "known there").await?;
+    fleet.cluster.redis.stop()?;
+    let mut held = fleet.on(1, &session)?.resume(&id).await?.stream()?;
+    fleet.cluster.redis.start_again().await?;
+    fleet.fixture.held.release("order-101");
+    response(&held.rest().await?)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn s17_4_postgres_is_stopped_and_nobody_who_calls_tools_notices() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    for node in 0..2 {
+        echo(&fleet.on(node, &session)?, "warm").await?;
+        modern_echo(&fleet.on(node, &fleet.mcp)?, "warm").await?;
+    }
+    let mut order = Order::start(&fleet, &fleet.on(0, &session)?, 101).await?;
+    fleet.cluster.postgres.stop()?;
+    for _ in 0..5 {
+        for node in 0..2 {
+            echo(&fleet.on(node, &session)?, "cached").await?;
+            modern_echo(&fleet.on(node, &fleet.mcp)?, "cached").await?;
+        }
+    }
+    let fresh = fleet.on(1, &fleet.mcp)?.initialize(LEGACY).await;
+    let (fresh, _) = fresh.context("initialize asks Postgres for nothing")?;
+    echo(&fresh, "new").await?;
+    order.release(&fleet);
+    response(&order.stream.rest().await?)?;
+    fleet.cluster.postgres.start_again().await?;
+    // Changes are heard of again.
+    let console = fleet.owner.console();
+    eventually("the console works", Duration::from_secs(30), async || {
+        console.get("/me").await.is_ok()
+    })
+    .await
+}

@@ -1,0 +1,305 @@
+//! Several nodes behind a balancer, as operators run them: one `auth`, some `mcp`, one Postgres, one Redis, HAProxy in front.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use reqwest::StatusCode;
+use url::Url;
+
+use crate::{
+    fixture::FixtureApi,
+    mcp::McpClient,
+    postgres::PostgresServer,
+    process::{Daemon, eventually},
+    proxy::{Behind, Proxy},
+    redis::RedisServer,
+    stack::{free_port, portolan},
+};
+
+/// Longest time a node may take to become ready on a machine that builds at the same time.
+const START: Duration = Duration::from_secs(60);
+
+/// How to start a [`Cluster`].
+#[derive(Debug, Clone)]
+pub struct ClusterBuilder {
+    nodes: usize,
+    environment: Vec<(String, String)>,
+}
+
+impl ClusterBuilder {
+    /// How many `mcp` nodes.
+    #[must_use]
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// A setting of every node, as `PORTOLAN_<NAME>`.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: impl ToString) -> Self {
+        self.environment.push((
+            format!("PORTOLAN_{}", name.to_ascii_uppercase()),
+            value.to_string(),
+        ));
+        self
+    }
+
+    /// Starts everything and waits until every node is ready. Tools may call `fixture`.
+    pub async fn start(self, fixture: &FixtureApi) -> Result<Cluster> {
+        let (postgres, redis) = tokio::try_join!(PostgresServer::start(), RedisServer::start())?;
+        let public = free_port()?;
+        let origin = format!("http://{public}");
+        let mut environment = [
+            ("PUBLIC_URL", origin.clone()),
+            ("DATABASE_URL", postgres.url()),
+            ("DATABASE_MAX_CONNECTIONS", "12".to_owned()),
+            ("MASTER_SECRET", postgres.master_secret()?),
+            ("REDIS_URL", redis.url()),
+            ("EGRESS_ALLOW", fixture.address().to_string()),
+            ("TRUSTED_PROXIES", "127.0.0.1".to_owned()),
+            // Sign-in codes are read from the log.
+            ("MAIL", "log".to_owned()),
+            ("CALLS_PER_MINUTE", "60000".to_owned()),
+        ]
+        .map(|(name, value)| (format!("PORTOLAN_{name}"), value))
+        .to_vec();
+        if cfg!(debug_assertions) {
+            environment.push(("PORTOLAN_PASSWORD_COST".to_owned(), "test".to_owned()));
+        }
+        environment.extend(self.environment);
+        let node = |name: String, role| Node::new(name, role, &environment, postgres.folder());
+        let mut auth = node("auth".to_owned(), "auth")?;
+        let mut nodes = (1..=self.nodes)
+            .map(|number| node(format!("mcp-{number}"), "mcp"))
+            .collect::<Result<Vec<_>>>()?;
+        auth.start()?;
+        for node in &mut nodes {
+            node.start()?;
+        }
+        for node in nodes.iter_mut().chain([&mut auth]) {
+            node.ready().await?;
+        }
+        let behind: Vec<_> = nodes.iter().map(|node| node.place).collect();
+        let proxy = Proxy::start(public, auth.place, &behind, postgres.folder()).await?;
+        Ok(Cluster {
+            proxy,
+            nodes,
+            auth,
+            redis,
+            postgres,
+            url: origin.parse()?,
+        })
+    }
+}
+
+/// A running service of several nodes. Everything is stopped and deleted when dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    /// In front.
+    pub proxy: Proxy,
+    /// The nodes with the role `mcp`.
+    pub nodes: Vec<Node>,
+    /// The node with the role `auth`.
+    pub auth: Node,
+    /// What the nodes share about sessions.
+    pub redis: RedisServer,
+    /// What the nodes share about everything else.
+    pub postgres: PostgresServer,
+    url: Url,
+}
+
+impl Cluster {
+    /// With three `mcp` nodes and the defaults.
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder {
+            nodes: 3,
+            environment: Vec::new(),
+        }
+    }
+
+    /// The public origin, where the balancer listens.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// `client`, past the balancer: it asks this node and nobody else, under the public name.
+    pub fn on(&self, node: usize, client: &McpClient) -> Result<McpClient> {
+        let public = format!(
+            "{}:{}",
+            self.url.host_str().unwrap_or_default(),
+            self.url.port().unwrap_or_default()
+        );
+        let mut url: Url = client.url.parse()?;
+        url.set_port(Some(self.nodes[node].place.listen.port()))
+            .ok()
+            .context("an address with a port")?;
+        client.clone().at(url.as_str()).with("host", &public)
+    }
+}
+
+/// One `portolan serve`. Its addresses stay when it is started again.
+#[derive(Debug)]
+pub struct Node {
+    /// `auth`, `mcp-1` …
+    pub name: String,
+    role: &'static str,
+    place: Behind,
+    environment: Vec<(String, String)>,
+    log: PathBuf,
+    process: Option<Daemon>,
+}
+
+impl Node {
+    fn new(
+        name: String,
+        role: &'static str,
+        environment: &[(String, String)],
+        folder: &Path,
+    ) -> Result<Self> {
+        let place = Behind {
+            listen: free_port()?,
+            admin: free_port()?,
+        };
+        let mut environment = environment.to_vec();
+        environment.push(("PORTOLAN_LISTEN".to_owned(), place.listen.to_string()));
+        environment.push(("PORTOLAN_ADMIN_LISTEN".to_owned(), place.admin.to_string()));
+        Ok(Self {
+            log: folder.join(format!("{name}.log")),
+            name,
+            role,
+            place,
+            environment,
+            process: None,
+        })
+    }
+
+    /// Starts it, at the addresses that it had. Does not wait.
+    pub fn start(&mut self) -> Result<()> {
+        ensure!(!self.is_running()?, "{} is running", self.name);
+        let mut command = portolan();
+        command
+            .args(["serve", "--role", self.role])
+            .envs(self.environment.iter().cloned());
+        self.process = Some(Daemon::start(command, &self.log)?);
+        Ok(())
+    }
+
+    /// Waits until it says that it is ready.
+    pub async fn ready(&mut self) -> Result<()> {
+        let http = reqwest::Client::builder()
+            .timeout(Duration::from_secs(2))
+            .build()?;
+        let url = format!("http://{}/readyz", self.place.admin);
+        let mut ended = None;
+        eventually("the node is ready", START, async || {
+            ended = self
+                .process
+                .as_mut()
+                .and_then(|process| process.ended().ok().flatten());
+            let answer = http.get(&url).send().await;
+            ended.is_some() || answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
+        })
+        .await
+        .with_context(|| format!("{}:\n{}", self.name, self.last_words()))?;
+        ensure!(
+            ended.is_none(),
+            "{} ended ({ended:?}):\n{}",
+            self.name,
+            self.last_words()
+        );
+        Ok(())
+    }
+
+    /// Is there a process, held or not?
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(match &mut self.process {
+            Some(process) => process.ended()?.is_none(),
+            None => false,
+        })
+    }
+
+    /// Kills it: no connection is closed in order, nothing is written any more.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process()?.kill()
+    }
+
+    /// Holds it.
+    pub fn pause(&self) -> Result<()> {
+        self.running()?.signal("STOP")
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) -> Result<()> {
+        self.running()?.signal("CONT")
+    }
+
+    /// Asks it to drain and to end. Does not wait.
+    pub fn drain(&self) -> Result<()> {
+        self.running()?.signal("TERM")
+    }
+
+    /// Waits until it has ended by itself.
+    pub async fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
+        self.process()?.end(limit).await
+    }
+
+    /// A number that it exports, summed over all labels.
+    pub async fn metric(&self, name: &str) -> Result<f64> {
+        let url = format!("http://{}/metrics", self.place.admin);
+        let text = reqwest::get(url).await?.text().await?;
+        text.lines()
+            .filter(|line| {
+                line.strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with(['{', ' ']))
+            })
+            .map(|line| {
+                line.rsplit(' ')
+                    .next()
+                    .unwrap_or_default()
+                    .parse::<f64>()
+                    .with_context(|| line.to_owned())
+            })
+            .sum()
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running()?.id()))?;
+        let kibibytes: u64 = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.trim().strip_suffix(" kB"))
+            .context("VmRSS")?
+            .parse()?;
+        Ok(kibibytes * 1024)
+    }
+
+    /// Everything that it has written over all its starts.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The end of it.
+    pub fn last_words(&self) -> String {
+        self.process
+            .as_ref()
+            .map(Daemon::last_words)
+            .unwrap_or_default()
+    }
+
+    fn running(&self) -> Result<&Daemon> {
+        self.process
+            .as_ref()
+            .with_context(|| format!("{} was never started", self.name))
+    }
+
+    fn process(&mut self) -> Result<&mut Daemon> {
+        self.process
+            .as_mut()
+            .with_context(|| format!("{} was never started", self.name))
+    }
+}

@@ -1,0 +1,149 @@
+//! A Postgres server of the test's own, with the schema and the role of the service, that can be stopped.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::{
+    process::{Daemon, eventually},
+    stack::{copy_template, repository},
+};
+
+/// Who the service logs in as, in a data folder that `portolan dev` has made.
+const LOGIN_ROLE: &str = "portolan_dev";
+/// Where `portolan dev` keeps its tables.
+const DATABASE: &str = "portolan";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Postgres on a copy of what the first start of `portolan dev` leaves. Stopped and deleted when dropped.
+#[derive(Debug)]
+pub struct PostgresServer {
+    process: Option<Daemon>,
+    folder: TempDir,
+}
+
+impl PostgresServer {
+    /// Copies the data, starts it, and waits until it takes connections.
+    pub async fn start() -> Result<Self> {
+        let folder = TempDir::with_prefix("portolan-nodes-")?;
+        copy_template(folder.path())?;
+        // Postgres may run as another user, who must get through.
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+        let mut server = Self {
+            process: None,
+            folder,
+        };
+        server.start_again().await?;
+        Ok(server)
+    }
+
+    /// The folder with everything that the stack keeps.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What every key of the service is derived from.
+    pub fn master_secret(&self) -> Result<String> {
+        Ok(fs::read_to_string(self.folder().join("master-secret"))?
+            .trim()
+            .to_owned())
+    }
+
+    /// For the service.
+    pub fn url(&self) -> String {
+        let host: String = url::form_urlencoded::byte_serialize(
+            self.place().join("socket").as_os_str().as_encoded_bytes(),
+        )
+        .collect();
+        format!("postgres://{LOGIN_ROLE}@localhost/{DATABASE}?host={host}")
+    }
+
+    /// Ends it without a word to anybody, as a crash does.
+    pub fn stop(&mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            process.signal("QUIT")?;
+            let began = std::time::Instant::now();
+            while process.ended()?.is_none() && began.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts it on the data that it had.
+    pub async fn start_again(&mut self) -> Result<()> {
+        let data = self.place().join("data");
+        // Whoever owns the data runs it: Postgres refuses root, and `portolan dev` had to, too.
+        let owner = fs::metadata(&data)?;
+        let mut command = Command::new(binaries()?.join("postgres"));
+        let is_root = fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+        if is_root {
+            command.uid(owner.uid()).gid(owner.gid()).current_dir("/");
+        }
+        command
+            .env("LC_ALL", "C")
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(self.place().join("socket"));
+        for setting in [
+            "listen_addresses=",
+            "max_connections=150",
+            "shared_buffers=64MB",
+            "logging_collector=off",
+        ] {
+            command.arg("-c").arg(setting);
+        }
+        let process = Daemon::start(command, &self.folder().join("postgres.log"))?;
+        self.process = Some(process);
+        let state = data.join("postmaster.pid");
+        let is_ready = async || {
+            // Postgres writes the word into its pid file when it takes connections.
+            fs::read_to_string(&state).is_ok_and(|text| {
+                text.lines()
+                    .nth(7)
+                    .is_some_and(|word| word.trim() == "ready")
+            })
+        };
+        let ready = eventually("Postgres takes connections", PATIENCE, is_ready).await;
+        ready.with_context(|| {
+            self.process
+                .as_ref()
+                .map(Daemon::last_words)
+                .unwrap_or_default()
+        })
+    }
+
+    fn place(&self) -> PathBuf {
+        self.folder().join("postgres")
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+fn binaries() -> Result<PathBuf> {
+    let ours = repository().join(".portolan/tools/postgres/bin");
+    let installed = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path().join("bin"));
+    std::iter::once(ours)
+        .chain(installed)
+        .find(|folder| folder.join("postgres").exists())
+        .context("no Postgres: run `make test-tools`")
+}

@@ -1,0 +1,211 @@
+//! A Redis server of the test's own, that can be stopped, emptied and held like a real one that is in trouble.
+
+use std::{
+    fs::File,
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    process::signal,
+    stack::{free_port, program},
+};
+
+/// Longest time that the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A `redis-server` on a free port. It keeps what it was told over a restart. Stopped and deleted when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    address: SocketAddr,
+    folder: TempDir,
+    child: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts it, empty, and waits until it answers.
+    pub async fn start() -> Result<Self> {
+        let mut server = Self {
+            address: free_port()?,
+            folder: TempDir::with_prefix("portolan-redis-")?,
+            child: None,
+        };
+        server.start_again().await?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.address)
+    }
+
+    /// Kills it. What it has acknowledged stays on disk.
+    pub fn stop(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Starts it at the address and on the data that it had.
+    pub async fn start_again(&mut self) -> Result<()> {
+        ensure!(self.child.is_none(), "redis-server is running");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("log"))?;
+        let child = Command::new(program(
+            "redis-server",
+            "these tests need Redis 7.0 or newer",
+        )?)
+        .args(["--bind", "127.0.0.1", "--port"])
+        .arg(self.address.port().to_string())
+        .arg("--dir")
+        .arg(self.folder.path())
+        // One write at a time reaches the disk before its answer: a restart loses nothing.
+        .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
+        .args(["--maxmemory-policy", "noeviction"])
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()?;
+        self.child = Some(child);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.command(&["PING"]).await {
+                Ok(answer) if answer == "PONG" => return Ok(()),
+                _ if Instant::now() < deadline => sleep(Duration::from_millis(10)).await,
+                other => bail!("redis-server does not answer: {other:?}"),
+            }
+        }
+    }
+
+    /// Holds it (`SIGSTOP`): connections stay, nothing is answered.
+    pub fn pause(&self) -> Result<()> {
+        signal(self.id()?, "STOP")
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) -> Result<()> {
+        signal(self.id()?, "CONT")
+    }
+
+    /// Forgets everything, as after the loss of its disk.
+    pub async fn empty(&self) -> Result<()> {
+        self.command(&["FLUSHALL"]).await.map(|_| ())
+    }
+
+    fn id(&self) -> Result<u32> {
+        Ok(self
+            .child
+            .as_ref()
+            .context("redis-server is not running")?
+            .id())
+    }
+
+    /// Everything that it was ever told to keep, as it stands on disk.
+    pub fn written(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for file in std::fs::read_dir(self.folder.path().join("appendonlydir"))? {
+            bytes.extend(std::fs::read(file?.path())?);
+        }
+        Ok(bytes)
+    }
+
+    /// Sends one command on a connection of its own. Answers simple, bulk and integer replies as text.
+    pub async fn command(&self, words: &[&str]) -> Result<String> {
+        timeout(PATIENCE, async {
+            let mut stream = BufReader::new(TcpStream::connect(self.address).await?);
+            stream.get_mut().write_all(&written(words)).await?;
+            let mut line = String::new();
+            stream.read_line(&mut line).await?;
+            let line = line.trim_end();
+            let (kind, rest) = line.split_at_checked(1).context("no reply")?;
+            match kind {
+                "+" | ":" => Ok(rest.to_owned()),
+                "$" if rest == "-1" => Ok(String::new()),
+                "$" => {
+                    let mut bytes = vec![0; rest.parse()?];
+                    stream.read_exact(&mut bytes).await?;
+                    Ok(String::from_utf8_lossy(&bytes).into_owned())
+                }
+                _ => bail!("redis-server answers {line}"),
+            }
+        })
+        .await
+        .context("redis-server does not answer in time")?
+    }
+
+    /// One number of `INFO`.
+    pub async fn info(&self, name: &str) -> Result<u64> {
+        let text = self.command(&["INFO", "everything"]).await?;
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .with_context(|| format!("INFO has no {name}"))?
+            .trim()
+            .parse()
+            .with_context(|| format!("{name} is no number"))
+    }
+
+    /// Starts to write down every command that clients send. Commands inside of scripts are not theirs.
+    pub async fn watch(&self) -> Result<Watch> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.write_all(&written(&["MONITOR"])).await?;
+        let mut lines = BufReader::new(stream);
+        let mut first = String::new();
+        lines.read_line(&mut first).await?;
+        ensure!(first.starts_with("+OK"), "MONITOR: {first}");
+        Ok(Watch { lines })
+    }
+}
+
+/// A connection that is told of every command.
+#[derive(Debug)]
+pub struct Watch {
+    lines: BufReader<TcpStream>,
+}
+
+impl Watch {
+    /// What clients have sent since the start, one line a command, up to this moment.
+    pub async fn stop(mut self, server: &RedisServer) -> Result<Vec<String>> {
+        // A mark of our own: everything before it has been written down when it shows.
+        let mark = format!("mark-{}", std::process::id());
+        server.command(&["ECHO", &mark]).await?;
+        let mut seen = Vec::new();
+        loop {
+            let mut line = String::new();
+            let read = timeout(PATIENCE, self.lines.read_line(&mut line)).await??;
+            ensure!(read > 0, "MONITOR ended");
+            if line.contains(&mark) {
+                return Ok(seen);
+            }
+            if !line.contains(" lua] ") {
+                seen.push(line.trim_end().to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.stop();
+    }
+}
+
+fn written(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len());
+    for word in words {
+        bytes.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    bytes.into_bytes()
+}
