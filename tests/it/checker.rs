@@ -294,6 +294,20 @@ fn c5_a_call_without_an_outcome_or_with_two_or_too_late_is_seen() {
         ["C5"],
         "40 s after the deadline of 20 s"
     );
+    let empty = vec![began("a", "s", false), ended("a", Outcome::Http(202))];
+    assert_eq!(broken(empty), ["C5"], "success without a response");
+    // While the store is away nobody can take over: that is no fault of the nodes.
+    let nothing: [&str; 0] = [];
+    assert_eq!(
+        doctored(|whats| {
+            whats.insert(3, fault("stop redis", FaultKind::StoreAway));
+            for _ in 0..40 {
+                whats.insert(4, fault("wait", FaultKind::Other));
+            }
+            whats.insert(44, fault("redis is back", FaultKind::StoreBack));
+        }),
+        nothing
+    );
     let left_alone = doctored(|whats| {
         whats.drain(4..6);
         whats[4] = ended("a", Outcome::Refused("gone".to_owned()));

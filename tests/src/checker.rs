@@ -12,6 +12,8 @@ use crate::{
 
 /// A call may have its outcome this much after its deadline, milliseconds (C5).
 const GRACE: u64 = 15_000;
+/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (`streams.md` §12.1).
+const SUSPECTS_NOBODY: u64 = 12_000;
 /// Sessions that a node knows are served for this long without the store, milliseconds (`streams.md` §17.1).
 const SESSION_GRACE: u64 = 30_000;
 /// A fault explains an honest error of calls that ran this much later, milliseconds: adoption takes its time.
@@ -130,6 +132,22 @@ impl Faults {
             .any(|at| *at + EXPLAINS >= from && *at <= to)
     }
 
+    /// How much longer a call may take that ran from `from` to `to`: while the store is away, and until nodes trust what it
+    /// says about each other, nobody takes over from a lost node.
+    fn delay(&self, from: u64, to: u64) -> u64 {
+        let away = self
+            .away
+            .iter()
+            .filter(|(gone, back)| *gone <= to && from <= back.saturating_add(SUSPECTS_NOBODY))
+            .map(|(gone, back)| to.min(*back).saturating_sub(from.max(*gone)) + SUSPECTS_NOBODY);
+        let emptied = self
+            .emptied
+            .iter()
+            .filter(|at| from <= **at + SUSPECTS_NOBODY && **at <= to)
+            .map(|_| SUSPECTS_NOBODY);
+        away.chain(emptied).sum()
+    }
+
     /// May a session that was deleted at `deleted` still be served at `at`?
     fn excuse_revival(&self, deleted: u64, at: u64) -> bool {
         self.emptied.iter().any(|emptied| *emptied >= deleted)
@@ -201,7 +219,7 @@ pub fn check(lines: &[Line]) -> Report {
         };
         own_content(&mut report, name, call);
         order(&mut report, name, call, &faults);
-        let end = one_outcome(&mut report, name, call, began, deadline);
+        let end = one_outcome(&mut report, name, call, (began, deadline), &faults);
         executions(&mut report, name, call, safe);
         if let Some((at, outcome)) = end {
             life_of_session(
@@ -339,8 +357,8 @@ fn one_outcome<'h>(
     report: &mut Report,
     name: &str,
     call: &Call<'h>,
-    began: u64,
-    deadline: u64,
+    (began, deadline): (u64, u64),
+    faults: &Faults,
 ) -> Option<(u64, &'h Outcome)> {
     let [(at, outcome)] = call.ended.as_slice() else {
         report.broken("C5", format!("{name} has {} outcomes", call.ended.len()));
@@ -348,7 +366,7 @@ fn one_outcome<'h>(
     };
     if matches!(outcome, Outcome::Hung) {
         report.broken("C5", format!("{name} hung"));
-    } else if at - began > deadline + GRACE {
+    } else if at - began > deadline + GRACE + faults.delay(began, *at) {
         report.broken("C5", format!("{name} took {} ms", at - began));
     }
     let could_resume = call.got.iter().any(|(id, _)| id.is_some());
@@ -392,7 +410,7 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     }
 }
 
-/// C9: a deleted session stays dead, and one that nobody deleted stays alive.
+/// C9: a deleted session stays dead, and one that nobody deleted stays alive and answers.
 fn life_of_session(
     report: &mut Report,
     name: &str,
@@ -416,6 +434,10 @@ fn life_of_session(
         _ => {
             if in_session && *outcome == Outcome::Http(404) {
                 report.broken("C9", format!("{name}: 404 in a session that lives"));
+            }
+            // Where a session ends, its calls end without a response.
+            if matches!(outcome, Outcome::Http(200..=299)) {
+                report.broken("C5", format!("{name}: success, and no response"));
             }
         }
     }

@@ -227,6 +227,11 @@ impl Node {
         self.process()?.kill()
     }
 
+    /// Its process id.
+    pub fn id(&self) -> Result<u32> {
+        Ok(self.running()?.id())
+    }
+
     /// Holds it.
     pub fn pause(&self) -> Result<()> {
         self.running()?.signal("STOP")

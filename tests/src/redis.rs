@@ -72,7 +72,7 @@ impl RedisServer {
         .arg(self.address.port().to_string())
         .arg("--dir")
         .arg(self.folder.path())
-        // One write at a time reaches the disk before its answer: a restart loses nothing.
+        // What it has acknowledged is in the file by then: a server that is killed loses nothing.
         .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
         .args(["--maxmemory-policy", "noeviction"])
         .stdin(Stdio::null())

@@ -1,6 +1,6 @@
 //! Breaks things, one after the other, by a seed.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use portolan_tests::{
@@ -41,8 +41,6 @@ pub(super) struct Nemesis {
     dice: Dice,
     history: History,
     queue: Vec<Strike>,
-    /// A node that is held, and until when.
-    held: Option<(usize, Instant)>,
     /// Nodes that were killed.
     pub(super) deaths: usize,
     /// Faults so far.
@@ -55,13 +53,12 @@ impl Nemesis {
             dice: Dice::new(seed),
             history,
             queue: Vec::new(),
-            held: None,
             deaths: 0,
             strikes: 0,
         }
     }
 
-    /// Does one harm, undoes it, and leaves a little quiet. A node that is held stays so while others are harmed.
+    /// Does one harm, undoes it, and leaves a little quiet.
     pub(super) async fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
         // A shuffled deck: every kind comes, and a short run has them all.
         if self.queue.is_empty() {
@@ -70,28 +67,24 @@ impl Nemesis {
             }
         }
         self.strikes += 1;
-        self.release(cluster, false)?;
         let card = self.dice.below(self.queue.len() as u64);
         let strike = self.queue.swap_remove(usize::try_from(card)?);
-        let held = self.held.map(|(node, _)| node);
-        let free: Vec<_> = (0..cluster.nodes.len())
-            .filter(|node| Some(*node) != held)
-            .collect();
-        let victim = self.dice.pick(&free);
+        let count = cluster.nodes.len();
+        let victim = usize::try_from(self.dice.below(count as u64))?;
         match strike {
             Strike::Kill => self.kill(cluster, &[victim]).await?,
             Strike::KillAllButOne => {
-                let others: Vec<_> = free.into_iter().filter(|node| *node != victim).collect();
+                let others: Vec<_> = (0..count).filter(|node| *node != victim).collect();
                 self.kill(cluster, &others).await?;
             }
             Strike::Pause => {
-                self.release(cluster, true)?;
                 let node = &cluster.nodes[victim];
                 let secs = self.dice.pick(&[1, 3, 6, 10]);
                 self.history
                     .fault(format!("hold {} {secs} s", node.name), FaultKind::Node);
                 node.pause()?;
-                self.held = Some((victim, Instant::now() + Duration::from_secs(secs)));
+                sleep(Duration::from_secs(secs)).await;
+                node.go_on()?;
             }
             Strike::Drain => {
                 let node = &mut cluster.nodes[victim];
@@ -149,20 +142,8 @@ impl Nemesis {
         Ok(())
     }
 
-    /// Lets a held node go on if its time has come, or in any case.
-    fn release(&mut self, cluster: &Cluster, now: bool) -> Result<()> {
-        if let Some((node, until)) = self.held
-            && (now || until <= Instant::now())
-        {
-            cluster.nodes[node].go_on()?;
-            self.held = None;
-        }
-        Ok(())
-    }
-
     /// Everything is well again.
     pub(super) async fn settle(&mut self, cluster: &mut Cluster) -> Result<()> {
-        self.release(cluster, true)?;
         for node in &mut cluster.nodes {
             node.ready().await?;
         }

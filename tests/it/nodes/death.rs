@@ -167,3 +167,28 @@ async fn c5_a_client_that_waits_for_a_lost_owner_is_told_also_when_the_store_for
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn c5_an_owner_that_membership_has_forgotten_counts_as_lost() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    let order = Order::start(&fleet, &fleet.on(0, &session)?, 15).await?;
+    fleet.cluster.nodes[0].kill()?;
+    // As after the loss of the store between two of its heartbeats: no entry says that it ever lived.
+    for key in ["pl1:{nodes}:z", "pl1:{nodes}:i"] {
+        fleet.cluster.redis.command(&["DEL", key]).await?;
+    }
+    let forgotten = Instant::now();
+    let mut elsewhere = fleet
+        .on(1, &session)?
+        .resume(order.first_id()?)
+        .await?
+        .stream()?;
+    assert_node_lost(&response(&elsewhere.rest().await?)?, 15);
+    assert!(
+        forgotten.elapsed() < 2 * ADOPTION,
+        "told after {:?}",
+        forgotten.elapsed()
+    );
+    Ok(())
+}
