@@ -67,7 +67,7 @@ pub const SETTINGS: &[Described] = &[
         name: "redis_seal",
         default: "true",
         secret: false,
-        meaning: "Whether events of streams are sealed with a key of their tenant before they are written to Redis.",
+        meaning: "Whether events of streams are sealed before they are written to Redis, each bound to its session and stream. The key is derived from master_secret.",
     },
     Described {
         name: "redis_allow_eviction",
