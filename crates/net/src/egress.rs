@@ -15,7 +15,7 @@ mod redirect;
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -35,6 +35,9 @@ pub use crate::resolve::Network;
 use self::connect::{ConnectFailure, Connector, Guard};
 use crate::address::{AddressRules, Refusal};
 
+/// How soon a kept connection breaks that the other end had closed already. What breaks later was asked, and perhaps answered
+/// somewhere: to ask again would be a second execution that nobody is told of.
+const STALE_WITHIN: Duration = Duration::from_millis(250);
 /// Idle connections kept for one host: as many as a busy tool needs, few enough to stay polite.
 const IDLE_PER_HOST: usize = 64;
 /// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe methods).
@@ -284,7 +287,7 @@ impl Egress {
     ) -> Result<http::Response<Incoming>, EgressError> {
         let uri = uri_of(url)?;
         let repeatable = matches!(*method, Method::GET | Method::HEAD);
-        let spare = repeatable.then(|| (uri.clone(), headers.clone()));
+        let spare = repeatable.then(|| (Instant::now(), uri.clone(), headers.clone()));
         match self
             .inner
             .client
@@ -293,7 +296,9 @@ impl Egress {
         {
             Ok(answer) => Ok(answer),
             Err(error) => match spare {
-                Some((uri, headers)) if closed_before_answer(&error) => {
+                Some((sent, uri, headers))
+                    if sent.elapsed() < STALE_WITHIN && closed_before_answer(&error) =>
+                {
                     let again = assembled(method.clone(), uri, headers, body);
                     self.inner
                         .client

@@ -15,8 +15,6 @@ mod front;
 mod security;
 
 use std::convert::Infallible;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -25,6 +23,8 @@ use axum::response::Response;
 use http::header::{self, HeaderValue};
 use http::{Request, StatusCode};
 use tower::{Layer, Service};
+
+use crate::shortcut::Answering;
 
 pub use self::cors::{Cors, Origins};
 pub use self::fetch_site::FetchSite;
@@ -103,7 +103,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)

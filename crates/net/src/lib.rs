@@ -2,7 +2,7 @@
 //!
 //! This room knows HTTP and addresses. It knows no tenant, no tool, no OAuth and no MCP, and imports nothing of ours.
 //!
-//! Inwards: [`listen`] accepts, [`layers`] says what holds for every request, [`client_ip`] who asks, [`sse_body`] how an
+//! Inwards: [`listen`] accepts, [`shortcut`] forks, [`layers`] says what holds for every request, [`client_ip`] who asks, [`sse_body`] how an
 //! answer streams, [`health`] what the second listener tells. Outwards: [`egress`], with its rules in [`address`].
 
 pub mod address;
@@ -12,4 +12,5 @@ pub mod health;
 pub mod layers;
 pub mod listen;
 pub mod resolve;
+pub mod shortcut;
 pub mod sse_body;

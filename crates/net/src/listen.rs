@@ -6,15 +6,14 @@
 
 mod watched;
 
-use std::future::Future;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use futures_util::FutureExt as _;
 use http::header::{CONNECTION, HeaderValue};
@@ -27,12 +26,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service as _;
+use tower::Service;
 
 use self::watched::{Activity, Watched};
+use crate::shortcut::Answering;
 
 /// Connections that wait in the kernel while all slots are taken.
 const BACKLOG: i32 = 1024;
+/// Header lines of a request that hyper takes by itself (431 beyond).
+const HYPER_HEADERS: usize = 100;
 /// Pause after the system refused a connection for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -181,21 +183,32 @@ fn try_bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// Serves the router until `shutdown.close` is cancelled and the connections have ended or were cut. Returns the number of
-/// connections that had to be cut.
-pub async fn serve(
+/// Serves until `shutdown.close` is cancelled and the connections have ended or were cut. Returns the number of connections that
+/// had to be cut. The service is cloned for each request and never asked whether it is ready. Give a router
+/// `with_state(())`, which turns every route into its final form once and not for each connection.
+pub async fn serve<S>(
     listener: TcpListener,
-    router: Router,
+    service: S,
     limits: Limits,
     shutdown: Shutdown,
-) -> usize {
+) -> usize
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+{
     let mut http = http1::Builder::new();
     http.max_buf_size(limits.buffer_bytes)
-        .max_headers(limits.headers)
         .header_read_timeout(None);
+    // Its own limit costs hyper nothing; another is allocated and filled for each request.
+    if limits.headers != HYPER_HEADERS {
+        http.max_headers(limits.headers);
+    }
     let server = Server {
-        // Once for all connections: turns every route into its final form.
-        router: router.with_state(()),
+        service,
         http,
         limits,
         says_close: Arc::new(AtomicBool::new(false)),
@@ -272,8 +285,8 @@ async fn accept(
 }
 
 #[derive(Clone)]
-struct Server {
-    router: Router,
+struct Server<S> {
+    service: S,
     http: http1::Builder,
     limits: Limits,
     /// A flag and not the token: each answer looks at it, and a token has a lock.
@@ -282,7 +295,15 @@ struct Server {
     cut: CancellationToken,
 }
 
-impl Server {
+impl<S> Server<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+{
     async fn connection(self, stream: TcpStream, peer: SocketAddr) {
         let activity = Arc::new(Activity::default());
         let stream = Watched::new(
@@ -291,8 +312,8 @@ impl Server {
             self.limits.head_within,
             self.limits.idle,
         );
-        let service = ToRouter {
-            router: self.router,
+        let service = FromHyper {
+            service: self.service,
             peer,
             activity,
             says_close: self.says_close,
@@ -314,24 +335,28 @@ impl Server {
     }
 }
 
-/// From hyper to axum, without a copy of the router.
-struct ToRouter {
-    router: Router,
+/// From hyper to the services of this house.
+struct FromHyper<S> {
+    service: S,
     peer: SocketAddr,
     activity: Arc<Activity>,
     says_close: Arc<AtomicBool>,
 }
 
-impl hyper::service::Service<Request<Incoming>> for ToRouter {
+impl<S> hyper::service::Service<Request<Incoming>> for FromHyper<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S::Future: Send + 'static,
+{
     type Response = Response<Body>;
-    type Error = std::convert::Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Error = Infallible;
+    type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(self.peer));
-        let answering = self.router.clone().call(request);
+        let answering = self.service.clone().call(request);
         let says_close = Arc::clone(&self.says_close);
         Box::pin(async move {
             let mut answer = answering.await;

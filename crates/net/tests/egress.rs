@@ -316,6 +316,37 @@ async fn a_request_that_may_have_had_an_effect_is_never_sent_twice() {
 }
 
 #[tokio::test]
+async fn c6_a_get_that_broke_after_it_had_been_worked_on_is_not_sent_again() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            let seen = Arc::clone(&seen);
+            tokio::spawn(async move {
+                let mut head = [0; 1024];
+                while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
+                    if seen.fetch_add(1, Ordering::SeqCst) == 1 {
+                        // An API that works on the second request for a while, and dies.
+                        tokio::time::sleep(Duration::from_millis(400)).await;
+                        return;
+                    }
+                    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(answer).await.unwrap();
+                }
+            });
+        }
+    });
+    let client = egress(address);
+    client.send(get(address, "/")).await.unwrap();
+    let error = client.send(get(address, "/")).await.unwrap_err();
+    assert!(matches!(error, EgressError::Protocol { .. }), "{error:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn an_endless_head_is_cut() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();

@@ -1,11 +1,9 @@
 //! The outermost layer: everything that each request needs, in one step.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
@@ -23,6 +21,7 @@ use tower::{Layer, Service};
 use super::refusal;
 use crate::client_ip::TrustedProxies;
 use crate::listen::Peer;
+use crate::shortcut::Answering;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -57,16 +56,18 @@ pub struct Arrival(Arc<Facts>);
 
 #[derive(Debug)]
 struct Facts {
-    request_id: HeaderValue,
+    /// Hexadecimal digits.
+    request_id: [u8; 24],
     client_ip: IpAddr,
+    route: OnceLock<&'static str>,
     tenant: OnceLock<String>,
-    mcp_method: OnceLock<String>,
+    mcp_method: OnceLock<&'static str>,
 }
 
 impl Arrival {
     /// The id of the request, ours alone: 24 hexadecimal digits.
     pub fn request_id(&self) -> &str {
-        self.0.request_id.to_str().unwrap_or_default()
+        std::str::from_utf8(&self.0.request_id).unwrap_or_default()
     }
 
     /// Where it came from, proxies of ours left out.
@@ -79,9 +80,14 @@ impl Arrival {
         self.0.tenant.get_or_init(|| tenant.into());
     }
 
-    /// Notes the method of the MCP message; only names that the protocol knows should be noted. The first note stays.
-    pub fn note_mcp_method(&self, method: impl Into<String>) {
-        self.0.mcp_method.get_or_init(|| method.into());
+    /// Notes the method of the MCP message, by its name in the protocol. The first note stays.
+    pub fn note_mcp_method(&self, method: &'static str) {
+        self.0.mcp_method.get_or_init(|| method);
+    }
+
+    /// Notes the template of the route, where no router found it. The first note stays.
+    pub fn note_route(&self, template: &'static str) {
+        self.0.route.get_or_init(|| template);
     }
 
     /// The tenant, if noted.
@@ -91,7 +97,7 @@ impl Arrival {
 
     /// The MCP method, if noted.
     pub fn mcp_method(&self) -> Option<&str> {
-        self.0.mcp_method.get().map(String::as_str)
+        self.0.mcp_method.get().copied()
     }
 }
 
@@ -127,7 +133,8 @@ pub trait Observe: Send + Sync + 'static {
     fn answered(&self, line: &RequestLine<'_>);
 }
 
-/// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to it.
+/// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to it; a service without a router
+/// below it notes the template on the [`Arrival`].
 #[derive(Clone)]
 pub struct Front {
     shared: Arc<Shared>,
@@ -197,7 +204,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -212,6 +219,7 @@ where
         let arrival = Arrival(Arc::new(Facts {
             request_id: fresh_request_id(),
             client_ip: self.shared.proxies.client_ip(peer, request.headers()),
+            route: OnceLock::new(),
             tenant: OnceLock::new(),
             mcp_method: OnceLock::new(),
         }));
@@ -292,9 +300,9 @@ struct Report {
 impl Report {
     fn finish(&mut self, mut answer: Response) -> Response {
         self.status = Some(answer.status());
-        answer
-            .headers_mut()
-            .insert(REQUEST_ID, self.arrival.0.request_id.clone());
+        if let Ok(id) = HeaderValue::from_bytes(&self.arrival.0.request_id) {
+            answer.headers_mut().insert(REQUEST_ID, id);
+        }
         answer
     }
 }
@@ -304,7 +312,10 @@ impl Drop for Report {
         if let Some(observer) = &self.shared.observer {
             observer.answered(&RequestLine {
                 method: &self.method,
-                route: self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+                route: match &self.route {
+                    Some(route) => route.as_str(),
+                    None => self.arrival.0.route.get().copied().unwrap_or("unmatched"),
+                },
                 status: self.status,
                 duration: self.begun.elapsed(),
                 arrival: &self.arrival,
@@ -322,7 +333,7 @@ fn internal_error() -> Response {
 }
 
 /// Ids name, they never open: unique is enough, and neither the number of requests nor that of processes shows.
-fn fresh_request_id() -> HeaderValue {
+fn fresh_request_id() -> [u8; 24] {
     static PROCESS: LazyLock<(u64, u64)> = LazyLock::new(|| {
         (
             RandomState::new().hash_one(1_u8),
@@ -340,7 +351,7 @@ fn fresh_request_id() -> HeaderValue {
         let nibble = (word >> (60 - 4 * place)) & 15;
         *digit = HEX[usize::try_from(nibble).unwrap_or_default()];
     }
-    HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static("none"))
+    text
 }
 
 /// The finaliser of `SplitMix64`: a bijection, so that different numbers stay different.
