@@ -8,7 +8,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,9 +21,9 @@ use tokio_util::task::TaskTracker;
 use crate::{
     lock,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Lane, Lease,
-        LeaseWanted, Members, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result,
-        Routed, SessionKey, Store, StoreError, StreamKey, Update, Version,
+        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
+        HoldWanted, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, Principal, Read, ReadWanted,
+        Registered, Result, Routed, SessionKey, Store, StoreError, StreamKey, Update, Version,
     },
 };
 
@@ -72,6 +72,7 @@ struct Shared {
     cut: AtomicBool,
     cut_bells: watch::Sender<bool>,
     operations: AtomicU64,
+    fill: AtomicU8,
 }
 
 impl fmt::Debug for FaultStore {
@@ -95,6 +96,7 @@ impl FaultStore {
                 cut: AtomicBool::new(false),
                 cut_bells: watch::Sender::new(false),
                 operations: AtomicU64::new(0),
+                fill: AtomicU8::new(0),
             }),
             tracker,
         }
@@ -119,6 +121,11 @@ impl FaultStore {
     /// Cuts off only the doorbells.
     pub fn cut_off_doorbells(&self, cut: bool) {
         self.shared.cut_bells.send_replace(cut);
+    }
+
+    /// Says that the store's memory is so full, in percent; 0: the truth.
+    pub fn set_fill(&self, percent: u8) {
+        self.shared.fill.store(percent, Ordering::Relaxed);
     }
 
     /// Operations that reached the store.
@@ -350,12 +357,28 @@ impl Store for FaultStore {
         self.through(self.inner.lease(wanted)).await
     }
 
+    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+        self.through(self.inner.hold(node, life, wanted)).await
+    }
+
     async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
         let from = self.through(self.inner.doorbells(node)).await?;
         let (to, hears) = mpsc::channel(crate::bells::QUEUE);
         self.tracker
             .spawn(pass_on(from, to, Arc::clone(&self.shared)));
         Ok(hears)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight()
+    }
+
+    async fn used_memory(&self) -> Result<Option<f64>> {
+        let percent = self.shared.fill.load(Ordering::Relaxed);
+        if percent > 0 {
+            return Ok(Some(f64::from(percent) / 100.0));
+        }
+        self.through(self.inner.used_memory()).await
     }
 
     fn incarnation(&self) -> watch::Receiver<u64> {

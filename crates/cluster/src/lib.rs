@@ -24,6 +24,7 @@ pub mod memory;
 pub mod node;
 pub mod redis;
 pub mod revocations;
+mod shown;
 pub mod store;
 pub mod streams;
 

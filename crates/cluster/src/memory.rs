@@ -4,6 +4,7 @@
 //! nobody asks for any more. Bounds, trimming and every edge answer are those of the Redis store: the contract suite
 //! runs the same cases on both.
 
+mod holds;
 mod lane;
 mod log;
 mod routing;
@@ -20,14 +21,18 @@ use bytes::Bytes;
 use portolan_model::Clock;
 use tokio::sync::{mpsc, watch};
 
-use self::lane::{Lane as Shelf, Moment};
+use self::{
+    holds::Holds,
+    lane::{Lane as Shelf, Moment},
+};
 use crate::{
     bells::Bells,
     gcra, lock,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Bounds, Cursor, Doorbell, Fresh, LANES,
-        Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, Principal, Read, ReadWanted,
-        Registered, Result, Routed, SessionKey, Store, StreamKey, Update, Version,
+        Adopt, Adopted, Append, Appended, Attached, Begin, Bounds, Cursor, Doorbell, Fresh, Held,
+        HoldWanted, LANES, Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, Principal,
+        Read, ReadWanted, Registered, Result, Routed, SessionKey, Store, StreamKey, Update,
+        Version,
     },
 };
 
@@ -48,6 +53,7 @@ struct Inner {
     buckets: Vec<Mutex<Buckets>>,
     /// Until when each node said it lives, ms.
     members: Mutex<HashMap<NodeId, u64>>,
+    holds: Mutex<Holds>,
     bells: Bells,
     incarnation: watch::Sender<u64>,
 }
@@ -58,6 +64,7 @@ pub struct Snapshot {
     lanes: Vec<Shelf>,
     buckets: Vec<Buckets>,
     members: HashMap<NodeId, u64>,
+    holds: Holds,
 }
 
 impl fmt::Debug for MemoryStore {
@@ -83,6 +90,7 @@ impl MemoryStore {
             lanes: (0..LANES).map(|_| Mutex::default()).collect(),
             buckets: (0..BUCKET_SHARDS).map(|_| Mutex::default()).collect(),
             members: Mutex::default(),
+            holds: Mutex::default(),
             bells: Bells::default(),
             incarnation: watch::Sender::new(0),
         }))
@@ -99,6 +107,7 @@ impl MemoryStore {
             lock(buckets).retain(|_, due| *due > now_us);
         }
         lock(&self.0.members).retain(|_, until| *until + ms(self.0.bounds.dead_for) > now);
+        lock(&self.0.holds).purge(now);
     }
 
     /// Number of sessions of which anything is kept, tombstones included.
@@ -122,6 +131,7 @@ impl MemoryStore {
                 .map(|buckets| lock(buckets).clone())
                 .collect(),
             members: lock(&self.0.members).clone(),
+            holds: lock(&self.0.holds).clone(),
         }
     }
 
@@ -135,6 +145,7 @@ impl MemoryStore {
             *lock(buckets) = old.clone();
         }
         *lock(&self.0.members) = to.members.clone();
+        *lock(&self.0.holds) = to.holds.clone();
         self.0.incarnation.send_modify(|number| *number += 1);
         self.0.bells.resync();
     }
@@ -329,6 +340,11 @@ impl Store for MemoryStore {
                 lease
             })
             .collect())
+    }
+
+    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+        let now = self.now_ms();
+        Ok(lock(&self.0.holds).hold(node, ms(life), wanted, now))
     }
 
     async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {

@@ -7,8 +7,10 @@
 //! | `writer`, `ring` | the owner of a stream |
 //! | `reader`, `position`, `lanes`, `care` | the connection of a client |
 //! | `membership`, `adoption` | who lives; streams of the dead |
-//! | `limits` | rate limits with leased tokens |
-//! | `link`, `breaker`, `chores` | the way to the store |
+//! | `limits` | rates with leased tokens, and leased places for what is there at once |
+//! | `link`, `breaker`, `slowness`, `chores` | the way to the store |
+//! | `vitals` | what operators watch |
+//! | `instruments` | what is counted on every call |
 //!
 //! Tasks, timers and subscriptions are per node, with one exception: the writer of a running stream.
 
@@ -18,6 +20,8 @@ mod by_session;
 mod care;
 mod chance;
 mod chores;
+mod envelope;
+mod instruments;
 mod lanes;
 mod limits;
 mod link;
@@ -29,6 +33,8 @@ mod ring;
 mod running;
 mod sessions;
 mod settings;
+mod slowness;
+mod vitals;
 mod writer;
 
 use std::{
@@ -47,17 +53,18 @@ use self::{
     care::{Attachment, Care},
     chores::Chores,
     lanes::Lanes,
-    limits::Buckets,
+    limits::{Buckets, places::Concurrency},
     link::Link,
     membership::Watcher,
     position::Position,
     questions::Questions,
-    reader::Connection,
+    reader::{Connection, Phase},
     running::RunningCalls,
     sessions::KnownSessions,
+    vitals::Vitals,
 };
 pub use self::{
-    limits::{LimitKey, Limits, Rate, RetryAfter},
+    limits::{Limit, LimitKey, Limits, Place, Places, Rate, RetryAfter},
     membership::Membership,
     reader::{Delivery, StreamReader},
     running::Running,
@@ -73,8 +80,9 @@ use crate::{
     },
 };
 
-/// How long after a roll-back of the store a stream that is gone may still be made again by its owner.
-const COMES_BACK: Duration = Duration::from_secs(10);
+/// How long after a roll-back or an outage of the store a stream that is not there may still be made by its owner: it needs one beat to
+/// notice, one call to find out, and one to write.
+const COMES_BACK: Duration = Duration::from_secs(5);
 /// Tries for a stream that may be about to be made, and the time between them.
 const YOUNG: usize = 3;
 const SOON: Duration = Duration::from_millis(100);
@@ -109,6 +117,19 @@ impl Lost {
             Self::Deadline => "deadline",
         }
     }
+
+    /// Whether the call took effect at the API behind: `no`, `yes` or `unknown` (`streams.md` Appendix B). A stream is opened only
+    /// for a call that was sent, and who loses it never learns what came of it.
+    pub const fn executed(self) -> &'static str {
+        match self {
+            Self::Node
+            | Self::Draining
+            | Self::Stopped
+            | Self::Stream
+            | Self::Overflow
+            | Self::Deadline => "unknown",
+        }
+    }
 }
 
 /// What the node has to know of payloads, which it carries and never reads.
@@ -126,8 +147,10 @@ pub trait Payloads: Send + Sync + fmt::Debug + 'static {
 pub enum Resumed {
     /// The session is over, or somebody else's: 404.
     Unknown,
-    /// The session lives, the stream is gone: -32011 for the request in the event id.
+    /// The session lives, the stream is gone, or what follows cannot be read: -32011 for the request in the event id.
     Gone,
+    /// The stream is over, and the client has all of it.
+    Finished,
     /// The client's connection.
     Reader(StreamReader),
 }
@@ -152,7 +175,16 @@ pub(crate) struct Inner {
     chores: Chores,
     watcher: Watcher,
     buckets: Buckets,
-    rolled_back: Mutex<Option<Instant>>,
+    concurrency: Concurrency,
+    vitals: Vitals,
+    settled: Mutex<Settled>,
+}
+
+/// When the store lost its memory last, as far as this node knows.
+#[derive(Debug, Default)]
+struct Settled {
+    incarnation: u64,
+    rolled_back: Option<Instant>,
 }
 
 impl fmt::Debug for Inner {
@@ -169,10 +201,58 @@ impl Inner {
         self.watcher.members.borrow().count()
     }
 
-    /// Whether a stream that the store does not know may be made again by its owner.
-    fn may_come_back(&self, stream: StreamKey) -> bool {
-        self.has_writer(stream)
-            || lock(&self.rolled_back).is_some_and(|at| at.elapsed() < COMES_BACK)
+    /// The same for what is fetched ahead. Nothing is from a slow store: as if nobody's share of a bucket were worth it (§17.1).
+    fn sharers(&self) -> u64 {
+        if self.link.slowness.is_slow() {
+            u64::MAX / 4
+        } else {
+            self.nodes()
+        }
+    }
+
+    /// Whether a stream that the store does not know may still be made, or made again, by its owner. Saying no costs its client an
+    /// honest error (-32011) when it comes back; saying yes costs it time.
+    fn may_come_back(&self, connection: &Connection) -> bool {
+        if self.has_writer(connection.stream) {
+            return true;
+        }
+        let standing = connection.standing();
+        if standing.phase == Phase::Ended {
+            // It is over, and has nothing that this client could be told.
+            return false;
+        }
+        match standing.owner.flatten() {
+            // It had a writer here, which is done.
+            Some(owner) if owner == self.id => false,
+            // Who beats has noticed what the store lost, and writes again. That this costs nobody a stream needs no
+            // quarantine: nothing is adopted.
+            Some(owner) => {
+                !self.watcher.is_missing(owner)
+                    && standing
+                        .gone_since
+                        .is_none_or(|since| since.elapsed() < self.settings.suspect_quarantine)
+            }
+            None => {
+                self.rolled_back()
+                    .is_some_and(|at| at.elapsed() < COMES_BACK)
+                    || self
+                        .link
+                        .recovered_at()
+                        .is_some_and(|at| at.elapsed() < COMES_BACK)
+            }
+        }
+    }
+
+    /// When the store lost its memory last. Whoever has an answer of the new store in hand must not be told of the old one,
+    /// hence the look at the store itself.
+    fn rolled_back(&self) -> Option<Instant> {
+        let incarnation = *self.link.store.incarnation().borrow();
+        let mut settled = lock(&self.settled);
+        if settled.incarnation != incarnation {
+            settled.incarnation = incarnation;
+            settled.rolled_back = Some(Instant::now());
+        }
+        settled.rolled_back
     }
 }
 
@@ -192,6 +272,7 @@ impl Node {
         stop: CancellationToken,
     ) -> store::Result<Self> {
         let id = chance::node_id();
+        let incarnation = *store.incarnation().borrow();
         let inner = Arc::new(Inner {
             id,
             link: Link::new(store),
@@ -210,7 +291,12 @@ impl Node {
             chores: Chores::default(),
             watcher: Watcher::new(id, &settings),
             buckets: Buckets::new(),
-            rolled_back: Mutex::default(),
+            concurrency: Concurrency::default(),
+            vitals: Vitals::new(),
+            settled: Mutex::new(Settled {
+                incarnation,
+                rolled_back: None,
+            }),
             settings,
         });
         let doorbells = inner.link.store.doorbells(id).await?;
@@ -226,7 +312,10 @@ impl Node {
         tracker.spawn(adoption::janitor(Arc::clone(&inner)));
         tracker.spawn(running::register(Arc::clone(&inner)));
         tracker.spawn(chores::run(Arc::clone(&inner)));
+        tracker.spawn(sessions::forget_idle(Arc::clone(&inner)));
         tracker.spawn(limits::refill(Arc::clone(&inner)));
+        tracker.spawn(limits::places::keep(Arc::clone(&inner)));
+        tracker.spawn(vitals::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 
@@ -360,6 +449,7 @@ impl Node {
         if inner.care.count() >= inner.settings.held {
             return Err(Unavailable);
         }
+        let began = portolan_traces::now();
         let connection = Arc::new(Connection::new(
             inner,
             stream,
@@ -385,17 +475,31 @@ impl Node {
                 metrics::counter!("mcp_resume_total", "outcome" => "notfound").increment(1);
                 return Ok(Resumed::Unknown);
             }
-            Attachment::Gone if !inner.may_come_back(stream) => {
+            Attachment::Gone if !inner.may_come_back(&connection) => {
                 metrics::counter!("mcp_resume_total", "outcome" => "gone").increment(1);
                 return Ok(Resumed::Gone);
             }
-            Attachment::Attached => "ok",
+            Attachment::Attached if connection.has_gap() => "gap",
+            Attachment::Attached => match connection.over() {
+                None => "ok",
+                Some(reader::Over::Finished) => {
+                    metrics::counter!("mcp_resume_total", "outcome" => "ok").increment(1);
+                    return Ok(Resumed::Finished);
+                }
+                Some(reader::Over::Unreadable) => {
+                    metrics::counter!("mcp_resume_total", "outcome" => "gone").increment(1);
+                    return Ok(Resumed::Gone);
+                }
+            },
             Attachment::Gone | Attachment::Unanswered => {
-                inner.care.hold(connection);
+                inner.care.hold(Arc::clone(&connection));
                 "held"
             }
         };
         metrics::counter!("mcp_resume_total", "outcome" => outcome).increment(1);
+        if let (Some(began), Some(trace)) = (began, connection.trace.get()) {
+            connection.resumed(inner.id, trace, began, outcome);
+        }
         Ok(Resumed::Reader(reader))
     }
 

@@ -6,7 +6,7 @@
 //! | logs of request streams | `append`, `attach`, `read`, `detach`, `adopt`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
-//! | nodes and limits | `beat`, `lease` |
+//! | nodes and limits | `beat`, `lease`, `hold` |
 //! | between nodes | `doorbells`, `incarnation` |
 //!
 //! The log is the truth and a message between nodes only a doorbell (`streams.md` §0.1): whoever hears one reads the log from its own
@@ -318,6 +318,8 @@ pub enum Attached {
         position: u64,
         /// The cursor lies on a branch that the store lost: the client must be told of a gap (§8 rule 3).
         split: bool,
+        /// As written at its creation.
+        about: Bytes,
     },
 }
 
@@ -391,6 +393,8 @@ pub enum Registered {
     Cancelled,
     /// Too many of this session; the request cannot be cancelled from other nodes.
     Full,
+    /// The session was ended, so that the request has nobody to answer (§17.1: a call that began in a grace).
+    Ended,
 }
 
 /// What became of a `cancel` or an `answer`.
@@ -444,6 +448,46 @@ pub struct Lease {
     pub granted: u64,
     /// Time until one token, if none was granted.
     pub wait: Duration,
+}
+
+/// A limit on what is there at once (§16.2), and what a node wants of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldWanted {
+    /// Shard part of the key: the tenant.
+    pub shard: String,
+    /// The limit within it.
+    pub bucket: String,
+    /// What all nodes together may hold.
+    pub limit: u64,
+    /// What the node uses now. It is granted whatever the limit, because it is there.
+    pub used: u64,
+    /// What the node wants to hold, in all and not on top.
+    pub want: u64,
+}
+
+impl HoldWanted {
+    /// The same with numbers whose sums a script holds exactly.
+    pub(crate) fn bounded(&self) -> Self {
+        /// More than anything that is there at once.
+        const MOST: u64 = 1 << 40;
+        Self {
+            limit: self.limit.min(MOST),
+            used: self.used.min(MOST),
+            want: self.want.min(MOST),
+            ..self.clone()
+        }
+    }
+}
+
+/// Who holds what of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// What the node holds from now on.
+    pub held: u64,
+    /// What the other nodes hold together.
+    pub held_elsewhere: u64,
+    /// What they said they use of it.
+    pub used_elsewhere: u64,
 }
 
 /// A message between nodes. Losing, repeating or reordering one costs time and nothing else.
@@ -554,7 +598,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
 
     /// Makes a running request known, so that a cancellation finds it (§6 step 3). May be asked again at any time, to learn of
-    /// a cancellation whose doorbell was lost; answers [`Registered::Cancelled`] in an ended session too.
+    /// a cancellation whose doorbell was lost, or of the end of its session.
     async fn register(
         &self,
         session: SessionKey,
@@ -594,13 +638,30 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Takes tokens from buckets (§16.1). One answer for each, in order.
     async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>>;
 
+    /// Says what a node uses of a limit on what is there at once, and sets what it holds for `life` (§16.2). Shares of nodes that do not
+    /// say it again in time are free again. To be repeated at will.
+    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
+
     /// Doorbells for a node, from now on. To be called once per node; the channel is bounded, what does not fit becomes
     /// [`Doorbell::Resync`].
     async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>>;
 
+    /// Operations that wait for an answer now, of all nodes of this process.
+    fn in_flight(&self) -> usize {
+        0
+    }
+
+    /// How much of the store's memory is used, from 0 to 1. `None`: it has none of its own.
+    async fn used_memory(&self) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
     /// Raised whenever the store may have lost writes: a restart or a failover (§17.3). Owners then audit their streams.
     fn incarnation(&self) -> watch::Receiver<u64>;
 }
+
+/// Share of the store's memory above which logs are kept shorter and notifications out of them (§17.2).
+pub const NEARLY_FULL: f64 = 0.85;
 
 /// Bounds of logs (§10). The same for both implementations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -611,6 +672,8 @@ pub struct Bounds {
     pub bytes: usize,
     /// Life of a closed log.
     pub closed_for: Duration,
+    /// The same while the store's memory is nearly full (§17.2).
+    pub closed_for_if_full: Duration,
     /// What an open log lives beyond its deadline.
     pub open_grace: Duration,
     /// Events and bytes of one answer of `attach` and `read`.
@@ -644,6 +707,7 @@ impl Default for Bounds {
             events: 256,
             bytes: 1024 * 1024,
             closed_for: Duration::from_secs(300),
+            closed_for_if_full: Duration::from_secs(60),
             open_grace: Duration::from_secs(600),
             page: (64, 256 * 1024),
             inline: 4 * 1024,

@@ -1,23 +1,22 @@
-//! Open event streams, found by tenant. Each has a bounded queue of frames; a reader that does not keep up misses frames
-//! and never makes a sender wait.
+//! Open event streams, found by tenant. Each has room for one frame: news say the same, so that the newest is enough, and a reader
+//! that does not keep up never makes a sender wait. Ten thousand streams wait at once and do nothing, so that what they weigh
+//! is what counts: a channel would take a kilobyte and a half each.
 
 use std::{
     collections::HashMap,
     fmt,
+    future::poll_fn,
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Poll, Waker},
 };
 
 use bytes::Bytes;
 use portolan_model::{Digest, id::TenantId};
-use tokio::sync::{mpsc, watch};
 
 use crate::lock;
-
-/// Frames that wait for one reader. News coalesce, so that few are ever due at once.
-const QUEUE: usize = 8;
 
 /// Why a stream is to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +35,40 @@ pub struct TooManyStreams;
 struct Entry<T> {
     group: Digest,
     tag: Arc<T>,
-    frames: mpsc::Sender<Bytes>,
-    end: watch::Sender<Option<End>>,
+    slot: Arc<Slot>,
+}
+
+/// What waits for one reader.
+#[derive(Default)]
+struct Slot(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    frame: Option<Bytes>,
+    end: Option<End>,
+    reader: Option<Waker>,
+}
+
+impl Slot {
+    /// A frame in place of one that still waits.
+    fn put(&self, frame: Bytes) {
+        let mut waiting = lock(&self.0);
+        waiting.frame = Some(frame);
+        if let Some(reader) = waiting.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// True for the first reason: it stands.
+    fn end(&self, why: End) -> bool {
+        let mut waiting = lock(&self.0);
+        let first = waiting.end.is_none();
+        waiting.end.get_or_insert(why);
+        if let Some(reader) = waiting.reader.take() {
+            reader.wake();
+        }
+        first
+    }
 }
 
 struct Table<T> {
@@ -108,8 +139,7 @@ impl<T> fmt::Debug for Streams<T> {
 pub struct OpenStream<T> {
     /// What the stream was opened with.
     pub tag: Arc<T>,
-    frames: mpsc::Receiver<Bytes>,
-    end: watch::Receiver<Option<End>>,
+    slot: Arc<Slot>,
     tenant: TenantId,
     number: u64,
     table: Weak<Mutex<Table<T>>>,
@@ -130,8 +160,7 @@ impl<T> Streams<T> {
         limit: usize,
         tag: Arc<T>,
     ) -> Result<OpenStream<T>, TooManyStreams> {
-        let (frames, receiver) = mpsc::channel(QUEUE);
-        let (end, ending) = watch::channel(None);
+        let slot = Arc::<Slot>::default();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut table = lock(&self.table);
         let count = table.groups.entry(group).or_default();
@@ -144,14 +173,12 @@ impl<T> Streams<T> {
             Entry {
                 group,
                 tag: Arc::clone(&tag),
-                frames,
-                end,
+                slot: Arc::clone(&slot),
             },
         );
         Ok(OpenStream {
             tag,
-            frames: receiver,
-            end: ending,
+            slot,
             tenant,
             number,
             table: Arc::downgrade(&self.table),
@@ -175,8 +202,8 @@ impl<T> Streams<T> {
         lock(&self.table).tenants.keys().copied().collect()
     }
 
-    /// Offers a frame to every stream of a tenant; `frame` makes it for those that want one. Returns how many took it. A full queue
-    /// takes nothing: what waits in it says the same.
+    /// Gives a frame to every stream of a tenant; `frame` makes it for those that want one. Returns how many there were. It takes
+    /// the place of a frame that still waits, which says the same.
     pub fn send(&self, tenant: TenantId, frame: impl Fn(&T) -> Option<Bytes>) -> usize {
         let table = lock(&self.table);
         let entries = table
@@ -186,7 +213,9 @@ impl<T> Streams<T> {
             .flat_map(HashMap::values);
         entries
             .filter(|entry| {
-                frame(&entry.tag).is_some_and(|bytes| entry.frames.try_send(bytes).is_ok())
+                frame(&entry.tag)
+                    .map(|bytes| entry.slot.put(bytes))
+                    .is_some()
             })
             .count()
     }
@@ -199,16 +228,7 @@ impl<T> Streams<T> {
             .values()
             .flat_map(HashMap::values)
             .filter(|entry| which(&entry.tag));
-        entries
-            .map(|entry| {
-                entry.end.send_if_modified(|end| {
-                    let first = end.is_none();
-                    end.get_or_insert(why);
-                    first
-                })
-            })
-            .filter(|first| *first)
-            .count()
+        entries.filter(|entry| entry.slot.end(why)).count()
     }
 
     /// Number of open streams.
@@ -223,21 +243,28 @@ impl<T> Streams<T> {
 }
 
 impl<T> OpenStream<T> {
-    /// The next frame, or why the stream is to end. Cancel safe. Frames that wait are given before the end.
+    /// The next frame, or why the stream is to end. Cancel safe. A frame that waits is given before the end.
     pub async fn next(&mut self) -> Result<Bytes, End> {
-        tokio::select! {
-            biased;
-            frame = self.frames.recv() => frame.ok_or(End::Drain),
-            ended = self.end.wait_for(Option::is_some) => match ended {
-                Ok(end) => Err(end.unwrap_or(End::Drain)),
-                Err(_) => Err(End::Drain),
-            },
-        }
+        poll_fn(|cx| {
+            let mut waiting = lock(&self.slot.0);
+            if let Some(frame) = waiting.frame.take() {
+                return Poll::Ready(Ok(frame));
+            }
+            if let Some(end) = waiting.end {
+                return Poll::Ready(Err(end));
+            }
+            let is_known = waiting.reader.as_ref();
+            if !is_known.is_some_and(|reader| reader.will_wake(cx.waker())) {
+                waiting.reader = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// A frame that is already there.
     pub fn take_waiting(&mut self) -> Option<Bytes> {
-        self.frames.try_recv().ok()
+        lock(&self.slot.0).frame.take()
     }
 }
 
@@ -251,6 +278,7 @@ impl<T> Drop for OpenStream<T> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
     use portolan_model::Id;
 
     use super::*;
@@ -277,15 +305,37 @@ mod tests {
         let streams = Streams::<()>::default();
         let tenant = Id::generate();
         let mut slow = streams.open(tenant, GROUP, 1, Arc::new(())).unwrap();
-        for _ in 0..QUEUE {
+        for frame in ["first", "second", "third"] {
+            let frame = Bytes::from_static(frame.as_bytes());
+            assert_eq!(streams.send(tenant, |()| Some(frame.clone())), 1);
+        }
+        assert_eq!(slow.take_waiting().unwrap(), "third", "the newest");
+        assert!(slow.take_waiting().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_is_woken_by_a_frame_and_by_the_end() {
+        let streams = Streams::<()>::default();
+        let tenant = Id::generate();
+        let mut stream = streams.open(tenant, GROUP, 1, Arc::new(())).unwrap();
+        let reading = async { (stream.next().await, stream.next().await) };
+        let telling = async {
+            tokio::task::yield_now().await;
             assert_eq!(streams.send(tenant, |()| Some(Bytes::from_static(b"."))), 1);
+            tokio::task::yield_now().await;
+            assert_eq!(streams.end(End::Drain, |()| true), 1);
+        };
+        // A future of its own for each, so that only a wake brings the reader back.
+        let mut both = FuturesUnordered::new();
+        both.push(reading.map(Some).left_future());
+        both.push(telling.map(|()| None).right_future());
+        let mut outcome = None;
+        while let Some(done) = both.next().await {
+            outcome = outcome.or(done);
         }
-        assert_eq!(streams.send(tenant, |()| Some(Bytes::from_static(b"."))), 0);
-        let mut taken = 0;
-        while slow.take_waiting().is_some() {
-            taken += 1;
-        }
-        assert_eq!(taken, QUEUE);
+        let (frame, end) = outcome.unwrap();
+        assert_eq!(frame.unwrap(), ".");
+        assert_eq!(end.unwrap_err(), End::Drain);
     }
 
     #[tokio::test]

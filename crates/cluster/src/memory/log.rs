@@ -173,6 +173,7 @@ impl Lane {
             view: stream.view(Some(position), moment),
             position,
             split,
+            about: stream.about.clone(),
         }
     }
 

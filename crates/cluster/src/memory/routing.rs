@@ -22,7 +22,7 @@ impl Lane {
     ) -> Registered {
         let session = self.session_or_new(key, moment.now);
         if session.ended_until.is_some() {
-            return Registered::Cancelled;
+            return Registered::Ended;
         }
         match session.running.get(rpc) {
             Some(

@@ -10,9 +10,12 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
+use portolan_traces::Span;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{Inner, Lost, chance, reader::Connection, reader::Phase, writer, writer::Ending};
+use super::{
+    Inner, Lost, chance, envelope, reader::Connection, reader::Phase, writer, writer::Ending,
+};
 use crate::{
     lock,
     store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
@@ -144,6 +147,7 @@ async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
         // The same for every try: so the store knows the adoption again whose reply was lost.
         mark: chance::mark(),
     };
+    let began = portolan_traces::now();
     let mut reply = Err(StoreError::Down(String::new()));
     for _ in 0..TRIES {
         let operation = inner.link.store.adopt(&adopt);
@@ -168,7 +172,19 @@ async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
             } else {
                 (Ending::Lost(claim.why), "error")
             };
-            writer::finish_adopted(inner, claim.stream, attempt, tail, about, ending);
+            let trace = began.and_then(|began| {
+                let span = Span::of_another_node(&envelope::open(&about).trace?, "adopt")?;
+                span.since(began);
+                span.set("portolan.node.owner", inner.id.to_string());
+                if let Some(from) = claim.from {
+                    span.set("portolan.node.lost", from.to_string());
+                }
+                span.set("portolan.nonce", claim.stream.nonce.to_string());
+                span.set("portolan.seq", tail);
+                span.set("portolan.outcome", outcome);
+                Some(Arc::new(span))
+            });
+            writer::finish_adopted(inner, claim.stream, attempt, tail, about, trace, ending);
             outcome
         }
         Ok(Adopted::Lost) => "lost",

@@ -7,11 +7,13 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 use super::{
-    Inner, chance,
+    Inner, chance, envelope,
     reader::{Connection, Next, Phase},
+    slowness,
+    vitals::Since,
 };
 use crate::{
     fork, lock,
@@ -80,8 +82,14 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
             view,
             position,
             split,
+            about,
         }) => {
             let stream = connection.stream;
+            if portolan_traces::is_on()
+                && let Some(trace) = envelope::open(&about).trace
+            {
+                let _ = connection.trace.set(trace);
+            }
             let generation = view.generation;
             let next = connection.attached(position, split, view, |payload| {
                 inner.payloads.open(stream, payload)
@@ -180,18 +188,23 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
     if standing.phase == Phase::Ended {
         return;
     }
-    if !inner.link.is_open() {
+    if inner.link.is_open() {
+        connection.is_unanswered();
+    } else {
         match attach(inner, &connection).await {
             Attachment::Attached => return,
             Attachment::Unknown => {
                 connection.end();
                 return;
             }
-            Attachment::Gone if !inner.may_come_back(connection.stream) => {
-                connection.end();
-                return;
+            Attachment::Gone => {
+                connection.is_gone();
+                if !inner.may_come_back(&connection) {
+                    connection.end();
+                    return;
+                }
             }
-            Attachment::Gone | Attachment::Unanswered => {}
+            Attachment::Unanswered => connection.is_unanswered(),
         }
     }
     // The client comes back, without having lost one of its tries (§0.5).
@@ -209,7 +222,7 @@ pub(super) async fn look_around(inner: Arc<Inner>) {
         let is_back = tokio::select! {
             () = inner.stop.cancelled() => return,
             _ = recoveries.changed() => true,
-            () = tokio::time::sleep(chance::spread(inner.settings.anti_entropy)) => false,
+            () = tokio::time::sleep(chance::spread(inner.anti_entropy())) => false,
         };
         if is_back {
             recoveries.mark_unchanged();
@@ -226,19 +239,16 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
     let is_stuck = standing
         .stuck_since
         .is_some_and(|since| since.elapsed() >= settings.slow_client);
-    let is_gone = standing
-        .gone_since
-        .is_some_and(|since| since.elapsed() >= settings.suspect_quarantine);
     match standing.phase {
         Phase::Ended | Phase::Holding => {}
         Phase::Demoted if standing.since.elapsed() >= settings.hold => connection.end(),
-        Phase::Attached if is_stuck || is_gone => connection.end(),
+        Phase::Attached if is_stuck => connection.end(),
         Phase::Attached => {
             // What is owned and attached here is fed by its writer.
             let is_own =
                 standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
             if !is_own || standing.gone_since.is_some() {
-                inner.lanes.mark(connection);
+                inner.lanes.look(connection);
             }
             inner.tend(connection);
         }
@@ -284,6 +294,7 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
             state,
             event,
         } => {
+            let since = Since::heard();
             // Sealed as in the log; one that cannot be opened is left to the reader, which ends the stream.
             let event = event.and_then(|event| {
                 Some(super::reader::Offer {
@@ -296,7 +307,7 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream && connection.standing().generation == generation {
                     let offers = event.take().flatten();
-                    let next = connection.offer(generation, attempt, tail, state, offers);
+                    let next = connection.offer(generation, attempt, tail, state, since, offers);
                     if next == Next::Read {
                         metrics::counter!("mcp_doorbell_gaps_total").increment(1);
                     }
@@ -367,9 +378,13 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
     let mut incarnation = inner.link.store.incarnation();
     let mut poll = tokio::time::interval(inner.settings.poll_answers);
     poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut judge = tokio::time::interval(slowness::TICK);
+    judge.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut streak = 0;
     loop {
         tokio::select! {
             () = inner.stop.cancelled() => return,
+            _ = judge.tick() => inner.link.slowness.judge(&mut streak, &inner.settings),
             _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
             changed = incarnation.changed() => {
                 if changed.is_err() {
@@ -378,7 +393,7 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
                     return;
                 }
                 tracing::warn!("the store may have lost writes: every stream is looked at");
-                *lock(&inner.rolled_back) = Some(Instant::now());
+                inner.rolled_back();
                 inner.watcher.audits.send_modify(|count| *count += 1);
                 for connection in inner.connections.all() {
                     inner.lanes.mark(&connection);
@@ -400,12 +415,13 @@ impl Inner {
     /// Ends all that belongs to a session.
     pub(super) fn session_ended(&self, session: SessionKey) {
         self.sessions.forget(session);
-        self.running.end(session);
         for writer in self.writers.of(session) {
             writer.abandon();
         }
         for connection in self.connections.of(session) {
             connection.end();
         }
+        // Last, so that what the work says to it finds no stream open.
+        self.running.end(session);
     }
 }

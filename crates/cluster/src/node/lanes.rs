@@ -28,7 +28,16 @@ pub(super) struct Lanes {
 impl Lanes {
     /// Puts a connection on its lane's list, unless it is there. Never waits.
     pub(super) fn mark(&self, connection: &Arc<Connection>) {
-        if connection.queue() {
+        self.list(connection, false);
+    }
+
+    /// The same for one of which nothing was heard.
+    pub(super) fn look(&self, connection: &Arc<Connection>) {
+        self.list(connection, true);
+    }
+
+    fn list(&self, connection: &Arc<Connection>, is_look: bool) {
+        if connection.queue(is_look) {
             lock(&self.dirty)
                 .entry(connection.stream.session.lane())
                 .or_default()
@@ -131,6 +140,10 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
             Read::Unchanged => {}
             Read::Gone => {
                 connection.is_gone();
+                // Its own writer makes it again. For what others write, ask until it is there or cannot come any more.
+                if !inner.has_writer(connection.stream) {
+                    inner.follow(connection, Next::Attach);
+                }
             }
             Read::View(view, _) => {
                 let stream = connection.stream;

@@ -1,7 +1,9 @@
-//! Rate limits over all nodes, with leased tokens (`streams.md` §16.1). The hot path does no I/O:
+//! Limits over all nodes. Rates have leased tokens (`streams.md` §16.1), what is there at once has leased places ([`places`], §16.2). The hot path does no I/O:
 //! over any window of length w, with N nodes, `admitted(w) ≤ burst + rate · (w + lease_life) + N`.
 
 mod bucket;
+mod decisions;
+pub(super) mod places;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -16,7 +18,14 @@ use tokio::{
     time::Instant,
 };
 
-use self::bucket::{Ask, Bucket, Taken, Waiter};
+use self::{
+    bucket::{Ask, Bucket, Taken, Waiter},
+    decisions::{Decisions, Source},
+};
+pub use self::{
+    decisions::Limit,
+    places::{Place, Places},
+};
 use super::{Inner, settings::NodeSettings};
 use crate::{lock, store::LeaseWanted};
 
@@ -40,6 +49,8 @@ pub struct LimitKey {
 /// How fast a bucket fills, and how much it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
+    /// Which limit it is, for whoever watches.
+    pub limit: Limit,
     /// Microseconds that one token takes.
     pub interval_us: u64,
     /// Tokens that the bucket holds.
@@ -67,6 +78,7 @@ pub(super) struct Buckets {
     hasher: RandomState,
     due: Mutex<Vec<LimitKey>>,
     wake: Notify,
+    decisions: Decisions,
 }
 
 impl Buckets {
@@ -76,6 +88,7 @@ impl Buckets {
             hasher: RandomState::new(),
             due: Mutex::default(),
             wake: Notify::new(),
+            decisions: Decisions::default(),
         }
     }
 
@@ -130,11 +143,13 @@ impl Limits {
         if is_down {
             let verdict = bucket.take_local(now, nodes, weight);
             drop(shard);
-            count("local", verdict.is_ok());
+            buckets
+                .decisions
+                .count(rate.limit, Source::Local, verdict.is_ok());
             return Some(verdict);
         }
         let taken = bucket.take(now, life, weight, nodes, is_cold);
-        let must_list = !bucket.is_listed && bucket.is_due(now, nodes);
+        let must_list = !bucket.is_listed && bucket.is_due(now, inner.sharers());
         bucket.is_listed |= must_list;
         drop(shard);
         if must_list {
@@ -142,11 +157,12 @@ impl Limits {
         }
         match taken {
             Taken::Yes => {
-                count(if is_cold { "cold" } else { "token" }, true);
+                let source = if is_cold { Source::Cold } else { Source::Token };
+                buckets.decisions.count(rate.limit, source, true);
                 Some(Ok(()))
             }
             Taken::No(after) => {
-                count("token", false);
+                buckets.decisions.count(rate.limit, Source::Token, false);
                 Some(Err(after))
             }
             Taken::Ask => None,
@@ -159,6 +175,7 @@ impl Limits {
             return verdict;
         }
         let inner = &*self.0;
+        let asked = Instant::now();
         let (reply, verdict) = oneshot::channel();
         let must_list = inner.buckets.with(key, |bucket| {
             bucket.waiters.push_back(Waiter { weight, reply });
@@ -168,22 +185,25 @@ impl Limits {
             inner.buckets.list(key.clone());
         }
         if let Ok(Ok(verdict)) = tokio::time::timeout(inner.settings.lease_wait, verdict).await {
-            count("refill", verdict.is_ok());
+            inner
+                .buckets
+                .decisions
+                .count(rate.limit, Source::Refill, verdict.is_ok());
+            metrics::histogram!("limit_wait_seconds").record(asked.elapsed().as_secs_f64());
             return verdict;
         }
         let now = Instant::now();
+        metrics::histogram!("limit_wait_seconds").record((now - asked).as_secs_f64());
         let verdict = inner
             .buckets
             .with(key, |bucket| bucket.take_local(now, inner.nodes(), weight))
             .unwrap_or(Ok(()));
-        count("local", verdict.is_ok());
+        inner
+            .buckets
+            .decisions
+            .count(rate.limit, Source::Local, verdict.is_ok());
         verdict
     }
-}
-
-fn count(source: &'static str, is_admitted: bool) {
-    let result = if is_admitted { "admitted" } else { "refused" };
-    metrics::counter!("limit_decisions_total", "result" => result, "source" => source).increment(1);
 }
 
 /// Refills buckets, many with one question, until the node stops.
@@ -221,7 +241,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     let mut wanted = Vec::with_capacity(keys.len());
     for key in keys {
         let ask = buckets.with(&key, |bucket| {
-            let ask = bucket.ask(sent, nodes);
+            let ask = bucket.ask(sent, inner.sharers());
             // Everybody gave up, and nothing is owed.
             bucket.is_listed = ask.want > 0 || ask.debt > 0;
             (ask, bucket.rate, bucket.is_listed)

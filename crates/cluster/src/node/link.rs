@@ -14,11 +14,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::breaker::Breaker;
+use super::{breaker::Breaker, instruments::RoundTrips, slowness::Slowness};
 use crate::{
     lock,
     store::{self, Store, StoreError},
 };
+
+/// A `begin` that takes longer is slow (§17.1 *Slow Redis*).
+const SLOW: Duration = Duration::from_millis(50);
 
 /// A store with a breaker before it.
 #[derive(Debug)]
@@ -29,6 +32,9 @@ pub(super) struct Link {
     troubled: AtomicBool,
     /// Raised when the store is back after an outage.
     recovered: watch::Sender<u64>,
+    recovered_at: Mutex<Option<Instant>>,
+    pub(super) slowness: Slowness,
+    round_trips: RoundTrips,
 }
 
 impl Link {
@@ -38,6 +44,9 @@ impl Link {
             breaker: Mutex::default(),
             troubled: AtomicBool::new(false),
             recovered: watch::Sender::new(0),
+            recovered_at: Mutex::default(),
+            slowness: Slowness::default(),
+            round_trips: RoundTrips::default(),
         }
     }
 
@@ -66,8 +75,11 @@ impl Link {
             .await
             .unwrap_or_else(|_| Err(StoreError::Down(format!("{op}: no answer in time"))));
         let now = Instant::now();
-        metrics::histogram!("redis_rtt_seconds", "op" => op)
-            .record(now.duration_since(started).as_secs_f64());
+        let took = now.duration_since(started);
+        self.round_trips.record(op, took.as_secs_f64());
+        if op == "begin" {
+            self.slowness.note(took, SLOW);
+        }
         match &result {
             // A refusal is an answer.
             Ok(_) | Err(StoreError::Refused(_)) => {
@@ -93,6 +105,7 @@ impl Link {
         if was_away {
             metrics::gauge!("redis_breaker_state").set(0.0);
             tracing::info!("the store is back");
+            *lock(&self.recovered_at) = Some(now);
             self.recovered.send_modify(|count| *count += 1);
         }
     }
@@ -119,6 +132,11 @@ impl Link {
             return None;
         }
         lock(&self.breaker).failing_since()
+    }
+
+    /// When the store was back after an outage, the last time.
+    pub(super) fn recovered_at(&self) -> Option<Instant> {
+        *lock(&self.recovered_at)
     }
 
     /// Changes whenever the store is back after an outage.

@@ -1,7 +1,7 @@
 //! Who lives, and who is thought to be dead (`streams.md` §12.1). Being wrong costs an attempt that is fenced, never safety.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -14,6 +14,9 @@ use crate::{
     store::{LANES, Lane, Members, NodeId},
 };
 
+/// Own beats that did not show a node, after which it is thought not to write to this store. The node itself beats as often, and may
+/// need one try to notice that its connection is dead.
+const MISSED: usize = 3;
 /// Own beats on which an entry must be over before its node is suspected.
 const STRIKES: u8 = 2;
 
@@ -74,6 +77,8 @@ pub(super) struct Suspicion {
     /// Owners that the list does not name, and since when they have been asked for.
     absent: HashMap<NodeId, Instant>,
     known: HashSet<NodeId>,
+    /// Who lived on the last few beats, newest last.
+    lived: VecDeque<HashSet<NodeId>>,
 }
 
 impl Suspicion {
@@ -89,6 +94,7 @@ impl Suspicion {
             strikes: HashMap::new(),
             absent: HashMap::new(),
             known: HashSet::new(),
+            lived: VecDeque::new(),
         }
     }
 
@@ -118,6 +124,10 @@ impl Suspicion {
                 live.push(member.node);
             }
         }
+        if self.lived.len() == MISSED {
+            self.lived.pop_front();
+        }
+        self.lived.push_back(live.iter().copied().collect());
         live.sort_unstable();
         let mut suspected: Vec<_> = self
             .strikes
@@ -127,6 +137,17 @@ impl Suspicion {
             .collect();
         suspected.sort_unstable();
         (Membership { live, suspected }, has_lapsed)
+    }
+
+    /// Whether a node was not among the living on the last few beats. Weaker than a suspicion: also said in quarantine, and no reason to
+    /// adopt anything.
+    fn is_missing(&self, now: Instant, node: NodeId) -> bool {
+        let has_touch = self
+            .last_good
+            .is_some_and(|last| now.duration_since(last) <= self.beat * 5 / 2);
+        has_touch
+            && self.lived.len() == MISSED
+            && !self.lived.iter().any(|lived| lived.contains(&node))
     }
 
     fn is_quiet(&self, now: Instant) -> bool {
@@ -191,8 +212,18 @@ impl Watcher {
         }
     }
 
+    /// When a beat last succeeded.
+    pub(super) fn last_beat(&self) -> Option<Instant> {
+        lock(&self.suspicion).last_good
+    }
+
     pub(super) fn is_suspected(&self, node: NodeId) -> bool {
         lock(&self.suspicion).is_suspected(Instant::now(), node)
+    }
+
+    /// Whether a node has not been heard of for three beats, quarantine or not.
+    pub(super) fn is_missing(&self, node: NodeId) -> bool {
+        lock(&self.suspicion).is_missing(Instant::now(), node)
     }
 }
 
@@ -279,6 +310,27 @@ mod tests {
             suspicion.beat(now, &members(Some(-15_000)));
         }
         assert!(suspicion.is_suspected(now, OTHER));
+    }
+
+    #[test]
+    fn who_is_not_seen_on_three_beats_is_missing_also_in_quarantine() {
+        let (mut suspicion, start) = suspicion();
+        suspicion.beat(start, &members(Some(6000)));
+        // An outage, and a store that came back empty.
+        let mut now = start + Duration::from_secs(20);
+        for beats in 1..=3 {
+            assert!(!suspicion.is_missing(now, OTHER), "after {beats} beats");
+            suspicion.beat(now, &members(None));
+            now += BEAT;
+        }
+        assert!(suspicion.is_missing(now, OTHER) && !suspicion.is_suspected(now, OTHER));
+        assert!(!suspicion.is_missing(now, ME));
+        assert!(
+            !suspicion.is_missing(now + 3 * BEAT, OTHER),
+            "no touch, no opinion"
+        );
+        suspicion.beat(now, &members(Some(6000)));
+        assert!(!suspicion.is_missing(now, OTHER), "it came back");
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl Questions {
         lock(&self.open).contains_key(&(session, question.to_owned()))
     }
 
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.open).len()
+    }
+
     /// Those that have waited at least `age`.
     pub(super) fn waiting(&self, age: Duration) -> Vec<(SessionKey, String)> {
         lock(&self.open)

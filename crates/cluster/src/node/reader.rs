@@ -5,18 +5,21 @@ use std::{
     collections::VecDeque,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex},
-    task::{Context, Poll, Waker},
+    sync::{Arc, Mutex, OnceLock},
+    task::{self, Poll, Waker},
 };
 
 use bytes::Bytes;
 use futures_util::Stream;
+use portolan_model::Timestamp;
+use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
 use super::{
     Inner,
     chores::Chore,
     position::{Judgement, Position},
+    vitals::Since,
 };
 use crate::{
     fork, lock,
@@ -100,7 +103,17 @@ pub(super) struct Offer {
 pub(super) struct Connection {
     pub(super) stream: StreamKey,
     pub(super) principal: Principal,
+    /// Where in its trace the call is that writes the stream, if that is recorded.
+    pub(super) trace: OnceLock<Context>,
     state: Mutex<Inside>,
+}
+
+/// Why there is nothing more for a client.
+pub(super) enum Over {
+    /// It has seen the end.
+    Finished,
+    /// What follows is not what this house wrote.
+    Unreadable,
 }
 
 struct Inside {
@@ -113,17 +126,25 @@ struct Inside {
     owner: Option<NodeId>,
     has_view: bool,
     deadline: Option<Instant>,
-    out: VecDeque<Delivery>,
+    out: VecDeque<(Option<Since>, Delivery)>,
     bytes: usize,
     bounds: (usize, usize),
     /// It waits to be read.
     is_queued: bool,
+    /// It is read only because it is looked at now and then: what is found was told by no doorbell.
+    is_looked_at: bool,
+    /// The doorbell for which it is read.
+    rung: Option<Since>,
+    /// Its client was told that events are missing.
+    has_gap: bool,
     /// Something came while it was not attached.
     has_missed: bool,
     /// There is more, for which there was no room.
     is_starving: bool,
     drained: Instant,
     gone_since: Option<Instant>,
+    /// An event of the log was not what this house wrote.
+    is_unreadable: bool,
     waker: Option<Waker>,
 }
 
@@ -141,22 +162,36 @@ impl Inside {
             || (self.out.len() < self.bounds.0 && self.bytes + size <= self.bounds.1)
     }
 
-    fn put(&mut self, delivery: Delivery) {
+    fn put(&mut self, since: Option<Since>, delivery: Delivery) {
         if self.out.is_empty() {
             self.drained = Instant::now();
         }
         self.bytes += delivery.size();
-        self.out.push_back(delivery);
+        self.out.push_back((since, delivery));
     }
 
-    fn put_event(&mut self, seq: u64, attempt: Attempt, class: Class, payload: Bytes) {
+    fn put_gap(&mut self, after: u64, before: u64) {
+        self.has_gap = true;
+        self.put(None, Delivery::Gap { after, before });
+    }
+
+    fn put_event(
+        &mut self,
+        since: Option<Since>,
+        (seq, attempt): (u64, Attempt),
+        class: Class,
+        payload: Bytes,
+    ) {
         self.position.wrote(seq, attempt);
-        self.put(Delivery::Event {
-            seq,
-            attempt,
-            class,
-            payload,
-        });
+        self.put(
+            since,
+            Delivery::Event {
+                seq,
+                attempt,
+                class,
+                payload,
+            },
+        );
     }
 
     fn enter(&mut self, phase: Phase) {
@@ -206,6 +241,7 @@ impl Connection {
         Self {
             stream,
             principal,
+            trace: OnceLock::new(),
             state: Mutex::new(Inside {
                 phase: Phase::Holding,
                 since: now,
@@ -219,10 +255,14 @@ impl Connection {
                 bytes: 0,
                 bounds: inner.settings.outbound,
                 is_queued: false,
+                is_looked_at: false,
+                rung: None,
+                has_gap: false,
                 has_missed: false,
                 is_starving: false,
                 drained: now,
                 gone_since: None,
+                is_unreadable: false,
                 waker: None,
             }),
         }
@@ -253,13 +293,14 @@ impl Connection {
         }
     }
 
-    /// Whether it must be put on a reader's list: true once until [`Connection::taken`].
-    pub(super) fn queue(&self) -> bool {
+    /// Whether it must be put on a reader's list: true once until [`Connection::taken`]. `is_look`: nothing was heard of it.
+    pub(super) fn queue(&self, is_look: bool) -> bool {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Holding {
             inside.has_missed = true;
         }
         let is_new = inside.phase == Phase::Attached && !inside.is_starving && !inside.is_queued;
+        inside.is_looked_at = is_look && (is_new || inside.is_looked_at);
         inside.is_queued |= is_new;
         is_new
     }
@@ -292,6 +333,7 @@ impl Connection {
         attempt: Attempt,
         tail: u64,
         state: State,
+        since: Since,
         events: impl IntoIterator<Item = Offer>,
     ) -> Next {
         let mut inside = lock(&self.state);
@@ -308,6 +350,7 @@ impl Connection {
         }
         if generation < inside.generation || inside.view != Some(attempt) {
             // Late, or the store lost our take-over: the log knows.
+            inside.rung.get_or_insert(since);
             return Next::Read;
         }
         for event in events {
@@ -317,14 +360,23 @@ impl Connection {
             {
                 continue;
             }
-            inside.put_event(event.seq, attempt, event.class, event.payload);
+            inside.put_event(
+                Some(since),
+                (event.seq, attempt),
+                event.class,
+                event.payload,
+            );
         }
         let has_all = inside.position.at.seq >= tail;
         if has_all && state != State::Open {
             inside.enter(Phase::Ended);
         }
         Self::wake(&mut inside);
-        if has_all { Next::Rest } else { Next::Read }
+        if has_all {
+            return Next::Rest;
+        }
+        inside.rung.get_or_insert(since);
+        Next::Read
     }
 
     /// A notification that no log will have.
@@ -332,7 +384,7 @@ impl Connection {
         let mut inside = lock(&self.state);
         let takes = inside.phase == Phase::Attached && inside.has_room(payload.len());
         if takes {
-            inside.put(Delivery::Unlogged { payload });
+            inside.put(None, Delivery::Unlogged { payload });
             Self::wake(&mut inside);
         }
         takes
@@ -356,11 +408,9 @@ impl Connection {
         inside.position.attached(position, &view);
         if split {
             let before = view.events.first().map_or(position + 1, |event| event.seq);
-            inside.put(Delivery::Gap {
-                after: shown.seq,
-                before,
-            });
+            inside.put_gap(shown.seq, before);
         }
+        inside.is_looked_at = false;
         let has_missed = std::mem::take(&mut inside.has_missed);
         let next = Self::receive(&mut inside, view, open);
         if has_missed && next == Next::Rest {
@@ -406,10 +456,7 @@ impl Connection {
             Judgement::Moved { to } => {
                 inside.note(&view);
                 after = inside.position.cursor.seq;
-                inside.put(Delivery::Gap {
-                    after,
-                    before: to + 1,
-                });
+                inside.put_gap(after, to + 1);
                 Self::wake(inside);
                 return Next::Read;
             }
@@ -419,12 +466,17 @@ impl Connection {
                     .iter()
                     .find(|event| event.seq > after)
                     .map_or(view.dropped + 1, |event| event.seq);
-                inside.put(Delivery::Gap { after, before });
+                inside.put_gap(after, before);
             }
             Judgement::Follows => {}
         }
         inside.note(&view);
+        let before = inside.out.len();
         let is_complete = Self::take(inside, &view, open);
+        if inside.is_looked_at && inside.out.len() > before {
+            metrics::counter!("mcp_antientropy_repairs_total")
+                .increment((inside.out.len() - before) as u64);
+        }
         Self::wake(inside);
         if !is_complete {
             return Next::Rest;
@@ -432,6 +484,7 @@ impl Connection {
         if view.more {
             return Next::Read;
         }
+        inside.rung = None;
         inside.position.reached(view.tail, &view);
         if view.state != State::Open {
             inside.enter(Phase::Ended);
@@ -459,10 +512,11 @@ impl Connection {
                 metrics::counter!("mcp_stream_seal_failures_total").increment(1);
                 tracing::error!("an event of a log could not be opened; its stream is ended");
                 inside.enter(Phase::Ended);
+                inside.is_unreadable = true;
                 return false;
             };
             let attempt = fork::attempt_of(*seq, &view.attempts);
-            inside.put_event(*seq, attempt, *class, payload);
+            inside.put_event(inside.rung, (*seq, attempt), *class, payload);
         }
         true
     }
@@ -473,6 +527,11 @@ impl Connection {
         inside.gone_since.get_or_insert_with(Instant::now);
     }
 
+    /// The store does not answer: whether the stream is there is open again.
+    pub(super) fn is_unanswered(&self) {
+        lock(&self.state).gone_since = None;
+    }
+
     /// Takes what a finished stream ends with: a notice and its final response.
     pub(super) fn last_word(&self, word: Option<(u64, Attempt, Bytes)>) {
         let mut inside = lock(&self.state);
@@ -481,11 +540,54 @@ impl Connection {
         }
         if let Some((seq, attempt, payload)) = word {
             let after = inside.position.cursor.seq;
-            inside.put(Delivery::Gap { after, before: seq });
-            inside.put_event(seq, attempt, Class::Final, payload);
+            inside.put_gap(after, seq);
+            inside.put_event(None, (seq, attempt), Class::Final, payload);
         }
         inside.enter(Phase::Ended);
         Self::wake(&mut inside);
+    }
+
+    /// The trace of the call goes on here.
+    pub(super) fn resumed(
+        &self,
+        node: NodeId,
+        trace: &Context,
+        began: Timestamp,
+        outcome: &'static str,
+    ) {
+        let Some(span) = Span::of_another_node(trace, "resume") else {
+            return;
+        };
+        span.since(began);
+        let standing = self.standing();
+        if let Some(owner) = standing.owner.flatten() {
+            span.set("portolan.node.owner", owner.to_string());
+        }
+        span.set("portolan.node.attached", node.to_string());
+        span.set("portolan.nonce", self.stream.nonce.to_string());
+        span.set("portolan.seq", standing.shown.seq);
+        span.set("portolan.outcome", outcome);
+    }
+
+    /// Why it is over and has nothing to tell, if that is so.
+    pub(super) fn over(&self) -> Option<Over> {
+        let inside = lock(&self.state);
+        let is_over = inside.phase == Phase::Ended && inside.out.is_empty();
+        is_over.then_some(if inside.is_unreadable {
+            Over::Unreadable
+        } else {
+            Over::Finished
+        })
+    }
+
+    /// Whether its client was told that events are missing.
+    pub(super) fn has_gap(&self) -> bool {
+        lock(&self.state).has_gap
+    }
+
+    /// Bytes that wait for its client.
+    pub(super) fn held(&self) -> usize {
+        lock(&self.state).bytes
     }
 
     /// The stream has another owner.
@@ -551,9 +653,9 @@ impl StreamReader {
 impl Stream for StreamReader {
     type Item = Delivery;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Delivery>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Delivery>> {
         let mut inside = lock(&self.connection.state);
-        let Some(delivery) = inside.out.pop_front() else {
+        let Some((since, delivery)) = inside.out.pop_front() else {
             if inside.phase == Phase::Ended {
                 return Poll::Ready(None);
             }
@@ -566,13 +668,17 @@ impl Stream for StreamReader {
             }
             return Poll::Pending;
         };
+        let now = Instant::now();
         inside.bytes -= delivery.size();
-        inside.drained = Instant::now();
+        inside.drained = now;
         let wants_more = inside.is_starving
             && inside.out.len() * 2 <= inside.bounds.0
             && inside.bytes * 2 <= inside.bounds.1;
         inside.is_starving &= !wants_more;
         drop(inside);
+        if let Some(since) = since {
+            self.inner.vitals.delivered(since, now);
+        }
         if wants_more {
             self.inner.lanes.mark(&self.connection);
         }

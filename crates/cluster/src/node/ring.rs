@@ -102,6 +102,11 @@ impl Ring {
         self.acked
     }
 
+    /// Bytes of the events that are kept.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) const fn is_closed(&self) -> bool {
         self.is_closed
     }

@@ -5,7 +5,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -40,6 +40,15 @@ struct Entry {
     ends_at: Instant,
     stream: Mutex<Option<Nonce>>,
     state: AtomicU8,
+    /// Set before the token is cancelled.
+    is_session_over: AtomicBool,
+}
+
+impl Entry {
+    fn end(&self) {
+        self.is_session_over.store(true, Ordering::Release);
+        self.token.cancel();
+    }
 }
 
 /// The requests of a node.
@@ -59,6 +68,14 @@ pub struct Running {
     pub cancelled: CancellationToken,
     entry: Arc<Entry>,
     inner: Arc<Inner>,
+}
+
+impl Running {
+    /// Whether the request was stopped because its session was ended, by whatever node. That is no cancellation: whoever waits is told
+    /// that there is no such session.
+    pub fn is_session_over(&self) -> bool {
+        self.entry.is_session_over.load(Ordering::Acquire)
+    }
 }
 
 impl fmt::Debug for Running {
@@ -112,6 +129,7 @@ impl RunningCalls {
             ends_at: now + deadline,
             stream: Mutex::default(),
             state: AtomicU8::new(LOCAL),
+            is_session_over: AtomicBool::new(false),
         });
         let this = &inner.running;
         let is_new = this
@@ -122,7 +140,7 @@ impl RunningCalls {
         }
         let was_empty = {
             let mut due = lock(&this.due);
-            due.push_back((now + inner.settings.register_after, Arc::clone(&entry)));
+            due.push_back((now + inner.register_after(), Arc::clone(&entry)));
             due.len() == 1
         };
         if was_empty {
@@ -164,7 +182,7 @@ impl RunningCalls {
 
     pub(super) fn end(&self, session: SessionKey) {
         for entry in self.entries.of(session) {
-            entry.token.cancel();
+            entry.end();
         }
     }
 
@@ -254,6 +272,12 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
         Ok(Registered::Cancelled) => {
             metrics::counter!("cancels_total", "outcome" => "early").increment(1);
             entry.token.cancel();
+        }
+        Ok(Registered::Ended) => {
+            metrics::counter!("cancels_total", "outcome" => "ended").increment(1);
+            entry.end();
+            // Its doorbell did not come here, or is on its way.
+            inner.session_ended(entry.session);
         }
         Ok(Registered::Full) => {
             metrics::counter!("mcp_register_total", "outcome" => "full").increment(1);

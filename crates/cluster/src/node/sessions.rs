@@ -92,6 +92,27 @@ impl KnownSessions {
     pub(super) fn forget(&self, session: SessionKey) {
         self.cache.remove(&session);
     }
+
+    fn forget_older_than(&self, age: Duration) {
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        let now = self.now();
+        self.cache
+            .retain(|_, known| now.saturating_sub(known.validated.load(Ordering::Relaxed)) <= age);
+    }
+}
+
+/// Forgets the sessions that nobody uses, until the node stops: an idle session costs a node nothing. Its record is too old for the
+/// grace by then, and the next request brings it back with the round trip that it makes anyway.
+pub(super) async fn forget_idle(inner: Arc<Inner>) {
+    let keep = inner.settings.validated_within;
+    let mut ticks = tokio::time::interval(keep / 4);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            _ = ticks.tick() => inner.sessions.forget_older_than(keep),
+        }
+    }
 }
 
 /// `begin` of a request.

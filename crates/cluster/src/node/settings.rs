@@ -23,6 +23,10 @@ pub struct NodeSettings {
     pub read_batch: usize,
     /// A request that runs longer is made known to the other nodes.
     pub register_after: Duration,
+    /// The same while the store is slow.
+    pub register_after_if_slow: Duration,
+    /// How long the store must be slow, or fast again, to be taken for it.
+    pub slow_for: Duration,
     /// How long the calls of known sessions go on while the store is down; zero to forbid.
     pub session_grace: Duration,
     /// Only sessions validated within this time have a grace.
@@ -43,6 +47,8 @@ pub struct NodeSettings {
     pub lease_tick: Duration,
     /// How long a request waits for a token; then the local share decides.
     pub lease_wait: Duration,
+    /// How long a request waits for a place among those that are there at once; then the local share decides.
+    pub place_wait: Duration,
     /// How long a connection is held for a store that is down, or a stream that may come back.
     pub hold: Duration,
     /// A client that takes nothing for so long is ended.
@@ -79,6 +85,8 @@ impl Default for NodeSettings {
             gather: Duration::from_millis(2),
             read_batch: 128,
             register_after: Duration::from_millis(25),
+            register_after_if_slow: Duration::from_millis(250),
+            slow_for: Duration::from_secs(5),
             session_grace: Duration::from_secs(30),
             validated_within: Duration::from_secs(60),
             redis_wait: Duration::from_secs(2),
@@ -89,6 +97,7 @@ impl Default for NodeSettings {
             lease_life: Duration::from_secs(1),
             lease_tick: Duration::from_millis(10),
             lease_wait: Duration::from_millis(25),
+            place_wait: Duration::from_millis(250),
             hold: Duration::from_secs(60),
             slow_client: Duration::from_secs(60),
             ring_keep: Duration::from_secs(30),

@@ -3,11 +3,16 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
+use portolan_model::id::TenantId;
+use portolan_traces::Span;
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
@@ -17,9 +22,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Inner, Lost,
     adoption::Claim,
+    envelope::{self, Envelope},
     questions,
     reader::{Offer, Phase},
     ring::{self, Ring, Verdict},
+    vitals::Since,
 };
 use crate::{
     lock,
@@ -44,6 +51,10 @@ pub struct NewStream {
     pub deadline: Duration,
     /// What an adopter must know of the request, for [`super::Payloads::lost`].
     pub about: Bytes,
+    /// Whose logs it counts among, for operators.
+    pub tenant: Option<TenantId>,
+    /// The span of the call.
+    pub trace: Option<Arc<Span>>,
 }
 
 /// Nothing can be written any more: the stream was finished, or another node owns it.
@@ -89,6 +100,12 @@ struct Queue {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: StreamKey,
+    /// Whose log it is; not known of one that was adopted.
+    pub(super) tenant: Option<TenantId>,
+    /// Bytes in the ring and before it.
+    pub(super) held: AtomicUsize,
+    /// Bytes that went into the log.
+    pub(super) logged: AtomicU64,
     queue: Mutex<Queue>,
     work: Notify,
     room: Notify,
@@ -99,9 +116,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(stream: StreamKey) -> Self {
+    fn new(stream: StreamKey, tenant: Option<TenantId>) -> Self {
         Self {
             stream,
+            tenant,
+            held: AtomicUsize::new(0),
+            logged: AtomicU64::new(0),
             queue: Mutex::default(),
             work: Notify::new(),
             room: Notify::new(),
@@ -253,26 +273,6 @@ impl StreamWriter {
     }
 }
 
-/// `about` as the store has it: with the key of the request before it.
-fn envelope(rpc: &str, about: &Bytes) -> Bytes {
-    let mut out = BytesMut::with_capacity(4 + rpc.len() + about.len());
-    out.put_u32(u32::try_from(rpc.len()).unwrap_or(0));
-    out.put_slice(rpc.as_bytes());
-    out.put_slice(about);
-    out.freeze()
-}
-
-/// The inverse; nonsense is a request without a key.
-fn unwrap_envelope(envelope: &Bytes) -> (String, Bytes) {
-    let parts = || {
-        let length = u32::from_be_bytes(envelope.get(..4)?.try_into().ok()?);
-        let end = 4 + usize::try_from(length).ok()?;
-        let rpc = std::str::from_utf8(envelope.get(4..end)?).ok()?;
-        Some((rpc.to_owned(), envelope.slice(end..)))
-    };
-    parts().unwrap_or_default()
-}
-
 struct Task {
     inner: Arc<Inner>,
     shared: Arc<Shared>,
@@ -280,6 +280,8 @@ struct Task {
     rpc: String,
     about: Bytes,
     envelope: Bytes,
+    /// Until the end is in the log.
+    trace: Option<Arc<Span>>,
     deadline: Instant,
     is_overdue: bool,
     /// The store takes nothing: events go to the local connection before the log has them.
@@ -291,14 +293,24 @@ struct Task {
 
 /// Starts the writer of a stream that a request opens here.
 pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
-    let shared = start(
+    let shared = Arc::new(Shared::new(new.stream, new.tenant));
+    let trace = new.trace.clone().filter(|span| span.is_recorded());
+    if let Some(span) = &trace {
+        span.set("portolan.node.owner", inner.id.to_string());
+        span.set("portolan.nonce", new.stream.nonce.to_string());
+    }
+    start(
         inner,
-        new.stream,
+        &shared,
         Attempt::FIRST,
         0,
-        envelope(&new.rpc, &new.about),
+        envelope::seal(
+            &new.rpc,
+            trace.as_ref().map(|span| span.context()),
+            &new.about,
+        ),
+        trace,
         Instant::now() + new.deadline,
-        None,
     );
     StreamWriter(Arc::new(Handle {
         shared,
@@ -313,52 +325,45 @@ pub(super) fn finish_adopted(
     attempt: Attempt,
     tail: u64,
     envelope: Bytes,
+    trace: Option<Arc<Span>>,
     ending: Ending,
 ) {
     // It has all the time it needs to reach the log.
     let deadline = Instant::now() + inner.settings.hold * 10;
-    start(
-        inner,
-        stream,
-        attempt,
-        tail,
-        envelope,
-        deadline,
-        Some(ending),
-    );
+    let shared = Arc::new(Shared::new(stream, None));
+    shared.finish(ending);
+    start(inner, &shared, attempt, tail, envelope, trace, deadline);
 }
 
 fn start(
     inner: &Arc<Inner>,
-    stream: StreamKey,
+    shared: &Arc<Shared>,
     attempt: Attempt,
     tail: u64,
     envelope: Bytes,
+    trace: Option<Arc<Span>>,
     deadline: Instant,
-    ending: Option<Ending>,
-) -> Arc<Shared> {
-    let shared = Arc::new(Shared::new(stream));
-    let (rpc, about) = unwrap_envelope(&envelope);
-    if let Some(ending) = ending {
-        shared.finish(ending);
-    }
-    inner.writers.insert(stream.session, Arc::clone(&shared));
+) {
+    let Envelope { rpc, about, .. } = envelope::open(&envelope);
+    inner
+        .writers
+        .insert(shared.stream.session, Arc::clone(shared));
     let task = Task {
         ring: Ring::new(inner.id, attempt, tail, rpc.clone(), &inner.settings),
         rpc,
         about,
         envelope,
+        trace,
         deadline,
         is_overdue: false,
         next_try: None,
         must_audit: false,
         audits: inner.watcher.audits.subscribe(),
         closed_at: None,
-        shared: Arc::clone(&shared),
+        shared: Arc::clone(shared),
         inner: Arc::clone(inner),
     };
     inner.tracker.spawn(task.run());
-    shared
 }
 
 /// Whether the writer goes on.
@@ -374,6 +379,7 @@ impl Task {
         self.answered();
         self.shared.abandon();
         self.shared.done.cancel();
+        self.inner.vitals.closed(&self.shared, self.closed_at);
         self.inner
             .writers
             .remove(self.shared.stream.session, |other| {
@@ -436,6 +442,7 @@ impl Task {
         let mut has_taken = false;
         while !self.ring.is_closing() && (self.next_try.is_some() || !self.ring.has_batch()) {
             let is_full = self.ring.is_full();
+            let is_shedding = is_full || self.inner.link.slowness.sheds();
             let mut queue = lock(&shared.queue);
             let Some(item) = queue.items.front() else {
                 if let Some(ending) = queue.ending.take() {
@@ -444,10 +451,16 @@ impl Task {
                 }
                 break;
             };
-            if is_full && item.class == Class::Notification && !self.send_unlogged(&item.payload) {
-                break;
+            let is_unlogged = is_shedding
+                && item.class == Class::Notification
+                && self.send_unlogged(&item.payload);
+            // Without a client here that is up to date, a full ring waits and a mere shedding logs as ever.
+            if is_full && item.class == Class::Notification {
+                if !is_unlogged {
+                    break;
+                }
+                metrics::counter!("mcp_ring_overflow_total").increment(1);
             }
-            let is_unlogged = is_full && item.class == Class::Notification;
             let Some(item) = queue.items.pop_front() else {
                 break;
             };
@@ -459,6 +472,7 @@ impl Task {
             }
         }
         if has_taken {
+            self.shared.held.store(self.ring.bytes(), Ordering::Relaxed);
             shared.room.notify_waiters();
         }
     }
@@ -483,7 +497,8 @@ impl Task {
             }
             Ending::Final(payload) => payload,
             Ending::Lost(lost) => {
-                metrics::counter!("mcp_calls_interrupted_total", "why" => lost.name()).increment(1);
+                metrics::counter!("mcp_calls_interrupted_total", "why" => lost.name(), "executed" => lost.executed())
+                    .increment(1);
                 self.inner.payloads.lost(&self.about, lost)
             }
         };
@@ -492,7 +507,9 @@ impl Task {
     }
 
     async fn append(&mut self) -> Go {
-        let deadline_in = self.deadline.saturating_duration_since(Instant::now());
+        let began = Since::appended();
+        let deadline_in = self.deadline.saturating_duration_since(began.at);
+        let span = self.trace.as_ref().and_then(|call| call.part("append"));
         let sent = self.ring.next_append(deadline_in, &self.envelope);
         let inner = Arc::clone(&self.inner);
         let append = inner.link.store.append(self.shared.stream, &sent.append);
@@ -508,6 +525,9 @@ impl Task {
                     StoreError::Down(_) | StoreError::Corrupt(_) => "retry",
                 };
                 metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+                if let Some(span) = span {
+                    span.failed(outcome);
+                }
                 if self.next_try.is_none() {
                     metrics::gauge!("mcp_outage_mode_streams").increment(1.0);
                 }
@@ -520,15 +540,33 @@ impl Task {
         let verdict = self.ring.answered(&sent, &reply);
         let outcome = match verdict {
             Verdict::Acked { healed: false } => "ok",
-            Verdict::Acked { healed: true } | Verdict::Rewound => "repair",
+            // A reply was lost, nothing else.
+            Verdict::Acked { healed: true } => "retry",
+            Verdict::Rewound if reply == Appended::Gone => "gone",
+            Verdict::Rewound => "repair",
             Verdict::Fenced => "fenced",
             Verdict::Ended => "ended",
             Verdict::Broken => "broken",
         };
         metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+        if let Some(span) = span {
+            span.set("portolan.node.owner", self.inner.id.to_string());
+            span.set("portolan.nonce", self.shared.stream.nonce.to_string());
+            span.set("portolan.seq", self.ring.acked());
+            span.set("portolan.outcome", outcome);
+        }
         match verdict {
             Verdict::Acked { .. } => {
-                self.committed(&reply);
+                let bytes: usize = sent
+                    .append
+                    .events
+                    .iter()
+                    .map(|event| event.payload.len())
+                    .sum();
+                self.shared
+                    .logged
+                    .fetch_add(bytes as u64, Ordering::Relaxed);
+                self.committed(&reply, began);
                 Go::On
             }
             Verdict::Rewound => {
@@ -563,7 +601,7 @@ impl Task {
     }
 
     /// The log has it: now the client may.
-    fn committed(&mut self, reply: &Appended) {
+    fn committed(&mut self, reply: &Appended, began: Since) {
         let plain = self.ring.take_plain();
         let state = self.ring.state();
         if let Appended::Done {
@@ -574,7 +612,7 @@ impl Task {
         } = reply
         {
             if *attached == Some(self.inner.id) {
-                self.deliver(*generation, state, plain);
+                self.deliver(*generation, state, began, plain);
             }
             if *overflow && !self.ring.is_closing() {
                 self.shared.cut(Lost::Overflow);
@@ -584,6 +622,7 @@ impl Task {
         }
         if self.ring.is_closed() && self.closed_at.is_none() {
             self.closed_at = Some(Instant::now());
+            self.trace = None;
             self.inner
                 .running
                 .closed(self.shared.stream.session, &self.rpc);
@@ -591,7 +630,13 @@ impl Task {
         }
     }
 
-    fn deliver(&self, generation: u64, state: State, plain: Vec<(u64, Class, Bytes)>) {
+    fn deliver(
+        &self,
+        generation: u64,
+        state: State,
+        began: Since,
+        plain: Vec<(u64, Class, Bytes)>,
+    ) {
         let stream = self.shared.stream;
         for connection in self.inner.connections.of(stream.session) {
             if connection.stream != stream {
@@ -607,6 +652,7 @@ impl Task {
                 self.ring.attempt(),
                 self.ring.acked(),
                 state,
+                began,
                 offers,
             );
             self.inner.follow(&connection, next);
@@ -642,21 +688,18 @@ impl Task {
             self.ring.attempt(),
             self.ring.last(),
             state,
+            Since::appended(),
             offers,
         );
     }
 
-    /// The ring is full: a notification goes out without an id, but never before an older one.
+    /// A notification goes out without an id, because the ring is full or the store is to be spared; but never before an older one.
     fn send_unlogged(&self, payload: &Bytes) -> bool {
         let Some((connection, _)) = self.local_connection() else {
             return false;
         };
-        let is_sent = connection.standing().shown.seq == self.ring.last()
-            && connection.offer_unlogged(payload.clone());
-        if is_sent {
-            metrics::counter!("mcp_ring_overflow_total").increment(1);
-        }
-        is_sent
+        connection.standing().shown.seq == self.ring.last()
+            && connection.offer_unlogged(payload.clone())
     }
 
     /// The newest connection here that holds the stream.
@@ -672,21 +715,5 @@ impl Task {
                 (standing.phase == Phase::Attached).then_some((connection, standing.generation))
             })
             .max_by_key(|(_, generation)| *generation)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_adopter_finds_the_requests_key_and_what_is_known_of_it() {
-        let about = Bytes::from_static(b"about");
-        let sealed = envelope("s:abc", &about);
-        assert_eq!(unwrap_envelope(&sealed), ("s:abc".into(), about));
-        assert_eq!(
-            unwrap_envelope(&Bytes::from_static(b"xx")),
-            (String::new(), Bytes::new())
-        );
     }
 }

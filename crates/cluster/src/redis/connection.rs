@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -31,22 +31,51 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Commands under way on one connection (§17.1 *Slow Redis*).
 const IN_FLIGHT: usize = 4096;
 
-/// What every connection needs.
+/// What the connections to all servers have in common.
 #[derive(Debug)]
-pub(super) struct Server {
-    client: Client,
+pub(super) struct Common {
     pub(super) keys: Keys,
     pub(super) scripts: Scripts,
     evicting: bool,
+    incarnation: watch::Sender<u64>,
+}
+
+impl Common {
+    pub(super) fn new(keys: Keys, evicting: bool) -> Self {
+        Self {
+            keys,
+            scripts: Scripts::new(),
+            evicting,
+            incarnation: watch::Sender::new(0),
+        }
+    }
+
+    pub(super) fn incarnation(&self) -> watch::Receiver<u64> {
+        self.incarnation.subscribe()
+    }
+
+    /// Owners have to look whether their streams are still there (§17.3).
+    pub(super) fn writes_may_be_lost(&self) {
+        self.incarnation
+            .send_modify(|incarnation| *incarnation += 1);
+    }
+}
+
+/// A server, and what every connection to it needs.
+#[derive(Debug)]
+pub(super) struct Server {
+    client: Client,
+    pub(super) common: Arc<Common>,
+    is_cluster: AtomicBool,
     /// Of the server that was seen last, and how many servers there had been.
     seen: Mutex<Option<(String, i64)>>,
-    incarnation: watch::Sender<u64>,
 }
 
 /// What a server says about itself.
 #[derive(Debug, Default)]
 struct Greeting {
     run_id: String,
+    mode: String,
     version: String,
     role: String,
     maxmemory: u64,
@@ -54,19 +83,18 @@ struct Greeting {
 }
 
 impl Server {
-    pub(super) fn new(client: Client, keys: Keys, evicting: bool) -> Self {
+    pub(super) fn new(client: Client, common: Arc<Common>) -> Self {
         Self {
             client,
-            keys,
-            scripts: Scripts::new(),
-            evicting,
+            common,
+            is_cluster: AtomicBool::new(false),
             seen: Mutex::default(),
-            incarnation: watch::Sender::new(0),
         }
     }
 
-    pub(super) fn incarnation(&self) -> watch::Receiver<u64> {
-        self.incarnation.subscribe()
+    /// Whether it belongs to a cluster; known once it was connected to.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.is_cluster.load(Ordering::Relaxed)
     }
 
     /// A connection on which the server was recognised. Nothing else goes over it before (§17.3).
@@ -102,13 +130,36 @@ impl Server {
             .and_then(Value::extract_error)
             .map_err(|error| classify(&error))?;
         let greeting = Greeting::parse(&text_of(answer)?);
-        greeting.check(self.evicting)?;
+        greeting.check(self.common.evicting)?;
+        let is_cluster = greeting.mode == "cluster";
+        self.is_cluster.store(is_cluster, Ordering::Relaxed);
+        let number = if is_cluster {
+            // The count would be in one slot, which may be anywhere. What it tells beyond the server's own name is that a server came
+            // back whose place another one had taken: in a cluster the slots' map tells that.
+            0
+        } else {
+            self.count(connection, &greeting.run_id).await?
+        };
+        let now = Some((greeting.run_id, number));
+        let mut seen = lock(&self.seen);
+        if *seen != now {
+            if seen.is_some() {
+                tracing::warn!(number, "another server: writes may have been lost");
+                self.common.writes_may_be_lost();
+            }
+            *seen = now;
+        }
+        Ok(())
+    }
+
+    /// How many servers there have been.
+    async fn count(&self, connection: &mut MultiplexedConnection, run_id: &str) -> Result<i64> {
         let mut count = redis::cmd("EVAL");
         count
-            .arg(self.scripts.inc.text)
+            .arg(self.common.scripts.inc.text)
             .arg(1)
-            .arg(self.keys.incarnation())
-            .arg(&greeting.run_id);
+            .arg(self.common.keys.incarnation())
+            .arg(run_id);
         let answer = connection
             .send_packed_command(&count)
             .await
@@ -117,17 +168,9 @@ impl Server {
         let Value::Int(number) = answer else {
             return Err(StoreError::Corrupt("inc".to_owned()));
         };
-        let now = Some((greeting.run_id, number));
-        let mut seen = lock(&self.seen);
-        if *seen != now {
-            if seen.is_some() {
-                tracing::warn!(number, "another server: writes may have been lost");
-                self.incarnation
-                    .send_modify(|incarnation| *incarnation += 1);
-            }
-            *seen = now;
-        }
-        Ok(())
+        #[expect(clippy::cast_precision_loss, reason = "a gauge")]
+        metrics::gauge!("redis_incarnation").set(number as f64);
+        Ok(number)
     }
 }
 
@@ -137,6 +180,7 @@ impl Greeting {
         for (name, value) in info.lines().filter_map(|line| line.trim().split_once(':')) {
             match name {
                 "run_id" => value.clone_into(&mut greeting.run_id),
+                "redis_mode" => value.clone_into(&mut greeting.mode),
                 "redis_version" => value.clone_into(&mut greeting.version),
                 "role" => value.clone_into(&mut greeting.role),
                 "maxmemory" => greeting.maxmemory = value.parse().unwrap_or(0),
@@ -208,6 +252,11 @@ impl Link {
         }
     }
 
+    /// Commands that wait for an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        IN_FLIGHT - self.permits.available_permits()
+    }
+
     /// Connects unless it is connected.
     pub(super) async fn ready(&self) -> Result<()> {
         self.live().await.map(|_| ())
@@ -256,25 +305,26 @@ impl Link {
         &self,
         script: &Source,
         command: &Cmd,
-        by_text: impl FnOnce() -> Cmd,
+        by_text: &(dyn Fn() -> Cmd + Sync),
         count: &AtomicU64,
-    ) -> Result<Value> {
+    ) -> std::result::Result<Value, Failure> {
         match self.try_send(command, count).await {
             Err(failure) if failure.no_script => {
                 tracing::info!(script = script.name, "the server forgot a script");
-                self.send(&by_text(), count).await
+                self.try_send(&by_text(), count).await
             }
-            answer => answer.map_err(|failure| failure.error),
+            answer => answer,
         }
     }
 
-    async fn try_send(
+    pub(super) async fn try_send(
         &self,
         command: &Cmd,
         count: &AtomicU64,
     ) -> std::result::Result<Value, Failure> {
         let Ok(_permit) = self.permits.try_acquire() else {
-            return Err(StoreError::Down("too many commands under way".to_owned()).into());
+            // An answer of this node and not of the server, which may be well: no reason to open a breaker.
+            return Err(StoreError::Refused("too many commands under way".to_owned()).into());
         };
         let mut live = self.live().await?;
         count.fetch_add(1, Ordering::Relaxed);
@@ -299,14 +349,18 @@ impl Link {
         }
         Err(Failure {
             no_script: error.kind() == ErrorKind::Server(redis::ServerErrorKind::NoScript),
+            is_misplaced: matches!(error.code(), Some("MOVED" | "ASK" | "TRYAGAIN")),
             error: classify(&error),
         })
     }
 }
 
-struct Failure {
-    error: StoreError,
+/// Why a command has no answer.
+pub(super) struct Failure {
+    pub(super) error: StoreError,
     no_script: bool,
+    /// Its slot is elsewhere, or on its way there: it was not done.
+    pub(super) is_misplaced: bool,
 }
 
 impl From<StoreError> for Failure {
@@ -314,6 +368,7 @@ impl From<StoreError> for Failure {
         Self {
             error,
             no_script: false,
+            is_misplaced: false,
         }
     }
 }
@@ -353,7 +408,7 @@ pub(super) fn classify(error: &RedisError) -> StoreError {
     }
 }
 
-fn text_of(value: Value) -> Result<String> {
+pub(super) fn text_of(value: Value) -> Result<String> {
     match value {
         Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),

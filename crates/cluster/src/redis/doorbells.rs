@@ -1,6 +1,9 @@
 //! Doorbells over publish and subscribe: one connection for each process, one channel for each node (`streams.md` §8).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value, aio::MultiplexedConnection};
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -9,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     connection::{RESPONSE, Server, classify},
     keys::{self, unhex},
+    shards::Shards,
 };
 use crate::{
     bells::Bells,
@@ -28,22 +32,29 @@ pub(super) type Wish = (NodeId, oneshot::Sender<Result<()>>);
 
 /// Keeps the subscriptions of the nodes in `bells` until `stop`.
 pub(super) async fn subscribe(
-    server: Arc<Server>,
+    shards: Arc<Shards>,
     bells: Arc<Bells>,
     mut wishes: mpsc::Receiver<Wish>,
     stop: CancellationToken,
 ) {
     let mut pause = Duration::from_millis(10);
+    let mut state = Hearing::default();
     loop {
+        let listen = async {
+            // In a cluster every server hears what is published on any of them.
+            match shards.next() {
+                Some(server) => listen(&server, &bells, &mut wishes, &mut state).await,
+                None => Err(StoreError::Down("no server is known".to_owned())),
+            }
+        };
         let lived = tokio::select! {
             () = stop.cancelled() => return,
-            lived = listen(&server, &bells, &mut wishes) => lived,
+            lived = listen => lived,
         };
         match lived {
             Ok(()) => return,
-            Err((error, connected)) => {
-                tracing::warn!(%error, "the subscriber of doorbells lost its connection");
-                if connected {
+            Err(error) => {
+                if state.lost(&error) {
                     pause = Duration::from_millis(10);
                 }
             }
@@ -56,16 +67,47 @@ pub(super) async fn subscribe(
     }
 }
 
+/// Whether the subscriber hears. Only a change is worth a line of the log: it tries twice a second for as long as the store is away.
+#[derive(Debug, Default)]
+struct Hearing {
+    /// Since when it does not; never before the first connection.
+    deaf_since: Option<Instant>,
+    hears: bool,
+}
+
+impl Hearing {
+    fn connected(&mut self) {
+        self.hears = true;
+        if let Some(since) = self.deaf_since.take() {
+            let seconds = since.elapsed().as_secs_f64();
+            tracing::info!(seconds, "doorbells are heard again");
+        }
+    }
+
+    /// Whether it did hear until now.
+    fn lost(&mut self, error: &StoreError) -> bool {
+        let did_hear = std::mem::take(&mut self.hears);
+        if self.deaf_since.is_none() {
+            self.deaf_since = Some(Instant::now());
+            tracing::warn!(%error, "the subscriber of doorbells lost its connection");
+        } else {
+            tracing::debug!(%error, "still no doorbells");
+        }
+        did_hear
+    }
+}
+
 /// One connection's life. Ends well if nobody can wish for anything any more.
 async fn listen(
     server: &Server,
     bells: &Arc<Bells>,
     wishes: &mut mpsc::Receiver<Wish>,
-) -> std::result::Result<(), (StoreError, bool)> {
+    state: &mut Hearing,
+) -> Result<()> {
     let lost = Arc::new(Notify::new());
     let config = AsyncConnectionConfig::new().set_push_sender({
         let (bells, lost) = (Arc::clone(bells), Arc::clone(&lost));
-        let channels = server.keys.channels().into_bytes();
+        let channels = server.common.keys.channels().into_bytes();
         move |push: PushInfo| {
             match push.kind {
                 PushKind::Message => hear(&bells, &channels, &push.data),
@@ -75,21 +117,17 @@ async fn listen(
             Ok::<(), std::convert::Infallible>(())
         }
     });
-    let mut connection = server
-        .connect(config)
-        .await
-        .map_err(|error| (error, false))?;
+    let mut connection = server.connect(config).await?;
     for node in bells.nodes() {
-        open(server, &mut connection, node)
-            .await
-            .map_err(|error| (error, true))?;
+        open(server, &mut connection, node).await?;
     }
+    state.connected();
     // Whatever was rung while nobody listened.
     bells.resync();
     loop {
         tokio::select! {
             () = lost.notified() => {
-                return Err((StoreError::Down("connection closed".to_owned()), true));
+                return Err(StoreError::Down("connection closed".to_owned()));
             }
             wish = wishes.recv() => {
                 let Some((node, done)) = wish else { return Ok(()) };
@@ -97,20 +135,18 @@ async fn listen(
                 let failed = opened.clone().err();
                 let _ = done.send(opened);
                 if let Some(error) = failed {
-                    return Err((error, true));
+                    return Err(error);
                 }
             }
             () = tokio::time::sleep(PING) => {
-                within(connection.send_packed_command(&redis::cmd("PING")))
-                    .await
-                    .map_err(|error| (error, true))?;
+                within(connection.send_packed_command(&redis::cmd("PING"))).await?;
             }
         }
     }
 }
 
 async fn open(server: &Server, connection: &mut MultiplexedConnection, node: NodeId) -> Result<()> {
-    within(connection.subscribe(server.keys.channel(node))).await
+    within(connection.subscribe(server.common.keys.channel(node))).await
 }
 
 async fn within<T>(work: impl Future<Output = redis::RedisResult<T>>) -> Result<T> {
@@ -268,6 +304,48 @@ pub(super) fn parse_owner(text: &[u8]) -> Option<Option<NodeId>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counts lines of the log that say more than `DEBUG`.
+    #[derive(Default)]
+    struct Lines(Arc<std::sync::atomic::AtomicUsize>);
+
+    impl tracing::Subscriber for Lines {
+        fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+            *metadata.level() <= tracing::Level::INFO
+        }
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+            tracing::span::Id::from_u64(1)
+        }
+        fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+        fn enter(&self, _: &tracing::span::Id) {}
+        fn exit(&self, _: &tracing::span::Id) {}
+    }
+
+    #[test]
+    fn a_store_that_stays_away_is_one_line_of_the_log_and_its_return_another() {
+        let lines = Lines::default();
+        let count = Arc::clone(&lines.0);
+        let count = || count.load(std::sync::atomic::Ordering::Relaxed);
+        tracing::subscriber::with_default(lines, || {
+            let error = StoreError::Down("away".to_owned());
+            let mut hearing = Hearing::default();
+            hearing.connected();
+            assert_eq!(count(), 0, "the first connection is no news");
+            for round in 1..=3 {
+                assert!(hearing.lost(&error));
+                for _ in 0..20 {
+                    assert!(!hearing.lost(&error));
+                }
+                assert_eq!(count(), 2 * round - 1);
+                hearing.connected();
+                assert_eq!(count(), 2 * round);
+            }
+        });
+    }
 
     #[test]
     fn doorbells_are_read_or_refused_and_never_crash() {

@@ -5,7 +5,60 @@ use std::{fmt::Write as _, sync::OnceLock};
 use crate::store::{LANES, Lane, NodeId, Nonce, SessionKey, StreamKey};
 
 /// Slots of a Redis Cluster.
-const SLOTS: u16 = 16384;
+pub(super) const SLOTS: u16 = 16384;
+
+/// Where an operation's keys are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The slot that they share.
+    pub(super) slot: u16,
+    /// Operations of the same turn keep their order.
+    pub(super) turn: u8,
+}
+
+impl Place {
+    /// Of the list of nodes.
+    pub(super) fn of_nodes() -> Self {
+        Self {
+            slot: slot(NODES.as_bytes()),
+            turn: 0,
+        }
+    }
+
+    /// Of the buckets of a tenant.
+    pub(super) fn of_shard(shard: &str) -> Self {
+        Self {
+            slot: slot(shard_tag(shard).as_bytes()),
+            turn: 0,
+        }
+    }
+}
+
+impl From<Lane> for Place {
+    fn from(lane: Lane) -> Self {
+        Self {
+            slot: lane_slots()[usize::from(lane.0)],
+            turn: lane.0,
+        }
+    }
+}
+
+/// Tag of what belongs to all nodes.
+const NODES: &str = "nodes";
+
+/// Tag of the buckets of a tenant.
+fn shard_tag(shard: &str) -> String {
+    let shard = shard
+        .replace('%', "%25")
+        .replace('{', "%7b")
+        .replace('}', "%7d");
+    format!("q:{shard}")
+}
+
+fn lane_slots() -> &'static [u16] {
+    static SLOTS_OF_LANES: OnceLock<Vec<u16>> = OnceLock::new();
+    SLOTS_OF_LANES.get_or_init(|| tags().iter().map(|tag| slot(tag.as_bytes())).collect())
+}
 
 /// Names keys under one prefix.
 #[derive(Debug, Clone)]
@@ -70,20 +123,16 @@ impl Keys {
     }
 
     pub(super) fn members(&self) -> String {
-        format!("{}:{{nodes}}:z", self.prefix)
+        format!("{}:{{{NODES}}}:z", self.prefix)
     }
 
     pub(super) fn incarnation(&self) -> String {
-        format!("{}:{{nodes}}:i", self.prefix)
+        format!("{}:{{{NODES}}}:i", self.prefix)
     }
 
     /// A bucket of a limit; all of one shard are in one slot.
     pub(super) fn bucket(&self, shard: &str, bucket: &str) -> String {
-        let shard = shard
-            .replace('%', "%25")
-            .replace('{', "%7b")
-            .replace('}', "%7d");
-        format!("{}:{{q:{shard}}}:{bucket}", self.prefix)
+        format!("{}:{{{}}}:{bucket}", self.prefix, shard_tag(shard))
     }
 
     /// Before the node in the name of its channel.
@@ -200,6 +249,8 @@ mod tests {
         );
         assert_eq!(slot(all.as_bytes()), PINNED_SUM, "of all tags, joined");
         for (lane, tag) in tags.iter().enumerate() {
+            let place = Place::from(Lane(u8::try_from(lane).expect("256")));
+            assert_eq!(place.slot, slot(tag.as_bytes()));
             assert_eq!(usize::from(slot(tag.as_bytes()) / 64), lane);
             assert!(tag.len() <= 3);
         }
@@ -259,6 +310,11 @@ mod tests {
             keys.bucket("a}b{c%", "x"),
             "pl1:{q:a%7db%7bc%25}:x",
             "no tenant reaches another slot"
+        );
+        assert_eq!(
+            Place::of_shard("a}b{c%").slot,
+            slot(b"q:a%7db%7bc%25"),
+            "sent where it is"
         );
     }
 }

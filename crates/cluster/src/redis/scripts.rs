@@ -39,6 +39,7 @@ scripts! {
     take_answer: "take_answer",
     beat: "beat",
     lease: "lease",
+    hold: "hold",
     inc: "inc",
 }
 
@@ -83,7 +84,8 @@ mod tests {
             }
             // §5, §17.2: those that write next to nothing go on when memory is full.
             let allowed = [
-                "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "owned",
+                "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
+                "owned",
             ];
             assert_eq!(
                 first.contains("allow-oom"),

@@ -2,6 +2,7 @@
 
 mod adoption;
 mod attach;
+mod holds;
 mod limits;
 mod logs;
 mod routing;
@@ -12,12 +13,12 @@ use std::pin::Pin;
 
 use portolan_cluster::store::Bounds;
 
-use crate::fixture::{Ground, Kind, server::RedisServer};
+use crate::fixture::{Ground, Kind, cluster::RedisCluster, server::RedisServer};
 
 type Run = for<'a> fn(&'a Ground) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// A rule, and what shows it.
-pub(super) struct Case {
+pub(crate) struct Case {
     name: &'static str,
     bounds: fn() -> Bounds,
     run: Run,
@@ -44,7 +45,19 @@ macro_rules! first_of {
 
 use {cases, first_of};
 
-async fn run(kind: Kind, cases: Vec<Case>) {
+/// Those that need no time to pass.
+pub(crate) fn quick() -> Vec<Case> {
+    let mut cases = attach::cases();
+    cases.extend(adoption::cases());
+    cases.extend(logs::cases());
+    cases.extend(trimming::cases());
+    cases.extend(sessions::cases());
+    cases.extend(routing::cases());
+    cases.retain(|case| !case.name.contains("life") && !case.name.contains("time"));
+    cases
+}
+
+pub(crate) async fn run(kind: Kind, cases: Vec<Case>) {
     for case in cases {
         eprintln!("{}: {}", kind.name(), case.name);
         let ground = kind.ground((case.bounds)()).await;
@@ -77,7 +90,17 @@ macro_rules! groups {
                 run(Kind::Redis(RedisServer::start()), super::$group::cases()).await;
             })*
         }
+
+        mod cluster {
+            use super::*;
+            $(#[tokio::test]
+            async fn $group() {
+                run(Kind::Cluster(RedisCluster::start().await), super::$group::cases()).await;
+            })*
+        }
     };
 }
 
-groups!(adoption, attach, limits, logs, routing, sessions, trimming);
+groups!(
+    adoption, attach, holds, limits, logs, routing, sessions, trimming
+);

@@ -1,5 +1,5 @@
 //! The same random operations on Redis and on the model (layer D): every answer and every doorbell must be the same.
-//! `PROPTEST_CASES` asks for more walks.
+//! `PROPTEST_CASES` asks for more walks; a fifth of them go to a cluster.
 
 use portolan_cluster::store::Store;
 use proptest::{
@@ -8,30 +8,66 @@ use proptest::{
 };
 
 use crate::{
-    fixture::{connect, server::RedisServer},
+    fixture::{cluster::RedisCluster, connect, connect_with, options_at, server::RedisServer},
     model::{Model, bounds},
     model_walks::Ears,
     walk::{Bases, Draw, Op, draws, perform},
 };
 
+/// How many walks: `PROPTEST_CASES`, or those of every push.
+fn walks() -> u32 {
+    Config::default().cases.max(300)
+}
+
+/// The same walks on each run: a difference is found again without being written down.
+fn runner() -> TestRunner {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    TestRunner::new_with_rng(Config::default(), rng)
+}
+
 #[tokio::test]
 async fn redis_does_what_the_model_does() {
-    let server = RedisServer::start();
-    // The same walks on each run: a difference is found again without being written down.
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let (server, mut runner) = (RedisServer::start(), runner());
     let mut store = connect(&server, bounds()).await;
-    for walk in 0..Config::default().cases.max(300) {
+    let (count, mut operations) = (walks(), 0);
+    for walk in 0..count {
         let draws = draws(120).new_tree(&mut runner).expect("drawn").current();
         if walk % 20 == 0 {
             store = connect(&server, bounds()).await;
         }
         server.command(&["FLUSHDB"]).await;
-        run(&store, walk, &draws).await;
+        operations += run(&store, walk, &draws).await;
+    }
+    println!("D: {count} sequences, {operations} operations on one server, 0 differences");
+}
+
+#[tokio::test]
+async fn a_cluster_does_what_the_model_does() {
+    let (cluster, mut runner) = (RedisCluster::start().await, runner());
+    let mut store = connect_with(options_at(cluster.url(), bounds())).await;
+    let (count, mut operations) = (walks() / 5, 0);
+    for walk in 0..count {
+        let draws = draws(120).new_tree(&mut runner).expect("drawn").current();
+        if walk % 20 == 0 {
+            store = connect_with(options_at(cluster.url(), bounds())).await;
+        }
+        cluster.all(&["FLUSHDB"]).await;
+        operations += run(&store, walk, &draws).await;
+    }
+    println!("D: {count} sequences, {operations} operations on a cluster, 0 differences");
+}
+
+/// Some walks on a store that is one server.
+pub(crate) async fn walk_through(store: &dyn Store, server: &RedisServer, count: u32) {
+    let mut runner = runner();
+    for walk in 0..count {
+        let draws = draws(120).new_tree(&mut runner).expect("drawn").current();
+        server.command(&["FLUSHDB"]).await;
+        run(store, walk, &draws).await;
     }
 }
 
-async fn run(store: &dyn Store, walk: u32, draws: &[Draw]) {
+async fn run(store: &dyn Store, walk: u32, draws: &[Draw]) -> usize {
     let mut ears = Ears::of(store).await;
     let mut model = Model::new(bounds());
     let mut bases = Bases::default();
@@ -52,4 +88,5 @@ async fn run(store: &dyn Store, walk: u32, draws: &[Draw]) {
         );
     }
     ears.expect(&model.rung).await;
+    done.len()
 }

@@ -1,5 +1,7 @@
 //! Stores to test, and the Redis server that some of them need.
 
+pub(crate) mod cluster;
+pub(crate) mod go_between;
 pub(crate) mod names;
 pub(crate) mod retry;
 pub(crate) mod server;
@@ -21,7 +23,7 @@ use portolan_cluster::{
 use portolan_model::{Clock, Timestamp};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::{retry::Retry, server::RedisServer};
+use self::{cluster::RedisCluster, retry::Retry, server::RedisServer};
 
 /// Where stores come from.
 pub(crate) enum Kind {
@@ -29,6 +31,10 @@ pub(crate) enum Kind {
     /// Memory behind operations that are slow or fail before they arrive; the caller repeats them.
     Fault,
     Redis(RedisServer),
+    /// Three masters.
+    Cluster(RedisCluster),
+    /// Whatever answers there.
+    At(String),
 }
 
 /// An empty store, and how time passes in it.
@@ -43,6 +49,8 @@ impl Kind {
             Self::Memory => "memory",
             Self::Fault => "fault(memory)",
             Self::Redis(_) => "redis",
+            Self::Cluster(_) => "cluster",
+            Self::At(_) => "elsewhere",
         }
     }
 
@@ -70,6 +78,14 @@ impl Kind {
                 store: Arc::new(connect(server, bounds).await),
                 clock: None,
             },
+            Self::At(url) => Ground {
+                store: Arc::new(connect_with(options_at(url.clone(), bounds)).await),
+                clock: None,
+            },
+            Self::Cluster(cluster) => Ground {
+                store: Arc::new(connect_with(options_at(cluster.url(), bounds)).await),
+                clock: None,
+            },
         }
     }
 }
@@ -86,11 +102,15 @@ impl Ground {
 
 /// Options under a prefix of their own.
 pub(crate) fn options(server: &RedisServer, bounds: Bounds) -> RedisOptions {
+    options_at(server.url(), bounds)
+}
+
+pub(crate) fn options_at(url: String, bounds: Bounds) -> RedisOptions {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     RedisOptions {
         prefix: format!("t{}", NEXT.fetch_add(1, Ordering::Relaxed)),
         bounds,
-        ..RedisOptions::new(server.url())
+        ..RedisOptions::new(url)
     }
 }
 

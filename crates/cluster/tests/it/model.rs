@@ -353,7 +353,7 @@ impl Model {
                     all.filter(|entry| entry.node.is_some()).count()
                 };
                 Outcome::Register(match session.running.get(rpc) {
-                    _ if session.ended.is_some() => Registered::Cancelled,
+                    _ if session.ended.is_some() => Registered::Ended,
                     Some(entry) if entry.cancelled => Registered::Cancelled,
                     None if requests(session) >= bounds.running => Registered::Full,
                     _ => {
@@ -519,6 +519,7 @@ impl Model {
             stream.generation += 1;
         }
         let view = stream.view(Some(position), &bounds, now);
+        let about = stream.about.clone();
         let bell = Doorbell::Superseded {
             stream: key,
             generation: superseded.1,
@@ -528,6 +529,7 @@ impl Model {
             view,
             position,
             split,
+            about,
         }
     }
 

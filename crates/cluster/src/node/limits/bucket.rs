@@ -237,6 +237,7 @@ impl Bucket {
         let share = Rate {
             interval_us: self.rate.interval_us.saturating_mul(nodes),
             burst: (self.rate.burst / nodes).max(1),
+            ..self.rate
         };
         let empty_at = self.local.unwrap_or(now).max(now) + share.wait(weight).0;
         let latest = now + share.wait(share.burst).0;
@@ -263,6 +264,7 @@ mod tests {
     const LIFE: Duration = Duration::from_secs(1);
     /// 10 a second, 20 at once.
     const RATE: Rate = Rate {
+        limit: crate::node::Limit::TenantCalls,
         interval_us: 100_000,
         burst: 20,
     };

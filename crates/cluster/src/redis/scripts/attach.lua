@@ -4,13 +4,14 @@
 -- ARGV 1=principal 2=number of the cursor 3=attempt of the cursor, 0 = none 4=its mark 5=node 6=prefix of channels 7=session 8=nonce
 --      9=most events 10=most bytes of an answer
 -- Answers {0} session unknown; {1} stream gone;
---         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, position, split}
+--         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, position, split,
+--          what an adopter must know}
 -- Called by Store::attach
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if h ~= '' and (string.sub(h, 1, 1) ~= 'A' or string.sub(h, 10, 25) ~= ARGV[1]) then return {0} end
-local m = redis.call('HMGET', KEYS[2], 'own', 'tail', 'at', 'ag', 'st', 'drop', 'dl', 'try', 'as')
+local m = redis.call('HMGET', KEYS[2], 'own', 'tail', 'at', 'ag', 'st', 'drop', 'dl', 'try', 'as', 'ab')
 if not m[2] then return {1} end
 local cur, shown, split = tonumber(ARGV[2]), tonumber(ARGV[3]), 0
 if shown > 0 then
@@ -49,4 +50,4 @@ if cur < tail then
 end
 local t = redis.call('TIME')
 local left = math.max(0, tonumber(m[7]) - t[1] * 1000 - math.floor(t[2] / 1000))
-return {2, m[1], m[5], tail, tonumber(m[6]), ag, left, more, out, m[8], m[9], cur, split}
+return {2, m[1], m[5], tail, tonumber(m[6]), ag, left, more, out, m[8], m[9], cur, split, m[10]}

@@ -3,9 +3,9 @@
 -- KEYS 1=session 2=running requests
 -- ARGV 1=key of the request 2=node 3=nonce of its stream or '-' 4=ms to its deadline 5=most requests of a session
 -- Entries: R or K (cancelled), node (14 bytes), nonce or '-', '|', unix ms; or C (a cancellation that came first), '|', unix ms
--- Answers 0 done; 1 cancelled; 2 full
+-- Answers 0 done; 1 cancelled; 2 full; 3 the session was ended
 -- Called by Store::register
-if redis.call('GETRANGE', KEYS[1], 0, 0) == 'E' then return 1 end
+if redis.call('GETRANGE', KEYS[1], 0, 0) == 'E' then return 3 end
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local function lives(entry) return tonumber(string.match(entry, '|(%d+)$')) > now end

@@ -249,7 +249,7 @@ async fn nothing_is_made_in_an_ended_session(ground: &Ground) {
     );
     assert_eq!(
         store.register(S, "i:9", A, None, MINUTE).await,
-        Ok(Registered::Cancelled)
+        Ok(Registered::Ended)
     );
     assert_eq!(store.unregister(S, "i:9").await, Ok(()));
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use portolan_cluster::{
-    node::Resumed,
-    store::{Attempt, Cursor},
+    fault::Rates,
+    node::{Payloads as _, Resumed},
+    store::{Adopt, Adopted, Append, Attempt, Cursor, NewEvent, NodeId, Store as _},
 };
 use tokio::time::Instant;
 
-use super::world::{ME, NOTE, START, World, first, next, quiet, rest, some, text};
+use super::world::{ME, NOTE, Named, START, World, first, next, quiet, rest, some, text};
 
 #[tokio::test(start_paused = true)]
 async fn the_client_of_a_dead_owner_gets_an_honest_error_within_twelve_seconds() {
@@ -238,4 +239,65 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
         "2 Deadline about"
     );
     beats.abort();
+}
+
+/// §8: an event in a doorbell is taken only in the attempt that the connection knows. Here the store lost event 2 of the first attempt, and
+/// the second attempt wrote another one under its number.
+#[tokio::test(start_paused = true)]
+async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, local) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    drop(local);
+    let mut reader = b.resume(stream, START).await;
+    some(&mut reader, 1).await;
+    let old = world.memory.snapshot();
+    writer.push(NOTE, text("n2")).await.unwrap();
+    assert_eq!(some(&mut reader, 1).await, ["2 n2"]);
+    a.kill();
+    world.memory.roll_back(&old);
+    quiet(&mut reader, Duration::from_millis(100)).await;
+    // Somebody else adopts and writes, and all but the last doorbell is lost.
+    let lost = |thousandths| Rates {
+        bell_lost: thousandths,
+        ..Rates::default()
+    };
+    b.faults.set_rates(lost(1000));
+    let other = NodeId(*b"nothernodeothe");
+    let adopt = Adopt {
+        stream,
+        from: Some(a.node.id()),
+        to: Some(other),
+        shown: START,
+        mark: 9,
+    };
+    let Adopted::Done { tail, attempt, .. } = world.memory.adopt(&adopt).await.unwrap() else {
+        panic!("not adopted")
+    };
+    assert_eq!((tail, attempt.number), (1, 2));
+    for number in [2, 3] {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        b.faults.set_rates(lost(if number == 2 { 1000 } else { 0 }));
+        let payload = Named.seal(stream, text(format!("x{number}")));
+        let append = Append {
+            owner: other,
+            attempt,
+            expect: number - 1,
+            create: None,
+            events: vec![NewEvent {
+                class: NOTE,
+                question: None,
+                payload,
+            }],
+            close: None,
+            rpc: "i:1".to_owned(),
+        };
+        world.memory.append(stream, &append).await.unwrap();
+    }
+    let next = some(&mut reader, 3).await;
+    assert_eq!(next, ["gap 2..2", "2 x2", "3 x3"], "no silent hole");
 }

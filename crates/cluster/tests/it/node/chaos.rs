@@ -161,6 +161,7 @@ async fn client(
                     Resumed::Reader(reader) => reader,
                     Resumed::Gone => return (client, false),
                     Resumed::Unknown => panic!("the session lives"),
+                    Resumed::Finished => panic!("it has no end yet: {:?}", client.log),
                 }
             }
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portolan_cluster::node::{LimitKey, Rate};
+use portolan_cluster::node::{Limit, LimitKey, Rate};
 use tokio::time::Instant;
 
 use super::world::World;
@@ -34,6 +34,7 @@ async fn no_window_admits_more_than_burst_and_rate_and_the_leases_and_one_for_ea
         let mut chance = Chance(seed);
         let count = 1 + chance.below(4);
         let rate = Rate {
+            limit: Limit::TenantCalls,
             interval_us: 2_000 + chance.below(60_000),
             burst: 1 + chance.below(80),
         };
@@ -90,6 +91,7 @@ async fn a_limit_admits_what_it_promises_and_tells_when_to_come_back() {
     let world = World::new();
     let a = world.node().await;
     let rate = Rate {
+        limit: Limit::TenantCalls,
         interval_us: 100_000,
         burst: 5,
     };
@@ -115,6 +117,7 @@ async fn steady_traffic_of_a_big_bucket_neither_waits_nor_asks_each_time() {
     let world = World::new();
     let (a, _b) = (world.node().await, world.node().await);
     let rate = Rate {
+        limit: Limit::TenantCalls,
         interval_us: 1_000,
         burst: 1_000,
     };
@@ -145,6 +148,7 @@ async fn without_the_store_the_nodes_together_admit_the_configured_limit() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
     let rate = Rate {
+        limit: Limit::TenantCalls,
         interval_us: 100_000,
         burst: 20,
     };

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use portolan_cluster::store::Class;
+use portolan_cluster::{node::Resumed, store::Class};
 use tokio::time::Instant;
 
-use super::world::{NOTE, START, World, cursor_of, first, next, quiet, rest, show, some, text};
+use super::world::{ME, NOTE, START, World, cursor_of, first, next, quiet, rest, show, some, text};
 
 #[tokio::test(start_paused = true)]
 async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and_nothing_is_lost() {
@@ -191,4 +191,81 @@ async fn what_the_owner_has_no_more_is_reported_as_lost() {
     writer.fenced().cancelled().await;
     let all = rest(&mut reader).await;
     assert_eq!(all.last().unwrap(), "11 Stream about", "{all:?}");
+}
+
+/// A stream whose owner died with the store's memory: its client is ended as soon as that is certain, and told the truth when it comes
+/// back, also if the store hiccups all the time (§9, §0.4).
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_whatever_hiccups() {
+    for hiccup in [Duration::ZERO, Duration::from_secs(4)] {
+        let world = World::new();
+        let (a, b) = (world.node().await, world.node().await);
+        let session = world.session(&a).await;
+        let new = world.new_stream(session);
+        let stream = new.stream;
+        let (writer, local) = a.node.open(new);
+        writer.push(NOTE, text("n1")).await.unwrap();
+        drop(local);
+        let mut reader = b.resume(stream, START).await;
+        some(&mut reader, 1).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let empty = World::new().memory.snapshot();
+        a.kill();
+        world.memory.roll_back(&empty);
+        b.faults.cut_off(true);
+        tokio::time::sleep(hiccup).await;
+        b.faults.cut_off(false);
+        let began = Instant::now();
+        assert_eq!(next(&mut reader).await, None);
+        assert!(
+            began.elapsed() < Duration::from_secs(7),
+            "{:?}",
+            began.elapsed()
+        );
+        drop(reader);
+        // It comes back, is held for as long as its owner could still be on its way, and is told then.
+        let began = Instant::now();
+        loop {
+            match b.node.resume(stream, ME, first(1)).await.unwrap() {
+                Resumed::Gone => break,
+                Resumed::Reader(mut reader) => assert_eq!(next(&mut reader).await, None),
+                Resumed::Unknown | Resumed::Finished => panic!("neither ended nor answered"),
+            }
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(6),
+            "{:?}",
+            began.elapsed()
+        );
+        drop(writer);
+    }
+}
+
+/// The opposite: nobody may be told that a stream is gone which its owner is about to write.
+#[tokio::test(start_paused = true)]
+async fn a_reader_waits_for_a_stream_whose_owner_comes_back_later_than_the_store() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    a.faults.cut_off(true);
+    b.faults.cut_off(true);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    // Made during the outage: the store has never heard of it.
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut local) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    assert_eq!(some(&mut local, 1).await, ["1 n1"]);
+    drop(local);
+    let mut reader = b.resume(stream, first(1)).await;
+    quiet(&mut reader, Duration::from_secs(2)).await;
+    b.faults.cut_off(false);
+    quiet(&mut reader, Duration::from_secs(3)).await;
+    a.faults.cut_off(false);
+    writer.push(NOTE, text("n2")).await.unwrap();
+    assert_eq!(some(&mut reader, 1).await, ["2 n2"]);
+    // The store loses everything: who beats writes again.
+    world.memory.roll_back(&World::new().memory.snapshot());
+    writer.finish(text("done"));
+    assert_eq!(rest(&mut reader).await, ["3 done"]);
 }

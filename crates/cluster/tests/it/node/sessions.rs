@@ -112,3 +112,39 @@ async fn every_operation_can_be_awaited_on_any_thread() {
     takes_send(node.end(session, ME, LIFE)).await.unwrap();
     takes_send(node.drain()).await;
 }
+
+/// A call that began in a grace is not cancelled when its session turns out to be over: whoever waits is told that there is no such
+/// session, and not nothing (T-45).
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_taken_for_cancelled()
+ {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    a.faults.cut_off(true);
+    b.node.end(session, ME, LIFE).await.unwrap();
+    // Served from memory: this node cannot know.
+    a.node.begin(session, ME, &fresh("body")).await.unwrap();
+    let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
+    a.faults.cut_off(false);
+    running.cancelled.cancelled().await;
+    assert!(running.is_session_over());
+    drop(running);
+    let known = a.node.begin(session, ME, &fresh("body")).await;
+    assert_eq!(known, Err(SessionError::Unknown), "no grace any more");
+
+    // A doorbell says the same.
+    let session = world.session(&a).await;
+    let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    b.node.end(session, ME, LIFE).await.unwrap();
+    running.cancelled.cancelled().await;
+    assert!(running.is_session_over());
+
+    let session = world.session(&a).await;
+    let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
+    tokio::time::sleep(Duration::from_millis(40)).await;
+    b.node.cancel(session, ME, "i:1").await.unwrap();
+    running.cancelled.cancelled().await;
+    assert!(!running.is_session_over(), "a cancellation is one");
+}

@@ -140,6 +140,8 @@ impl World {
             rpc: format!("i:{number}"),
             deadline: Duration::from_secs(300),
             about: Bytes::from_static(b"about"),
+            tenant: None,
+            trace: None,
         }
     }
 }

@@ -1,0 +1,58 @@
+//! Limits on what is there at once (`streams.md` §16.2). The script `hold.lua` does the same.
+
+use std::collections::HashMap;
+
+use crate::store::{Held, HoldWanted, NodeId};
+
+/// What one node holds of a limit.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    held: u64,
+    used: u64,
+    /// ms.
+    until: u64,
+}
+
+/// Who holds what, by limit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Holds(HashMap<(String, String), HashMap<NodeId, Share>>);
+
+impl Holds {
+    pub(super) fn hold(&mut self, node: NodeId, life: u64, wanted: &HoldWanted, now: u64) -> Held {
+        let wanted = wanted.bounded();
+        let key = (wanted.shard, wanted.bucket);
+        let shares = self.0.entry(key.clone()).or_default();
+        shares.retain(|owner, share| *owner == node || share.until > now);
+        let others = shares.iter().filter(|(owner, _)| **owner != node);
+        let (held_elsewhere, used_elsewhere) = others.fold((0, 0), |(held, used), (_, share)| {
+            (held + share.held, used + share.used)
+        });
+        let room = wanted.limit.saturating_sub(held_elsewhere);
+        let held = wanted.used.max(wanted.want.min(room));
+        if held > 0 {
+            let share = Share {
+                held,
+                used: wanted.used,
+                until: now + life,
+            };
+            shares.insert(node, share);
+        } else {
+            shares.remove(&node);
+            if shares.is_empty() {
+                self.0.remove(&key);
+            }
+        }
+        Held {
+            held,
+            held_elsewhere,
+            used_elsewhere,
+        }
+    }
+
+    pub(super) fn purge(&mut self, now: u64) {
+        self.0.retain(|_, shares| {
+            shares.retain(|_, share| share.until > now);
+            !shares.is_empty()
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! What operators watch that has no event of its own: measured now and then (`streams.md` §20).
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use metrics::Histogram;
+use portolan_model::id::TenantId;
+use tokio::time::Instant;
+
+use super::{Inner, writer};
+use crate::lock;
+
+/// Between two looks at what is cheap to tell.
+const OFTEN: Duration = Duration::from_secs(1);
+/// So many of them until the streams are looked at,
+const STREAMS: u32 = 5;
+/// and until the store is asked for its memory.
+const MEMORY: u32 = 15;
+/// How long the log of a stream stays after its end.
+const KEPT: Duration = Duration::from_secs(300);
+/// A log is trimmed to so much.
+const MOST: u64 = 1024 * 1024;
+/// Tenants that stand in the metrics.
+const TOP: usize = 20;
+
+/// From where to count the time that a delivery takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since {
+    pub(super) at: Instant,
+    /// The event was written on this node.
+    is_local: bool,
+}
+
+impl Since {
+    /// An event is about to be written.
+    pub(super) fn appended() -> Self {
+        Self {
+            at: Instant::now(),
+            is_local: true,
+        }
+    }
+
+    /// Another node rang.
+    pub(super) fn heard() -> Self {
+        Self {
+            at: Instant::now(),
+            is_local: false,
+        }
+    }
+}
+
+/// Instruments that are used for each event, and what the tenants' logs hold.
+pub(super) struct Vitals {
+    local: Histogram,
+    remote: Histogram,
+    /// Logs of streams that are over, in the order of their end: until when they are kept, whose, bytes.
+    closed: Mutex<VecDeque<(Instant, TenantId, u64)>>,
+}
+
+impl std::fmt::Debug for Vitals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vitals").finish_non_exhaustive()
+    }
+}
+
+impl Vitals {
+    pub(super) fn new() -> Self {
+        Self {
+            local: metrics::histogram!("mcp_stream_delivery_seconds", "way" => "local"),
+            remote: metrics::histogram!("mcp_stream_delivery_seconds", "way" => "remote"),
+            closed: Mutex::default(),
+        }
+    }
+
+    /// A client's connection took an event.
+    pub(super) fn delivered(&self, since: Since, now: Instant) {
+        let way = if since.is_local {
+            &self.local
+        } else {
+            &self.remote
+        };
+        way.record(now.saturating_duration_since(since.at).as_secs_f64());
+    }
+
+    /// A writer is done with its stream.
+    pub(super) fn closed(&self, stream: &writer::Shared, at: Option<Instant>) {
+        let bytes = stream.logged.load(Ordering::Relaxed).min(MOST);
+        let (Some(tenant), Some(at)) = (stream.tenant, at) else {
+            return;
+        };
+        if bytes > 0 {
+            lock(&self.closed).push_back((at + KEPT, tenant, bytes));
+        }
+    }
+}
+
+/// The largest, largest first.
+fn top(bytes: HashMap<TenantId, u64>) -> Vec<(TenantId, u64)> {
+    let mut bytes: Vec<_> = bytes.into_iter().collect();
+    bytes.sort_unstable_by_key(|(tenant, bytes)| (std::cmp::Reverse(*bytes), *tenant));
+    bytes.truncate(TOP);
+    bytes
+}
+
+/// Measures, until the node stops or leaves.
+pub(super) async fn measure(inner: Arc<Inner>) {
+    let mut ticks = tokio::time::interval(OFTEN);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut shown = HashSet::new();
+    for round in 0_u32.. {
+        tokio::select! {
+            () = inner.stop.cancelled() => return,
+            () = inner.left.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if let Some(beat) = inner.watcher.last_beat() {
+            metrics::gauge!("beat_age_seconds").set(beat.elapsed().as_secs_f64());
+        }
+        metrics::gauge!("redis_inflight").set(number(inner.link.store.in_flight()));
+        if round % STREAMS == 0 {
+            metrics::gauge!("server_requests_open").set(number(inner.questions.len()));
+            streams(&inner, &mut shown);
+        }
+        if round % MEMORY == 0 {
+            let asked = inner.link.store.used_memory();
+            let within = inner.settings.call_within;
+            tokio::select! {
+                () = inner.stop.cancelled() => return,
+                used = tokio::time::timeout(within, asked) => if let Ok(Ok(Some(used))) = used {
+                    metrics::gauge!("redis_used_memory_ratio").set(used);
+                    inner.link.slowness.filled(used);
+                },
+            }
+        }
+    }
+}
+
+fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
+    let mut logged: HashMap<TenantId, u64> = HashMap::new();
+    let mut held = 0;
+    for writer in inner.writers.all() {
+        held += writer.held.load(Ordering::Relaxed);
+        let bytes = writer.logged.load(Ordering::Relaxed).min(MOST);
+        if let (Some(tenant), true) = (writer.tenant, bytes > 0) {
+            *logged.entry(tenant).or_default() += bytes;
+        }
+    }
+    for connection in inner.connections.all() {
+        held += connection.held();
+    }
+    metrics::gauge!("mcp_stream_memory_bytes").set(number(held));
+    let now = Instant::now();
+    {
+        let mut closed = lock(&inner.vitals.closed);
+        while closed.front().is_some_and(|(until, ..)| *until <= now) {
+            closed.pop_front();
+        }
+        for (_, tenant, bytes) in &*closed {
+            *logged.entry(*tenant).or_default() += bytes;
+        }
+    }
+    let top = top(logged);
+    // A zero is left out where metrics are told.
+    shown.retain(|tenant| {
+        let stays = top.iter().any(|(other, _)| other == tenant);
+        if !stays {
+            log_bytes(*tenant, 0);
+        }
+        stays
+    });
+    for (tenant, bytes) in top {
+        log_bytes(tenant, bytes);
+        shown.insert(tenant);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+fn log_bytes(tenant: TenantId, bytes: u64) {
+    metrics::gauge!("tenant_log_bytes", "tenant" => tenant.to_string()).set(bytes as f64);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge")]
+const fn number(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_tenants_are_told_and_the_largest_are_among_them() {
+        let bytes: HashMap<TenantId, u64> = (1..=50)
+            .map(|bytes| (TenantId::generate(), bytes))
+            .collect();
+        let told: Vec<u64> = top(bytes).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(told, (31..=50).rev().collect::<Vec<_>>());
+    }
+}

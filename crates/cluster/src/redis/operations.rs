@@ -1,0 +1,614 @@
+//! The operations of the store: each is one script and one round trip.
+
+use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use redis::Value;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{
+    RedisStore, SUBSCRIBE,
+    answers::{Answer, corrupt},
+    connection::Link,
+    doorbells::attempt_text,
+    keys::{Place, hex, member, owner, parse_member},
+    vitals,
+};
+use crate::{
+    gcra::Wanted,
+    store::{
+        Adopt, Adopted, Append, Appended, Attached, Begin, Class, Cursor, Doorbell, Fresh, Held,
+        HoldWanted, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL,
+        NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, State,
+        Store, StoreError, StreamKey, Update, Version,
+    },
+};
+
+/// Whole milliseconds, and no more than a server takes for a life.
+fn ms(duration: Duration) -> u64 {
+    const CENTURY: u64 = 100 * 365 * 24 * 3600 * 1000;
+    u64::try_from(duration.as_millis())
+        .unwrap_or(CENTURY)
+        .min(CENTURY)
+}
+
+const fn class_text(class: Class) -> &'static str {
+    match class {
+        Class::Notification => "N",
+        Class::Question => "R",
+        Class::Answer => "A",
+        Class::Final => "F",
+    }
+}
+
+const fn close_text(close: Option<State>) -> &'static str {
+    match close {
+        None | Some(State::Open) => "-",
+        Some(State::Closed) => "C",
+        Some(State::Cancelled) => "X",
+    }
+}
+
+impl RedisStore {
+    /// Tokens of buckets that share a place.
+    async fn lease_at(&self, place: Place, wanted: &[&LeaseWanted]) -> Result<Vec<Lease>> {
+        let mut answer = self
+            .run_list(place, &self.scripts().lease, |call| {
+                call.arg(wanted.len());
+                for wanted in wanted {
+                    call.arg(self.keys().bucket(&wanted.shard, &wanted.bucket));
+                }
+                for wanted in wanted {
+                    let wanted = Wanted::from(*wanted);
+                    call.arg(wanted.interval_us)
+                        .arg(wanted.burst)
+                        .arg(wanted.want)
+                        .arg(wanted.debt);
+                }
+            })
+            .await?;
+        let mut leases = Vec::with_capacity(wanted.len());
+        for _ in wanted {
+            leases.push(Lease {
+                granted: answer.number()?,
+                wait: answer.millis()?,
+            });
+        }
+        Ok(leases)
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn begin(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        known: Option<Version>,
+        fresh: &Fresh,
+    ) -> Result<Begin> {
+        let life = ms(fresh.life);
+        if life == 0 {
+            return Ok(Begin::Unknown);
+        }
+        let known = known.map_or_else(String::new, |version| format!("{:08x}", version.0));
+        let mut answer = self
+            .run_list(session.lane(), &self.scripts().begin, |call| {
+                call.arg(1)
+                    .arg(self.keys().session(session))
+                    .arg(&principal.0[..])
+                    .arg(&known)
+                    .arg(life.min(ms(self.bounds.idle)))
+                    .arg(ms(self.bounds.touch()))
+                    .arg(&fresh.body[..]);
+            })
+            .await?;
+        match answer.int()? {
+            0 => Ok(Begin::Unknown),
+            1 => Ok(Begin::Alive {
+                version: answer.version()?,
+                body: match answer.left() {
+                    0 => None,
+                    _ => Some(answer.bytes()?),
+                },
+            }),
+            2 => Ok(Begin::Rebuilt {
+                version: answer.version()?,
+            }),
+            _ => Err(corrupt("begin")),
+        }
+    }
+
+    async fn update(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+    ) -> Result<Update> {
+        let mut answer = self
+            .run_list(session.lane(), &self.scripts().update, |call| {
+                call.arg(1)
+                    .arg(self.keys().session(session))
+                    .arg(&principal.0[..])
+                    .arg(format!("{:08x}", expect.0))
+                    .arg(&body[..]);
+            })
+            .await?;
+        match answer.int()? {
+            0 => Ok(Update::Unknown),
+            1 => Ok(Update::Done(answer.version()?)),
+            2 => Ok(Update::Conflict {
+                version: answer.version()?,
+                body: answer.bytes()?,
+            }),
+            _ => Err(corrupt("update")),
+        }
+    }
+
+    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
+        let keys = self.keys();
+        self.run_int(session.lane(), &self.scripts().end, |call| {
+            call.arg(4)
+                .arg(keys.session(session))
+                .arg(keys.index(session))
+                .arg(keys.running(session))
+                .arg(keys.questions(session))
+                .arg(&principal.0[..])
+                .arg(ms(life))
+                .arg(hex(&session.0))
+                .arg(keys.lane(session.lane()))
+                .arg(keys.channels());
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
+        let (keys, session, lane) = (self.keys(), stream.session, stream.session.lane());
+        let (deadline, start, about) = append.create.as_ref().map_or((0, 0, &[][..]), |create| {
+            (
+                ms(create.deadline_in),
+                create.start.min(MOST_SEQ),
+                &create.about[..],
+            )
+        });
+        let mut answer = self
+            .run_list(lane, &self.scripts().append, |call| {
+                call.arg(7)
+                    .arg(keys.meta(stream))
+                    .arg(keys.events(stream))
+                    .arg(keys.questions(session))
+                    .arg(keys.running(session))
+                    .arg(keys.index(session))
+                    .arg(keys.session(session))
+                    .arg(keys.owned(lane, Some(append.owner)))
+                    .arg(&append.owner.0[..])
+                    .arg(attempt_text(append.attempt))
+                    .arg(append.expect)
+                    .arg(self.bounds.events)
+                    .arg(self.bounds.bytes)
+                    .arg(ms(self.closed_for()))
+                    .arg(ms(self.bounds.open_grace))
+                    .arg(self.bounds.inline)
+                    .arg(keys.channels())
+                    .arg(hex(&session.0))
+                    .arg(hex(&stream.nonce.0))
+                    .arg(close_text(append.close))
+                    .arg(&append.rpc)
+                    .arg(if append.create.is_some() { "1" } else { "" })
+                    .arg(deadline)
+                    .arg(start)
+                    .arg(about);
+                for event in &append.events {
+                    call.arg(class_text(event.class));
+                    match &event.question {
+                        Some(question) => call.arg(format!("={question}")),
+                        None => call.arg("-"),
+                    };
+                    call.arg(&event.payload[..]);
+                }
+            })
+            .await?;
+        match answer.int()? {
+            1 => Ok(Appended::Done {
+                tail: answer.number()?,
+                attached: answer.owner()?,
+                generation: answer.number()?,
+                overflow: answer.flag()?,
+            }),
+            2 => Ok(Appended::Fenced),
+            3 => Ok(Appended::Tail {
+                tail: answer.number()?,
+                state: answer.state()?,
+            }),
+            4 => Ok(Appended::Closed {
+                state: answer.state()?,
+                tail: answer.number()?,
+            }),
+            5 => Ok(Appended::Gone),
+            _ => Err(corrupt("append")),
+        }
+    }
+
+    async fn attach(
+        &self,
+        stream: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+    ) -> Result<Attached> {
+        let (keys, session) = (self.keys(), stream.session);
+        let cursor = cursor.bounded();
+        let mut answer = self
+            .run_list(session.lane(), &self.scripts().attach, |call| {
+                call.arg(3)
+                    .arg(keys.session(session))
+                    .arg(keys.meta(stream))
+                    .arg(keys.events(stream))
+                    .arg(&principal.0[..])
+                    .arg(cursor.seq)
+                    .arg(cursor.attempt.map_or(0, |attempt| attempt.number))
+                    .arg(format!(
+                        "{:04x}",
+                        cursor.attempt.map_or(0, |attempt| attempt.mark)
+                    ))
+                    .arg(&node.0[..])
+                    .arg(keys.channels())
+                    .arg(hex(&session.0))
+                    .arg(hex(&stream.nonce.0))
+                    .arg(self.bounds.page.0)
+                    .arg(self.bounds.page.1);
+            })
+            .await?;
+        match answer.int()? {
+            0 => Ok(Attached::Unknown),
+            1 => Ok(Attached::Gone),
+            2 => Ok(Attached::Stream {
+                view: answer.view()?,
+                position: answer.number()?,
+                split: answer.flag()?,
+                about: answer.bytes()?,
+            }),
+            _ => Err(corrupt("attach")),
+        }
+    }
+
+    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = self.keys();
+        let mut answers = self
+            .run_list(lane, &self.scripts().read, |call| {
+                call.arg(wanted.len() * 2);
+                for wanted in wanted {
+                    call.arg(keys.meta(wanted.stream))
+                        .arg(keys.events(wanted.stream));
+                }
+                call.arg(self.bounds.page.0).arg(self.bounds.page.1);
+                for wanted in wanted {
+                    call.arg(wanted.generation)
+                        .arg(wanted.position)
+                        .arg(owner(wanted.seen.0.as_ref()))
+                        .arg(attempt_text(wanted.seen.1));
+                }
+            })
+            .await?;
+        let mut reads = Vec::with_capacity(wanted.len());
+        for _ in wanted {
+            reads.push(match answers.value()? {
+                Value::Int(0) => Read::Gone,
+                Value::Int(1) => Read::Unchanged,
+                value => {
+                    let mut answer = Answer::list("read", value)?;
+                    let view = answer.view()?;
+                    Read::View(view, answer.owner()?)
+                }
+            });
+        }
+        Ok(reads)
+    }
+
+    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
+        self.run_int(stream.session.lane(), &self.scripts().detach, |call| {
+            call.arg(1)
+                .arg(self.keys().meta(stream))
+                .arg(&node.0[..])
+                .arg(generation);
+        })
+        .await
+        .map(|_| ())
+    }
+
+    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
+        let (keys, stream, lane) = (self.keys(), adopt.stream, adopt.stream.session.lane());
+        let shown = adopt.shown.bounded();
+        let mut answer = self
+            .run_list(lane, &self.scripts().adopt, |call| {
+                call.arg(3)
+                    .arg(keys.meta(stream))
+                    .arg(keys.owned(lane, adopt.from))
+                    .arg(keys.owned(lane, adopt.to))
+                    .arg(owner(adopt.from.as_ref()))
+                    .arg(owner(adopt.to.as_ref()))
+                    .arg(ms(self.bounds.overdue))
+                    .arg(shown.seq)
+                    .arg(shown.attempt.map_or(0, |attempt| attempt.number))
+                    .arg(format!("{:04x}", adopt.mark))
+                    .arg(member(stream))
+                    .arg(keys.lane(lane))
+                    .arg(keys.channels())
+                    .arg(hex(&stream.session.0))
+                    .arg(hex(&stream.nonce.0));
+            })
+            .await?;
+        match answer.int()? {
+            0 => Ok(Adopted::Over),
+            1 => Ok(Adopted::Lost),
+            2 => Ok(Adopted::Done {
+                tail: answer.number()?,
+                attempt: answer.attempt()?,
+                about: answer.bytes()?,
+                deadline_in: answer.millis()?,
+                late: answer.flag()?,
+            }),
+            _ => Err(corrupt("adopt")),
+        }
+    }
+
+    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        let keys = self.keys();
+        let mut answer = self
+            .run_list(lane, &self.scripts().owned, |call| {
+                call.arg(1)
+                    .arg(keys.owned(lane, node))
+                    .arg(owner(node.as_ref()))
+                    .arg(keys.metas_of_lane(lane));
+            })
+            .await?;
+        let mut streams = Vec::with_capacity(answer.left());
+        while answer.left() > 0 {
+            let text = answer.bytes()?;
+            streams.push(parse_member(&text).ok_or_else(|| corrupt("owned"))?);
+        }
+        Ok(streams)
+    }
+
+    async fn register(
+        &self,
+        session: SessionKey,
+        rpc: &str,
+        node: NodeId,
+        stream: Option<Nonce>,
+        deadline_in: Duration,
+    ) -> Result<Registered> {
+        let nonce = stream.map_or_else(|| "-".to_owned(), |nonce| hex(&nonce.0));
+        let answer = self
+            .run_int(session.lane(), &self.scripts().register, |call| {
+                call.arg(2)
+                    .arg(self.keys().session(session))
+                    .arg(self.keys().running(session))
+                    .arg(rpc)
+                    .arg(&node.0[..])
+                    .arg(&nonce)
+                    .arg(ms(deadline_in))
+                    .arg(self.bounds.running);
+            })
+            .await?;
+        match answer {
+            0 => Ok(Registered::Done),
+            1 => Ok(Registered::Cancelled),
+            2 => Ok(Registered::Full),
+            3 => Ok(Registered::Ended),
+            _ => Err(corrupt("register")),
+        }
+    }
+
+    async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
+        let mut command = redis::cmd("HDEL");
+        command.arg(self.keys().running(session)).arg(rpc);
+        self.send(session.lane(), &command).await.map(|_| ())
+    }
+
+    async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
+        let keys = self.keys();
+        let answer = self
+            .run_int(session.lane(), &self.scripts().cancel, |call| {
+                call.arg(2)
+                    .arg(keys.session(session))
+                    .arg(keys.running(session))
+                    .arg(&principal.0[..])
+                    .arg(rpc)
+                    .arg(keys.channels())
+                    .arg(hex(&session.0))
+                    .arg(ms(self.bounds.tombstone))
+                    .arg(self.bounds.tombstones)
+                    .arg(keys.metas(session));
+            })
+            .await?;
+        routed("cancel", answer)
+    }
+
+    async fn answer(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+    ) -> Result<Routed> {
+        let keys = self.keys();
+        let answer = self
+            .run_int(session.lane(), &self.scripts().answer, |call| {
+                call.arg(2)
+                    .arg(keys.session(session))
+                    .arg(keys.questions(session))
+                    .arg(&principal.0[..])
+                    .arg(question)
+                    .arg(&payload[..])
+                    .arg(keys.channels())
+                    .arg(hex(&session.0))
+                    .arg(self.bounds.inline)
+                    .arg(keys.metas(session));
+            })
+            .await?;
+        routed("answer", answer)
+    }
+
+    async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
+        let answer = self
+            .run(session.lane(), &self.scripts().take_answer, |call| {
+                call.arg(1)
+                    .arg(self.keys().questions(session))
+                    .arg(question)
+                    .arg(self.keys().metas(session));
+            })
+            .await?;
+        match answer {
+            Value::Nil => Ok(None),
+            Value::BulkString(payload) => Ok(Some(payload.into())),
+            _ => Err(corrupt("take_answer")),
+        }
+    }
+
+    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        let sent = vitals::Sent::now();
+        let mut answer = self
+            .run_list(Place::of_nodes(), &self.scripts().beat, |call| {
+                call.arg(1)
+                    .arg(self.keys().members())
+                    .arg(&node.0[..])
+                    .arg(ms(ttl))
+                    .arg(ms(self.bounds.dead_for));
+            })
+            .await?;
+        let now = answer.int()?;
+        sent.answered(now);
+        let mut list = Answer::list("beat", answer.value()?)?;
+        let mut nodes = Vec::with_capacity(list.left() / 2);
+        while list.left() > 0 {
+            let name = list.bytes()?;
+            let until = list.bytes()?;
+            let until: Option<i64> = std::str::from_utf8(&until)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            nodes.push(Member {
+                node: NodeId(name[..].try_into().map_err(|_| corrupt("beat"))?),
+                valid_ms: until.ok_or_else(|| corrupt("beat"))? - now,
+            });
+        }
+        Ok(Members { nodes })
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<()> {
+        let mut command = redis::cmd("ZREM");
+        command.arg(self.keys().members()).arg(&node.0[..]);
+        self.send(Place::of_nodes(), &command).await.map(|_| ())
+    }
+
+    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+        let place = |wanted: &LeaseWanted| Place::of_shard(&wanted.shard);
+        let Some(first) = wanted.first().map(place) else {
+            return Ok(Vec::new());
+        };
+        if !self.shards.is_cluster() {
+            let all: Vec<_> = wanted.iter().collect();
+            return self.lease_at(first, &all).await;
+        }
+        // The buckets of one script are in one slot.
+        let mut by_slot: BTreeMap<u16, (Place, Vec<usize>)> = BTreeMap::new();
+        for (index, wanted) in wanted.iter().enumerate() {
+            let place = place(wanted);
+            let (_, indexes) = by_slot.entry(place.slot).or_insert((place, Vec::new()));
+            indexes.push(index);
+        }
+        let asked = by_slot.into_values().map(|(place, indexes)| async move {
+            let some: Vec<_> = indexes.iter().map(|index| &wanted[*index]).collect();
+            let leases = self.lease_at(place, &some).await?;
+            Ok(indexes.into_iter().zip(leases).collect::<Vec<_>>())
+        });
+        let mut leases: Vec<_> = try_join_all(asked).await?.into_iter().flatten().collect();
+        leases.sort_unstable_by_key(|(index, _)| *index);
+        Ok(leases.into_iter().map(|(_, lease)| lease).collect())
+    }
+
+    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+        let wanted = wanted.bounded();
+        let mut answer = self
+            .run_list(
+                Place::of_shard(&wanted.shard),
+                &self.scripts().hold,
+                |call| {
+                    call.arg(1)
+                        .arg(self.keys().bucket(&wanted.shard, &wanted.bucket))
+                        .arg(&node.0[..])
+                        .arg(ms(life))
+                        .arg(wanted.limit)
+                        .arg(wanted.used)
+                        .arg(wanted.want);
+                },
+            )
+            .await?;
+        Ok(Held {
+            held: answer.number()?,
+            held_elsewhere: answer.number()?,
+            used_elsewhere: answer.number()?,
+        })
+    }
+
+    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
+        // Heard from now on, also if the subscriber has to connect first.
+        let hears = self.bells.listen(node);
+        let (done, opened) = oneshot::channel();
+        let work = async {
+            self.wishes
+                .send((node, done))
+                .await
+                .map_err(|_| StoreError::Down("the subscriber was stopped".to_owned()))?;
+            opened
+                .await
+                .map_err(|_| StoreError::Down("the subscriber was stopped".to_owned()))?
+        };
+        tokio::time::timeout(SUBSCRIBE, work)
+            .await
+            .map_err(|_| StoreError::Down("no subscription in time".to_owned()))??;
+        Ok(hears)
+    }
+
+    fn in_flight(&self) -> usize {
+        let shards = self.shards.all();
+        let links = shards.iter().flat_map(|shard| &shard.links);
+        links.map(Link::in_flight).sum()
+    }
+
+    async fn used_memory(&self) -> Result<Option<f64>> {
+        // The fullest server decides: what is sent to it is refused first.
+        let shards = self.shards.all();
+        let asked = shards
+            .iter()
+            .map(|shard| vitals::used_memory(&shard.links[0]));
+        let used = try_join_all(asked).await?.into_iter().flatten();
+        let used = used.max_by(f64::total_cmp);
+        let is_nearly_full = used.is_some_and(|used| used >= NEARLY_FULL);
+        self.is_nearly_full.store(is_nearly_full, Ordering::Relaxed);
+        Ok(used)
+    }
+
+    fn incarnation(&self) -> watch::Receiver<u64> {
+        self.common.incarnation()
+    }
+}
+
+fn routed(script: &'static str, answer: i64) -> Result<Routed> {
+    match answer {
+        0 => Ok(Routed::Unknown),
+        1 => Ok(Routed::Rung),
+        2 => Ok(Routed::Nobody),
+        _ => Err(corrupt(script)),
+    }
+}
+
+/// Lanes are numbered by a byte.
+const _: () = assert!(LANES == 256);
