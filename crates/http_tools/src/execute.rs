@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Method;
 use portolan_model::registry::{CallOutcome, FollowRedirects, SourceSettings};
 use portolan_net::egress::{Egress, EgressRequest, Redirects};
+use portolan_traces::Span;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -12,6 +13,7 @@ use crate::{
     answer::{self, Sent, ToolAnswer},
     arguments::CompiledTool,
     credential::CredentialSlot,
+    outgoing,
     request::{self, BuildError},
     token_source::TokenSource,
 };
@@ -55,6 +57,8 @@ pub struct Caller<'a> {
     pub credential: Option<&'a CredentialSlot>,
     /// Where OAuth tokens come from.
     pub tokens: &'a TokenSource,
+    /// What the API is to be told of the trace of the call.
+    pub trace: Option<&'a Span>,
 }
 
 /// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
@@ -112,6 +116,9 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 );
             }
         }
+        let span = caller
+            .trace
+            .map(|call| outgoing::begin(call, &built.method, &url, &mut headers));
         let is_safe = matches!(built.method, Method::GET | Method::HEAD);
         let request = EgressRequest {
             method: built.method,
@@ -122,7 +129,11 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
             max_response_bytes: caller.target.max_response_bytes,
             redirects: caller.target.redirects,
         };
-        let mut answer = match caller.egress.send(request).await {
+        let response = caller.egress.send(request).await;
+        if let Some(span) = span {
+            outgoing::end(span, &response);
+        }
+        let mut answer = match response {
             Ok(response) => {
                 if response.status == http::StatusCode::UNAUTHORIZED
                     && let (Some(slot), Some(refused)) = (caller.credential, &token)

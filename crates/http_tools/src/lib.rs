@@ -23,6 +23,7 @@ pub mod hand_made;
 pub mod import;
 pub mod naming;
 pub mod operation;
+mod outgoing;
 pub mod parameter_style;
 pub mod plan;
 pub mod refs;

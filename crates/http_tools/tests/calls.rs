@@ -127,6 +127,7 @@ impl Scene {
             target: &self.target,
             credential,
             tokens: &self.tokens,
+            trace: None,
         };
         execute(&caller, &tool, &json!({})).await
     }

@@ -150,6 +150,7 @@ async fn call_everything(name: &str) -> Value {
         target: &target,
         credential: None,
         tokens: &tokens,
+        trace: None,
     };
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut structured = 0;

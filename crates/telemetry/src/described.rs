@@ -118,6 +118,16 @@ pub const METRICS: &[Metric] = &[
         "Open streams by kind: answers that can be resumed, and news",
     ),
     metric(
+        "mcp_stream_memory_bytes",
+        Kind::GaugeFromZero,
+        "Bytes of events that wait in this node: for the log, for clients, and for the case that the log loses them",
+    ),
+    metric(
+        "mcp_stream_delivery_seconds",
+        Kind::Histogram,
+        "From the write of an event, or from the message of the node that wrote it, to its client's connection",
+    ),
+    metric(
         "mcp_resume_total",
         Kind::Counter,
         "Streams that clients came back for, by outcome",
@@ -136,7 +146,7 @@ pub const METRICS: &[Metric] = &[
     metric(
         "mcp_calls_interrupted_total",
         Kind::Counter,
-        "Streamed calls that ended without their own answer, by why",
+        "Streamed calls that ended without their own answer, by why, and by whether they took effect",
     ),
     metric(
         "mcp_doorbells_total",
@@ -147,6 +157,11 @@ pub const METRICS: &[Metric] = &[
         "mcp_doorbell_gaps_total",
         Kind::Counter,
         "Messages from other nodes that told of events before which some were missing",
+    ),
+    metric(
+        "mcp_antientropy_repairs_total",
+        Kind::CounterFromZero,
+        "Events that were found by the regular look and of which no message had told",
     ),
     metric(
         "mcp_outage_mode_streams",
@@ -186,13 +201,79 @@ pub const METRICS: &[Metric] = &[
     metric(
         "limit_decisions_total",
         Kind::Counter,
-        "Decisions of rate limits by result, and by where the tokens came from",
+        "Decisions of rate limits by limit, by result, and by where the tokens came from",
+    ),
+    metric(
+        "limit_wait_seconds",
+        Kind::Histogram,
+        "Time that requests waited for a rate limit to be decided",
+    ),
+    metric(
+        "server_requests_open",
+        Kind::GaugeFromZero,
+        "Questions to clients that wait for their answer",
     ),
     metric("members", Kind::Gauge, "Nodes that this node knows to live"),
+    metric(
+        "beat_age_seconds",
+        Kind::Gauge,
+        "Time since this node last said that it lives",
+    ),
+    metric(
+        "clock_skew_seconds",
+        Kind::Gauge,
+        "Time by which the clock of this node is ahead of that of Redis",
+    ),
     metric(
         "redis_rtt_seconds",
         Kind::Histogram,
         "Operations of the store that nodes share, by operation",
+    ),
+    metric(
+        "redis_inflight",
+        Kind::GaugeFromZero,
+        "Commands that wait for an answer of Redis",
+    ),
+    metric(
+        "redis_slow",
+        Kind::GaugeFromZero,
+        "1 while Redis answers so slowly that this node asks it for less",
+    ),
+    metric(
+        "redis_used_memory_ratio",
+        Kind::Gauge,
+        "Memory that Redis uses of what it may, or of what its machine has where no limit is set",
+    ),
+    metric(
+        "redis_incarnation",
+        Kind::Gauge,
+        "Number of the server that was met last: it grows with each restart and fail-over",
+    ),
+    metric(
+        "tenant_log_bytes",
+        Kind::Gauge,
+        "Bytes that the logs of streams of this node hold, for the twenty largest tenants",
+    ),
+    // What nodes know of the registry.
+    metric(
+        "listen_connected",
+        Kind::Gauge,
+        "1 while Postgres tells this node of changes",
+    ),
+    metric(
+        "registry_stale_seconds",
+        Kind::Gauge,
+        "Time since it was last known that no change was missed; 0 while changes are heard",
+    ),
+    metric(
+        "registry_reload_seconds",
+        Kind::Histogram,
+        "Time to read what is published from Postgres",
+    ),
+    metric(
+        "notice_fanout_seconds",
+        Kind::Histogram,
+        "From the news of a change to the last stream here that was told",
     ),
     metric(
         "redis_breaker_state",

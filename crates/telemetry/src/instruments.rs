@@ -13,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::described::describe;
 
+/// The one series that names tenants: the largest.
+const LARGEST: &str = "tenant_log_bytes{";
+
 pub(crate) const HTTP_REQUESTS: &str = "http_requests_total";
 pub(crate) const HTTP_DURATION: &str = "http_request_duration_seconds";
 
@@ -67,7 +70,7 @@ impl Metrics {
 
     /// The Prometheus text.
     pub fn render(&self) -> String {
-        self.handle.render()
+        without_zeros(self.handle.render())
     }
 
     /// Folds waiting samples into buckets every few seconds, so that memory stays flat when nobody scrapes. Run it as a
@@ -81,6 +84,17 @@ impl Metrics {
             }
         }
     }
+}
+
+/// A series once told is told for ever, but a tenant that is no longer among the largest has no place there (X3): it is set to zero and
+/// left out.
+fn without_zeros(text: String) -> String {
+    if !text.contains(LARGEST) {
+        return text;
+    }
+    text.split_inclusive('\n')
+        .filter(|line| !(line.starts_with(LARGEST) && line.ends_with(" 0\n")))
+        .collect()
 }
 
 fn recorder() -> Result<PrometheusRecorder, BuildError> {
@@ -221,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn only_tenants_that_hold_something_are_named() {
+        let recorder = recorder().unwrap();
+        let handle = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            metrics::gauge!("tenant_log_bytes", "tenant" => "ten_large").set(10.0);
+            metrics::gauge!("tenant_log_bytes", "tenant" => "ten_small").set(0.0);
+            metrics::gauge!("mcp_outage_mode_streams").set(0.0);
+        });
+        let text = without_zeros(handle.render());
+        assert!(
+            text.contains("tenant_log_bytes{tenant=\"ten_large\"} 10\n"),
+            "{text}"
+        );
+        assert!(!text.contains("ten_small"), "{text}");
+        assert!(text.contains("mcp_outage_mode_streams 0\n"), "{text}");
+    }
+
+    #[test]
     fn what_alarms_ask_to_stay_zero_tells_zero_from_the_start() {
         // streams.md §20: the alarms of "any".
         let recorder = recorder().unwrap();
@@ -233,6 +265,7 @@ mod tests {
             "drain_calls_cut_total 0",
             "mcp_call_log_dropped_total 0",
             "mcp_outage_mode_streams 0",
+            "mcp_antientropy_repairs_total 0",
             "redis_breaker_state 0",
         ] {
             assert!(

@@ -1,14 +1,17 @@
-//! Start and stop of logs and metrics, and the one line a request.
+//! Start and stop of logs, metrics and traces, and the one line a request.
 //!
-//! The binary starts this room; every other room speaks `tracing` and `metrics` and does not know it.
+//! The binary starts this room; every other room speaks `tracing`, `metrics` and `portolan-traces` and does not know it.
 
 mod described;
 mod instruments;
+mod line_format;
 mod lines;
 mod logs;
 mod request_line;
+mod spans;
 
 pub use self::described::{Kind, METRICS, Metric};
 pub use self::instruments::{Metrics, MetricsError};
 pub use self::logs::{LogConfig, LogFormat, LogsError, Running, start};
 pub use self::request_line::RequestLog;
+pub use self::spans::{Traces, TracesConfig, TracesError};

@@ -4,9 +4,11 @@ use std::io;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
+use crate::line_format::{JsonLines, TextLines};
 use crate::lines::{Lines, Writer};
 
 /// How a line looks.
@@ -90,9 +92,13 @@ fn subscriber(
         .with_writer(lines)
         .with_ansi(false);
     Ok(match config.format {
-        LogFormat::Text => Box::new(registry.with(layer)),
+        LogFormat::Text => {
+            let lines = TextLines(format().with_ansi(false));
+            Box::new(registry.with(layer.event_format(lines)))
+        }
         LogFormat::Json => {
-            Box::new(registry.with(layer.json().flatten_event(true).with_current_span(true)))
+            let lines = JsonLines(format().json().flatten_event(true).with_current_span(true));
+            Box::new(registry.with(layer.json().event_format(lines)))
         }
     })
 }

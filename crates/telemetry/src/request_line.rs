@@ -10,6 +10,9 @@ use portolan_net::layers::{Observe, RequestLine};
 
 use crate::instruments::{HTTP_DURATION, HTTP_REQUESTS};
 
+/// What the line is filtered by, and known by to the formatter.
+pub(crate) const TARGET: &str = "portolan::request";
+
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "OTHER"];
 const OUTCOMES: [&str; 6] = ["gone", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
@@ -83,7 +86,7 @@ impl Observe for RequestLog {
         instruments.count(method_index(line.method), outcome_index(line.status));
         instruments.duration.record(seconds);
         tracing::info!(
-            target: "portolan::request",
+            target: TARGET,
             method = METHODS[method_index(line.method)],
             route = line.route,
             status = line.status.map(|status| status.as_u16()),

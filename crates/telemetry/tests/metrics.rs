@@ -11,24 +11,41 @@ use std::{
 use portolan_telemetry::{Kind, METRICS};
 use regex::Regex;
 
-/// Metrics of streams.md §20 that dashboard and alarms ask for and that nothing measures yet. It only shrinks: whoever adds one
-/// takes it out here.
-const NOT_MEASURED_YET: &[&str] = &[
-    "beat_age_seconds",
-    "clock_skew_seconds",
-    "limit_wait_seconds",
-    "listen_connected",
-    "mcp_antientropy_repairs_total",
-    "mcp_stream_delivery_seconds",
-    "mcp_stream_memory_bytes",
-    "notice_fanout_seconds",
-    "redis_incarnation",
-    "redis_inflight",
-    "redis_used_memory_ratio",
-    "registry_reload_seconds",
-    "registry_stale_seconds",
-    "server_requests_open",
-    "tenant_log_bytes",
+/// What operators watch, and by which labels at least (streams.md §20).
+const WATCHED: &[(&str, &[&str])] = &[
+    ("mcp_streams_open", &["kind"]),
+    ("mcp_stream_memory_bytes", &[]),
+    ("mcp_stream_delivery_seconds", &[]),
+    ("mcp_doorbells_total", &["type"]),
+    ("mcp_doorbell_gaps_total", &[]),
+    ("mcp_antientropy_repairs_total", &[]),
+    ("mcp_resume_total", &["outcome"]),
+    ("mcp_append_total", &["outcome"]),
+    ("mcp_adoptions_total", &["outcome"]),
+    ("mcp_calls_interrupted_total", &["executed"]),
+    ("mcp_outage_mode_streams", &[]),
+    ("mcp_ring_overflow_total", &[]),
+    ("mcp_stream_seal_failures_total", &[]),
+    ("redis_rtt_seconds", &["op"]),
+    ("redis_inflight", &[]),
+    ("redis_breaker_state", &[]),
+    ("redis_incarnation", &[]),
+    ("redis_used_memory_ratio", &[]),
+    ("tenant_log_bytes", &["tenant"]),
+    ("members", &[]),
+    ("beat_age_seconds", &[]),
+    ("clock_skew_seconds", &[]),
+    ("registry_stale_seconds", &[]),
+    ("registry_reload_seconds", &[]),
+    ("listen_connected", &[]),
+    ("notice_fanout_seconds", &[]),
+    ("limit_decisions_total", &["limit", "result", "source"]),
+    ("limit_wait_seconds", &[]),
+    ("answers_total", &["outcome"]),
+    ("cancels_total", &["outcome"]),
+    ("server_requests_open", &[]),
+    ("drain_seconds", &[]),
+    ("drain_calls_cut_total", &[]),
 ];
 
 /// Prometheus' own.
@@ -49,17 +66,27 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every metric that the sources of the product name in an instrument, and in which.
-fn measured() -> BTreeMap<String, BTreeSet<String>> {
+/// What the sources say of a metric.
+#[derive(Debug, Default)]
+struct Measured {
+    kinds: BTreeSet<String>,
+    labels: BTreeSet<String>,
+}
+
+/// Every metric that the sources of the product name in an instrument, and how.
+fn measured() -> BTreeMap<String, Measured> {
     let mut files = Vec::new();
     for rooms in ["crates", "services"] {
         for room in fs::read_dir(repository().join(rooms)).unwrap() {
             sources(&room.unwrap().path().join("src"), &mut files);
         }
     }
+    let tests = Regex::new(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod").unwrap();
     let texts: Vec<_> = files
         .iter()
         .map(|path| fs::read_to_string(path).unwrap())
+        // Tests measure what they like.
+        .map(|text| tests.split(&text).next().unwrap().to_owned())
         .collect();
     let constants: BTreeMap<String, String> =
         Regex::new(r#"const ([A-Z_]+): &str = "([a-z0-9_]+)";"#)
@@ -69,18 +96,36 @@ fn measured() -> BTreeMap<String, BTreeSet<String>> {
             .collect();
     let instrument =
         Regex::new(r#"\b(counter|gauge|histogram)!\(\s*(?:"([a-z0-9_]+)"|([A-Z_]+))"#).unwrap();
-    let mut measured: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for found in texts.iter().flat_map(|text| instrument.captures_iter(text)) {
-        let name = match found.get(2) {
-            Some(name) => name.as_str(),
-            None => constants[&found[3]].as_str(),
-        };
-        measured
-            .entry(name.to_owned())
-            .or_default()
-            .insert(found[1].to_owned());
+    let label = Regex::new(r#""([a-z]+)"\s*=>"#).unwrap();
+    let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
+    for text in &texts {
+        for found in instrument.captures_iter(text) {
+            let name = match found.get(2) {
+                Some(name) => name.as_str(),
+                None => constants[&found[3]].as_str(),
+            };
+            let entry = measured.entry(name.to_owned()).or_default();
+            entry.kinds.insert(found[1].to_owned());
+            let rest = arguments(&text[found.get(0).unwrap().end()..]);
+            let labels = label.captures_iter(rest);
+            entry.labels.extend(labels.map(|label| label[1].to_owned()));
+        }
     }
     measured
+}
+
+/// What stands before the bracket that closes the one before `text`.
+fn arguments(text: &str) -> &str {
+    let mut open = 1;
+    let end = text.find(|char| {
+        match char {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        open == 0
+    });
+    &text[..end.unwrap_or(text.len())]
 }
 
 const fn instrument(kind: Kind) -> &'static str {
@@ -102,7 +147,23 @@ fn every_metric_is_described_as_what_it_is_and_every_described_one_is_measured()
         })
         .collect();
     assert_eq!(described.len(), METRICS.len(), "a name stands there twice");
-    assert_eq!(measured(), described, "left: measured, right: described");
+    let measured: BTreeMap<String, BTreeSet<String>> = measured()
+        .into_iter()
+        .map(|(name, measured)| (name, measured.kinds))
+        .collect();
+    assert_eq!(measured, described, "left: measured, right: described");
+}
+
+/// streams.md §20.
+#[test]
+fn everything_that_operators_watch_is_measured_with_its_labels() {
+    let measured = measured();
+    for (name, labels) in WATCHED {
+        let found = measured.get(*name).unwrap_or_else(|| panic!("{name}"));
+        for label in *labels {
+            assert!(found.labels.contains(*label), "{name}: {label}: {found:?}");
+        }
+    }
 }
 
 /// Names of metrics in an expression of Prometheus.
@@ -147,9 +208,8 @@ fn expressions(value: &serde_json::Value, found: &mut Vec<String>) {
     }
 }
 
-/// streams.md §20.
-#[test]
-fn dashboard_and_alarms_ask_only_for_what_is_measured_or_known_to_be_missing() {
+/// Every expression of the alarms and of the dashboard.
+fn asked() -> Vec<String> {
     let deploy = repository().join("deploy");
     let read = |path: &str| fs::read_to_string(deploy.join(path)).unwrap();
     let mut asked = Vec::new();
@@ -158,52 +218,106 @@ fn dashboard_and_alarms_ask_only_for_what_is_measured_or_known_to_be_missing() {
     let dashboard = serde_json::from_str(&read("grafana/portolan.json")).unwrap();
     expressions(&dashboard, &mut asked);
     assert!(asked.len() > 60, "{}", asked.len());
+    asked
+}
 
-    let histograms: Vec<_> = METRICS
+/// The metric of a name that Prometheus makes of a histogram.
+fn base(name: &str) -> &str {
+    ["_bucket", "_count", "_sum"]
         .iter()
-        .filter(|metric| metric.kind == Kind::Histogram)
-        .map(|metric| metric.name)
-        .chain(NOT_MEASURED_YET.iter().copied())
-        .collect();
-    let asked: BTreeSet<String> = asked
+        .filter_map(|end| name.strip_suffix(end))
+        .find(|base| {
+            METRICS
+                .iter()
+                .any(|metric| metric.kind == Kind::Histogram && metric.name == *base)
+        })
+        .unwrap_or(name)
+}
+
+/// streams.md §20.
+#[test]
+fn dashboard_and_alarms_ask_for_all_that_is_watched_and_only_for_what_is_measured() {
+    let asked: BTreeSet<String> = asked()
         .iter()
         .flat_map(|expression| names(expression))
-        .map(|name| {
-            ["_bucket", "_count", "_sum"]
-                .iter()
-                .filter_map(|end| name.strip_suffix(end))
-                .find(|base| histograms.contains(base))
-                .map_or_else(|| name.clone(), str::to_owned)
-        })
+        .map(|name| base(&name).to_owned())
         .filter(|name| !NOT_OURS.contains(&name.as_str()))
         .collect();
     let described: BTreeSet<String> = METRICS
         .iter()
         .map(|metric| metric.name.to_owned())
         .collect();
-    let missing: Vec<_> = asked.difference(&described).map(String::as_str).collect();
-    assert_eq!(
-        missing, NOT_MEASURED_YET,
-        "left: asked for and not measured, right: known to be missing"
+    let missing: Vec<_> = asked.difference(&described).collect();
+    assert!(
+        missing.is_empty(),
+        "asked for, but not measured: {missing:?}"
     );
+    for (name, _) in WATCHED {
+        assert!(asked.contains(*name), "{name} is shown nowhere");
+    }
 }
 
-/// Operators find every metric where they look for it, with a mark on those that are not there yet.
+/// An alarm that asks for a label, or a value of one, that nobody writes never rings.
 #[test]
-fn the_operators_page_lists_every_metric_and_marks_the_missing_ones() {
+fn dashboard_and_alarms_ask_for_labels_and_values_that_are_written() {
+    let mut files = Vec::new();
+    for rooms in ["crates", "services"] {
+        sources(&repository().join(rooms), &mut files);
+    }
+    let texts: String = files
+        .iter()
+        .filter(|path| path.components().any(|part| part.as_os_str() == "src"))
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let measured = measured();
+    let selector = Regex::new(r"\b([a-z][a-z0-9_]*)\{([^}]*)\}").unwrap();
+    let matcher = Regex::new(r#"([a-z]+)(=~|!=|!~|=)"([^"]*)""#).unwrap();
+    let mut looked = 0;
+    for expression in asked() {
+        for found in selector.captures_iter(&expression) {
+            let name = base(&found[1]);
+            for matcher in matcher.captures_iter(&found[2]) {
+                // Prometheus adds these two.
+                if matches!(&matcher[1], "instance" | "job") {
+                    continue;
+                }
+                assert!(
+                    measured[name].labels.contains(&matcher[1]),
+                    "{name} has no label {}",
+                    &matcher[1]
+                );
+                for value in matcher[3].split('|') {
+                    assert!(
+                        texts.contains(&format!("\"{value}\"")),
+                        "nobody writes {value}: {expression}"
+                    );
+                    looked += 1;
+                }
+            }
+        }
+    }
+    assert!(looked > 8, "{looked}");
+}
+
+/// Operators find every metric where they look for it, with its labels.
+#[test]
+fn the_operators_page_lists_every_metric_with_its_labels() {
     let page = fs::read_to_string(repository().join("docs/operating.md")).unwrap();
     let page: String = page.lines().filter(|line| line.starts_with('|')).collect();
-    let listed = |name: &str| {
-        Regex::new(&format!(r"`{name}(?:\{{[a-z,]*\}})?`( \*)?"))
+    let measured = measured();
+    for metric in METRICS {
+        let name = metric.name;
+        let found = Regex::new(&format!(r"`{name}(?:\{{([a-z,]*)\}})?`"))
             .unwrap()
             .captures(&page)
-            .map(|found| found.get(1).is_some())
-    };
-    for metric in METRICS {
-        assert_eq!(listed(metric.name), Some(false), "{}", metric.name);
-    }
-    for name in NOT_MEASURED_YET {
-        assert_eq!(listed(name), Some(true), "{name}");
+            .unwrap_or_else(|| panic!("{name}"));
+        let listed: BTreeSet<String> = found
+            .get(1)
+            .into_iter()
+            .flat_map(|labels| labels.as_str().split(','))
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(listed, measured[name].labels, "{name}");
     }
 }
 
