@@ -25,6 +25,7 @@ pub mod clock;
 pub mod digest;
 pub mod email;
 pub mod id;
+pub mod limits;
 pub mod member;
 pub mod redirect;
 pub mod registry;

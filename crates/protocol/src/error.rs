@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::jsonrpc::{self, Misfit, Raw, RequestId};
 use crate::result::{Object, write_string};
-use crate::revision::{Revision, SERVED};
+use crate::revision::{Era, Revision, SERVED};
 
 /// What went wrong, in the words of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +80,15 @@ pub enum ErrorKind {
     Internal,
     /// Too many calls (T-14): 429; the caller adds `Retry-After`.
     #[error("Rate limit exceeded, try again later")]
-    RateLimited,
+    RateLimited {
+        /// Whose limit: `tenant`, `principal`, `tool`, `address`.
+        reason: &'static str,
+        /// Milliseconds until one more is admitted.
+        retry_after_ms: u64,
+    },
+    /// Too many at once: `running_requests`, `streams`. 429; the caller adds `Retry-After`.
+    #[error("Too many at once, try again when one has ended")]
+    TooMany(&'static str),
     /// The quota of the plan is used up: 200.
     #[error("Quota exceeded")]
     QuotaExceeded,
@@ -184,7 +192,12 @@ impl ErrorKind {
                 (facts.missing_capability, facts.missing_capability_status)
             }
             Self::Internal => (-32603, 200),
-            Self::RateLimited => (-31002, 429),
+            // Appendix B of streams.md; 2026-07-28 keeps those numbers for itself (ER-13), so that ER-15 holds there.
+            Self::RateLimited { .. } | Self::TooMany(_) if facts.era == Era::Modern => {
+                (-31002, 429)
+            }
+            Self::RateLimited { .. } => (-32014, 429),
+            Self::TooMany(_) => (-32013, 429),
             Self::QuotaExceeded => (-31003, 200),
             Self::UpstreamUnreachable => (-31000, 200),
             Self::UpstreamTimeout => (-31001, 200),
@@ -206,6 +219,11 @@ impl ErrorKind {
                 Some(json!({ "supported": served(), "requested": cut(requested) }))
             }
             Self::ResourceNotFound { uri } => Some(json!({ "uri": uri })),
+            Self::RateLimited {
+                reason,
+                retry_after_ms,
+            } => Some(json!({ "reason": reason, "retryAfterMs": retry_after_ms })),
+            Self::TooMany(reason) => Some(json!({ "reason": reason })),
             _ => None,
         };
         let data = match self {

@@ -5,7 +5,9 @@ use portolan_model::{
     id::{ServerId, UserId},
     registry::CallOutcome,
 };
-use serde_json::json;
+use serde::Serialize;
+use sqlx::types::Json;
+use uuid::Uuid;
 
 use crate::{StorageError, TenantTx};
 
@@ -30,27 +32,47 @@ pub struct Call {
     pub duration_ms: u32,
 }
 
+/// One row, as the statement takes it apart.
+#[derive(Serialize)]
+struct Row<'a> {
+    at: i128,
+    server_id: Option<Uuid>,
+    server_slug: Option<&'a str>,
+    tool_name: &'a str,
+    client_name: Option<&'a str>,
+    user_id: Option<Uuid>,
+    outcome: &'static str,
+    status: Option<u16>,
+    duration_ms: i32,
+}
+
+impl<'a> Row<'a> {
+    fn of(call: &'a Call) -> Self {
+        Self {
+            at: call.at.unix_timestamp_nanos() / 1000,
+            server_id: call.server.as_ref().map(|(id, _)| id.uuid()),
+            server_slug: call.server.as_ref().map(|(_, slug)| slug.as_str()),
+            tool_name: &call.tool_name,
+            client_name: call.client_name.as_deref(),
+            user_id: call.user.map(UserId::uuid),
+            outcome: call.outcome.as_str(),
+            status: call.status,
+            duration_ms: i32::try_from(call.duration_ms).unwrap_or(i32::MAX),
+        }
+    }
+}
+
 /// Writes many calls in one statement.
 pub async fn insert_many(tx: &mut TenantTx, calls: &[Call]) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows: Vec<_> = calls
-        .iter()
-        .map(|call| {
-            json!({
-                "at": call.at.unix_timestamp_nanos() / 1000, "server_id": call.server.as_ref().map(|(id, _)| id.uuid()),
-                "server_slug": call.server.as_ref().map(|(_, slug)| slug), "tool_name": call.tool_name, "client_name": call.client_name,
-                "user_id": call.user.map(UserId::uuid), "outcome": call.outcome.as_str(), "status": call.status,
-                "duration_ms": i32::try_from(call.duration_ms).unwrap_or(i32::MAX),
-            })
-        })
-        .collect();
+    let rows: Vec<_> = calls.iter().map(Row::of).collect();
     sqlx::query!(
         "insert into tool_calls (tenant_id, at, server_id, server_slug, tool_name, client_name, user_id, outcome, status, duration_ms)
          select $1, to_timestamp(0) + r.at * interval '1 microsecond', r.server_id, r.server_slug, r.tool_name, r.client_name, r.user_id, r.outcome, r.status, r.duration_ms
          from jsonb_to_recordset($2) as r(at bigint, server_id uuid, server_slug text, tool_name text, client_name text, user_id uuid,
               outcome text, status int, duration_ms int)",
         tenant,
-        serde_json::Value::Array(rows),
+        Json(rows) as _,
     )
     .execute(tx.connection())
     .await?;

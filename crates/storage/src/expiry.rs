@@ -28,6 +28,8 @@ pub enum Expired {
     Servers,
     /// Log of calls: 30 d.
     ToolCalls,
+    /// What limits refused: 30 d.
+    LimitRefusals,
 }
 
 impl Expired {
@@ -41,6 +43,7 @@ impl Expired {
         Self::Servers,
         Self::Sources,
         Self::ToolCalls,
+        Self::LimitRefusals,
     ];
 }
 
@@ -123,6 +126,16 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from tool_calls where (tenant_id, id) in
                    (select tenant_id, id from tool_calls where at < $1 limit $2 for update skip locked)",
+                now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::LimitRefusals => {
+            sqlx::query!(
+                "delete from limit_refusals where (tenant_id, minute, name) in
+                   (select tenant_id, minute, name from limit_refusals where minute < $1 limit $2 for update skip locked)",
                 now - Duration::days(30),
                 BATCH
             )

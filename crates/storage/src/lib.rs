@@ -23,6 +23,7 @@ pub mod clients;
 pub mod credentials;
 pub mod expiry;
 pub mod grants;
+pub mod limits;
 pub mod mails;
 pub mod members;
 pub mod refresh_tokens;

@@ -6,11 +6,17 @@
 use std::time::Duration;
 
 use portolan_model::id::TenantId;
-use sqlx::postgres::PgListener;
+use sqlx::{Executor as _, postgres::PgListener};
+
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::{StorageError, Store, TenantTx};
 
 const CHANNEL: &str = "portolan_registry";
+/// Between two questions whether the connection is still there.
+const LOOK: Duration = Duration::from_secs(5);
+/// It answers within this time, or it is made again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Raises the revision of the transaction's tenant and returns it. Call once in every transaction that changes a source, a tool, a
 /// server or a credential. Nodes hear of it at commit.
@@ -39,30 +45,41 @@ pub enum News {
     Everything,
 }
 
-/// A connection that listens. It reconnects by itself, with [`News::Everything`] after each gap.
+/// A connection that listens. It connects by itself, with [`News::Everything`] after each gap and at the start.
+///
+/// It measures `listen_connected`, and `registry_stale_seconds`: for how long it has not been known that nothing was missed.
 #[derive(Debug)]
 pub struct NewsListener {
     store: Store,
     listener: Option<PgListener>,
+    /// The database was there, over the connection that listens.
+    seen: Instant,
+    looks: Interval,
 }
 
 impl NewsListener {
-    /// Starts listening.
-    pub async fn open(store: &Store) -> Result<Self, StorageError> {
-        let listener = listen(store).await?;
-        Ok(Self {
+    /// Listens from the first [`NewsListener::next`] on.
+    pub fn new(store: &Store) -> Self {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        metrics::gauge!("listen_connected").set(0.0);
+        Self {
             store: store.clone(),
-            listener: Some(listener),
-        })
+            listener: None,
+            seen: Instant::now(),
+            looks,
+        }
     }
 
     /// Waits for the next piece of news. Cancel safe. Never ends: while the database is away it tries once a second.
     pub async fn next(&mut self) -> News {
         loop {
             let Some(listener) = &mut self.listener else {
+                metrics::gauge!("registry_stale_seconds").set(self.seen.elapsed().as_secs_f64());
                 match listen(&self.store).await {
                     Ok(listener) => {
                         self.listener = Some(listener);
+                        self.heard();
                         return News::Everything;
                     }
                     Err(error) => {
@@ -70,20 +87,50 @@ impl NewsListener {
                             error = &error as &dyn std::error::Error,
                             "cannot listen for registry news"
                         );
-                        tokio::time::sleep(Duration::from_secs(1)).await;
+                        sleep(Duration::from_secs(1)).await;
                         continue;
                     }
                 }
             };
-            match listener.try_recv().await {
+            let heard = tokio::select! {
+                heard = listener.try_recv() => heard,
+                _ = self.looks.tick() => {
+                    self.look().await;
+                    continue;
+                }
+            };
+            match heard {
                 Ok(Some(notification)) => {
+                    self.heard();
                     if let Ok(uuid) = notification.payload().parse() {
                         return News::Changed(TenantId::from_uuid(uuid));
                     }
                 }
-                Ok(None) | Err(_) => self.listener = None,
+                Ok(None) | Err(_) => self.lost(),
             }
         }
+    }
+
+    /// A connection can be dead without telling: only who asks knows.
+    async fn look(&mut self) {
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        match timeout(PATIENCE, listener.execute("select 1")).await {
+            Ok(Ok(_)) => self.heard(),
+            Ok(Err(_)) | Err(_) => self.lost(),
+        }
+    }
+
+    fn heard(&mut self) {
+        self.seen = Instant::now();
+        metrics::gauge!("listen_connected").set(1.0);
+        metrics::gauge!("registry_stale_seconds").set(0.0);
+    }
+
+    fn lost(&mut self) {
+        self.listener = None;
+        metrics::gauge!("listen_connected").set(0.0);
     }
 }
 

@@ -1,5 +1,12 @@
 //! What the service is told at start. Read from file and environment by the binary, never here.
 
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+};
+
+use portolan_model::{id::TenantId, limits::PlatformLimits};
 use serde::Serialize;
 use url::Url;
 
@@ -10,6 +17,45 @@ pub struct AuthConfig {
     pub loopback_is_unthrottled: bool,
     /// The demo API that runs beside `portolan dev`.
     pub demo_api: Option<DemoApi>,
+    /// What the console shows of limits.
+    pub limits: ConsoleLimits,
+}
+
+/// What the console knows of limits.
+#[derive(Debug, Clone, Default)]
+pub struct ConsoleLimits {
+    /// What the platform gives every workspace.
+    pub platform: PlatformLimits,
+    /// What is in use.
+    pub in_use: InUse,
+}
+
+/// How many calls of a tenant run and how many of its streams are open; `None` where that is not known.
+pub type AskInUse =
+    Box<dyn Fn(TenantId) -> Pin<Box<dyn Future<Output = [Option<u64>; 2]> + Send>> + Send + Sync>;
+
+/// Asks the nodes what is in use, if this process is one of them. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct InUse(Arc<OnceLock<AskInUse>>);
+
+impl InUse {
+    /// Says whom to ask, once the nodes can be asked. The first word counts.
+    pub fn set(&self, ask: AskInUse) {
+        let _ = self.0.set(ask);
+    }
+
+    pub(crate) async fn ask(&self, tenant: TenantId) -> [Option<u64>; 2] {
+        match self.0.get() {
+            Some(ask) => ask(tenant).await,
+            None => [None; 2],
+        }
+    }
+}
+
+impl fmt::Debug for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InUse").finish_non_exhaustive()
+    }
 }
 
 /// Where the demo API is, for the console to propose.

@@ -14,6 +14,7 @@ pub mod error;
 pub mod hand_made_tools;
 pub mod imports;
 pub mod input;
+pub mod limits;
 pub mod me;
 pub mod members;
 pub mod overview;
@@ -83,6 +84,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(members::list_members))
         .routes(routes!(overview::show_overview))
         .routes(routes!(audit::list_audit_events))
+        .routes(routes!(limits::show_limits, limits::change_limits))
         .routes(routes!(
             sources::show_source,
             sources::change_source,

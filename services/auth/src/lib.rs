@@ -43,7 +43,7 @@ pub mod visitor;
 
 use axum::Router;
 
-pub use config::{AuthConfig, DemoApi, Site};
+pub use config::{AskInUse, AuthConfig, ConsoleLimits, DemoApi, InUse, Site};
 pub use console::openapi;
 pub use oauth::{OAuthConfig, OAuthParts};
 pub use state::{AuthParts, AuthState};

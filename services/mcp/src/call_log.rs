@@ -75,6 +75,11 @@ impl CallLog {
         Running(Arc::clone(&self.running))
     }
 
+    /// How many calls run.
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
+    }
+
     /// Hands over an entry. A full queue drops it: a call never waits for its log.
     pub(crate) fn write(&self, tenant: TenantId, call: Call) {
         if self.queue.try_send((tenant, call)).is_err() {

@@ -17,11 +17,13 @@ use std::{
 use arc_swap::ArcSwapOption;
 use portolan_keys::Keys;
 use portolan_model::{Clock, id::TenantId, resource::Resource};
-use portolan_storage::{StorageError, Store, catalog};
+use portolan_storage::{StorageError, Store, catalog, limits};
 use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 
-use crate::{catalog::server::Server, endpoint::target::Target, error::McpError};
+use crate::{
+    catalog::server::Server, endpoint::target::Target, error::McpError, instruments, limits::Gate,
+};
 
 /// How long "there is no such server" is believed without news.
 const NEGATIVE_FOR: Duration = Duration::from_secs(5);
@@ -100,6 +102,7 @@ pub(crate) struct Catalog {
     store: Store,
     keys: Keys,
     clock: Clock,
+    gate: Arc<Gate>,
     page_size: usize,
     max_stale: Duration,
     slots: Cache<Place, Arc<Slot>>,
@@ -110,6 +113,7 @@ impl Catalog {
         store: Store,
         keys: Keys,
         clock: Clock,
+        gate: Arc<Gate>,
         page_size: usize,
         max_stale: Duration,
         capacity: usize,
@@ -118,6 +122,7 @@ impl Catalog {
             store,
             keys,
             clock,
+            gate,
             page_size: page_size.max(1),
             max_stale,
             slots: Cache::new(capacity),
@@ -143,7 +148,8 @@ impl Catalog {
         if let Some(entry) = slot.fresh() {
             return Ok(entry);
         }
-        self.reload(&slot, tenant, target).await
+        // Boxed: what a load needs would make the future of every request a dozen times as large, and be moved with it.
+        Box::pin(self.reload(&slot, tenant, target)).await
     }
 
     fn slot(&self, tenant: TenantId, target: &Target<'_>) -> Arc<Slot> {
@@ -183,9 +189,12 @@ impl Catalog {
                 .filter(usable)
                 .ok_or(McpError::Unavailable);
         }
+        let begun = Instant::now();
         // Cleared first: a change during the load makes the entry old again.
         slot.old.store(false, Ordering::Release);
-        match self.load(tenant, target).await {
+        let loaded = self.load(tenant, target).await;
+        instruments::catalogue_loaded(begun.elapsed());
+        match loaded {
             Ok(entry) => {
                 let entry = Arc::new(entry);
                 slot.current.store(Some(Arc::clone(&entry)));
@@ -228,8 +237,11 @@ impl Catalog {
         let Some(row) = catalog::published(&mut tx, server_slug).await? else {
             return Ok(nothing(address.slugs));
         };
+        let own = limits::own(&mut tx).await?;
         tx.commit().await?;
-        let server = Server::build(tenant, row, &self.keys, self.clock.now(), self.page_size);
+        let limits = self.gate.of(tenant, &own);
+        let (now, page_size) = (self.clock.now(), self.page_size);
+        let server = Server::build(tenant, row, limits, &self.keys, now, page_size);
         Ok(Entry {
             server: Some(Arc::new(server)),
             ..nothing(address.slugs)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use portolan_model::limits::{LimitName, LimitSet, PlatformLimits};
 use serde::Deserialize;
 
 /// Settings of the endpoint. The defaults suit a node of two cores and some hundred clients.
@@ -12,18 +13,28 @@ pub struct McpConfig {
     pub allowed_origins: Vec<String>,
     /// Tools on one page of `tools/list`.
     pub list_page_size: usize,
-    /// Requests of one person with one client, per second in the long run. 0 = no limit.
-    pub principal_per_second: u32,
-    /// How many of them may come at once.
-    pub principal_burst: u32,
-    /// Tool calls of one tenant, per second in the long run. 0 = no limit.
-    pub tenant_calls_per_second: u32,
-    /// How many of them may come at once.
-    pub tenant_calls_burst: u32,
-    /// Calls of one tool of a tenant, per second in the long run. 0 = no limit.
-    pub tool_calls_per_second: u32,
-    /// How many of them may come at once.
-    pub tool_calls_burst: u32,
+    /// Requests of one person with one client, a minute, where the tenant has set nothing. 0 = no limit; likewise below.
+    pub client_requests_per_minute: u32,
+    /// Tool calls of one tenant, a minute.
+    pub tenant_calls_per_minute: u32,
+    /// Calls of one tool of a tenant, a minute.
+    pub tool_calls_per_minute: u32,
+    /// Calls of one tenant that run at once, over all nodes.
+    pub running_calls: u32,
+    /// Event streams of one tenant that are open at once, over all nodes.
+    pub open_streams: u32,
+    /// How many times the above a tenant may set for itself.
+    pub limit_headroom: u32,
+    /// Requests of one client address without a token that this node knows, a minute. 0 = no limit.
+    pub address_requests_per_minute: u32,
+    /// Calls that run on this node at once.
+    pub node_calls: usize,
+    /// Event streams that are open on this node at once.
+    pub node_streams: usize,
+    /// Clients that come for a stream and are served in a second.
+    pub attaches_per_second: u32,
+    /// Clients that wait for that.
+    pub attaches_waiting: usize,
     /// Event streams that one person with one client may open per minute (`clients.md` #7). 0 = no limit.
     pub stream_opens_per_minute: u32,
     /// Event streams of one session at once.
@@ -45,12 +56,17 @@ impl Default for McpConfig {
         Self {
             allowed_origins: Vec::new(),
             list_page_size: 100,
-            principal_per_second: 100,
-            principal_burst: 500,
-            tenant_calls_per_second: 1_000,
-            tenant_calls_burst: 4_000,
-            tool_calls_per_second: 0,
-            tool_calls_burst: 0,
+            client_requests_per_minute: 600,
+            tenant_calls_per_minute: 6_000,
+            tool_calls_per_minute: 0,
+            running_calls: 500,
+            open_streams: 20_000,
+            limit_headroom: 10,
+            address_requests_per_minute: 600,
+            node_calls: 2_000,
+            node_streams: 40_000,
+            attaches_per_second: 2_000,
+            attaches_waiting: 20_000,
             stream_opens_per_minute: 60,
             streams_per_session: 4,
             listens_per_principal: 50,
@@ -63,6 +79,24 @@ impl Default for McpConfig {
 }
 
 impl McpConfig {
+    /// What the platform gives every tenant.
+    pub(crate) fn platform_limits(&self) -> PlatformLimits {
+        let mut defaults = LimitSet::default();
+        for (name, value) in [
+            (LimitName::TenantCalls, self.tenant_calls_per_minute),
+            (LimitName::ClientRequests, self.client_requests_per_minute),
+            (LimitName::ToolCalls, self.tool_calls_per_minute),
+            (LimitName::RunningCalls, self.running_calls),
+            (LimitName::OpenStreams, self.open_streams),
+        ] {
+            defaults.set(name, Some(value));
+        }
+        PlatformLimits {
+            defaults,
+            headroom: self.limit_headroom,
+        }
+    }
+
     pub(crate) fn max_stale(&self) -> Duration {
         Duration::from_secs(self.registry_max_stale_secs)
     }

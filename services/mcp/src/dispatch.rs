@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portolan_cluster::node::{LimitKey, Rate};
+use portolan_cluster::node::{Limit, LimitKey, Place, Rate};
 use portolan_model::Timestamp;
 use portolan_protocol::{
     completion::CompleteParams,
@@ -15,6 +15,7 @@ use portolan_protocol::{
     resource::UriParams,
     revision::Revision,
 };
+use portolan_traces::Span;
 
 use crate::{
     catalog::{
@@ -24,7 +25,6 @@ use crate::{
     endpoint::bearer::Caller,
     error::McpError,
     legacy::session::LiveSession,
-    limits,
     state::McpState,
     tools::{self, PreparedCall},
 };
@@ -42,6 +42,8 @@ pub(crate) struct Context<'a> {
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
     pub(crate) client_name: Option<Arc<str>>,
+    /// The trace of a call, if it has one.
+    pub(crate) trace: Option<&'a Arc<Span>>,
     pub(crate) now: Timestamp,
 }
 
@@ -67,27 +69,33 @@ impl Context<'_> {
         rate: Option<Rate>,
         id: &RequestId,
     ) -> Result<(), McpError> {
-        limits::take(&self.state.limits, key, rate)
-            .await
-            .map_err(|retry_after| McpError::Limited {
-                id: Some(id.clone()),
-                revision: self.revision,
-                retry_after,
-            })
+        let taken = self.state.gate.take(self.server.tenant, key, rate).await;
+        taken.map_err(|over| McpError::over(over, self.revision, Some(id)))
     }
 
     /// The limits of requests: of the person with this client.
     pub(crate) async fn limit_request(&self, id: &RequestId) -> Result<(), McpError> {
-        self.limit(&self.caller.requests, self.state.rates.requests, id)
+        self.limit(&self.caller.requests, self.server.limits.requests, id)
             .await
     }
 
     /// The limits of calls: of the tenant, and of the tool (TL-23).
     pub(crate) async fn limit_call(&self, tool: &Tool, id: &RequestId) -> Result<(), McpError> {
-        let rates = &self.state.rates;
-        self.limit(&self.server.calls, rates.tenant_calls, id)
-            .await?;
-        self.limit(&tool.calls, rates.tool_calls, id).await
+        let limits = &self.server.limits;
+        self.limit(&self.server.calls, limits.calls, id).await?;
+        self.limit(&tool.calls, limits.tool_calls, id).await
+    }
+
+    /// The place of a call among those that run: on this node, and of the tenant on all nodes (`streams.md` §16.2, §16.3).
+    pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Option<Place>, McpError> {
+        let (gate, server) = (&self.state.gate, self.server);
+        if !gate.has_room_for_a_call(self.state.call_log.running()) {
+            return Err(McpError::Unavailable);
+        }
+        let running = server.limits.running.as_ref();
+        gate.enter(server.tenant, running, Limit::RunningCalls)
+            .await
+            .map_err(|over| McpError::over(over, self.revision, Some(id)))
     }
 }
 

@@ -14,20 +14,28 @@ pub(crate) mod metadata;
 pub(crate) mod origin;
 pub(crate) mod target;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+    task::{self, Poll},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{Method as Verb, request::Parts};
+use http::{HeaderMap, Method as Verb, request::Parts};
 use http_body_util::BodyExt;
 use portolan_model::Timestamp;
-use portolan_net::layers::{
-    Arrival,
-    body::{self, BODY_WITHIN, BodyError},
+use portolan_net::{
+    layers::{
+        Arrival,
+        body::{self, BODY_WITHIN, BodyError},
+    },
+    shortcut::Answering,
 };
 use portolan_protocol::{
     header::Headers,
@@ -36,6 +44,8 @@ use portolan_protocol::{
     negotiate::{self, Admitted},
     revision::{Era, Revision},
 };
+use portolan_traces::Span;
+use tower::Service;
 
 use crate::{
     catalog::server::Server,
@@ -59,6 +69,10 @@ pub(crate) struct Visit<'a> {
     pub(crate) now: Timestamp,
     headers: &'a Headers<'a>,
     arrival: Option<&'a Arrival>,
+    /// As they came.
+    pub(crate) head: &'a HeaderMap,
+    /// Of a call, if it has one.
+    pub(crate) trace: OnceLock<Arc<Span>>,
 }
 
 impl<'a> Visit<'a> {
@@ -83,6 +97,7 @@ impl<'a> Visit<'a> {
             draft,
             headers: headers.unwrap_or(self.headers),
             client_name,
+            trace: self.trace.get(),
             now: self.now,
         }
     }
@@ -111,6 +126,9 @@ impl<'a> Visit<'a> {
             Err(_) => Outcome::Refused,
         };
         self.state.instruments.message(era, method, outcome);
+        if let (Some(trace), false) = (self.trace.get(), outcome == Outcome::Ok) {
+            trace.failed(outcome.name());
+        }
     }
 }
 
@@ -119,9 +137,34 @@ impl<'a> Visit<'a> {
 const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The handler of every verb.
-pub(crate) async fn handle(State(state): State<McpState>, request: Request) -> Response {
+/// The template of the route, for logs and metrics: the same for a workspace's own address.
+const ROUTE: &str = "/t/{tenant}/{server}/mcp";
+
+/// The endpoints of all servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint(pub(crate) McpState);
+
+impl Service<Request> for Endpoint {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Answering {
+        let state = self.0.clone();
+        Box::pin(async move { Ok(handle(state, request).await) })
+    }
+}
+
+/// Every verb.
+async fn handle(state: McpState, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
+    if let Some(arrival) = parts.extensions.get::<Arrival>() {
+        arrival.note_route(ROUTE);
+    }
     match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
         Err(error) => {
@@ -159,7 +202,14 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         _ => return Err(McpError::Verb),
     }
     let now = state.clock.now();
-    let caller = state.bearer.authenticate(&parts.headers, &target, now)?;
+    let arrival = parts.extensions.get::<Arrival>();
+    let caller = match state.bearer.remembered(&parts.headers, now) {
+        Some(caller) => caller,
+        None => {
+            limit_address(state, arrival).await?;
+            state.bearer.authenticate(&parts.headers, &target, now)?
+        }
+    };
     let entry = state.catalog.resolve(caller.claims.tid, &target).await?;
     if !entry.is_own_tenant() {
         return Err(McpError::NoSuchServer);
@@ -170,7 +220,6 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             entry.names_tenant(slug)
         })?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
-    let arrival = parts.extensions.get::<Arrival>();
     if let Some(arrival) = arrival {
         arrival.note_tenant(target.tenant);
     }
@@ -190,6 +239,8 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         now,
         headers: &headers,
         arrival,
+        head: &parts.headers,
+        trace: OnceLock::new(),
     };
     match parts.method {
         Verb::POST => post(&visit, parts, &headers, body).await,
@@ -197,6 +248,15 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         Verb::GET => legacy::get(&visit, &headers).await,
         _ => legacy::delete(&visit, &headers).await,
     }
+}
+
+/// The limit of who shows no token that is known here: before any signature is checked (`streams.md` §16.1).
+async fn limit_address(state: &McpState, arrival: Option<&Arrival>) -> Result<(), McpError> {
+    let Some(arrival) = arrival else {
+        return Ok(());
+    };
+    let taken = state.gate.take_address(arrival.client_ip()).await;
+    taken.map_err(|over| McpError::over(over, Revision::LATEST_LEGACY, None))
 }
 
 async fn post(

@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
+use portolan_cluster::node::Limit;
 use portolan_net::layers::body::BodyError;
 use portolan_protocol::{
     error::{ErrorKind, Refusal},
@@ -12,7 +13,7 @@ use portolan_protocol::{
     revision::Revision,
 };
 
-use crate::endpoint::bearer::Challenge;
+use crate::{endpoint::bearer::Challenge, limits::OverLimit};
 
 /// The verbs of the endpoint (T-5).
 pub(crate) const ALLOW: &str = "POST, GET, DELETE, OPTIONS";
@@ -57,6 +58,8 @@ pub(crate) enum McpError {
         id: Option<RequestId>,
         /// The revision that it speaks.
         revision: Revision,
+        /// Which limit.
+        limit: Limit,
         /// Seconds after which one more is admitted.
         retry_after: u64,
     },
@@ -77,6 +80,16 @@ impl McpError {
         Self::Protocol(kind.refuse(revision, id.cloned()))
     }
 
+    /// A refusal by a limit.
+    pub(crate) fn over(over: OverLimit, revision: Revision, id: Option<&RequestId>) -> Self {
+        Self::Limited {
+            id: id.cloned(),
+            revision,
+            limit: over.limit,
+            retry_after: over.retry_after,
+        }
+    }
+
     /// The 404 of a session that is over, or was never the caller's (T-43, T-44).
     pub(crate) fn session_not_found() -> Self {
         Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
@@ -86,9 +99,12 @@ impl McpError {
     pub(crate) fn into_message(self) -> Option<Vec<u8>> {
         match self {
             Self::Protocol(refusal) => Some(refusal.body()),
-            Self::Limited { id, revision, .. } => {
-                Some(ErrorKind::RateLimited.refuse(revision, id).body())
-            }
+            Self::Limited {
+                id,
+                revision,
+                limit,
+                retry_after,
+            } => Some(limited(limit, retry_after).refuse(revision, id).body()),
             Self::Cancelled => None,
             _ => Some(
                 ErrorKind::Internal
@@ -96,6 +112,22 @@ impl McpError {
                     .body(),
             ),
         }
+    }
+}
+
+/// What a client is told of a limit (Appendix B of `streams.md`).
+fn limited(limit: Limit, retry_after: u64) -> ErrorKind {
+    let reason = match limit {
+        Limit::TenantCalls => "tenant",
+        Limit::ClientRequests | Limit::StreamOpens => "principal",
+        Limit::ToolCalls => "tool",
+        Limit::Address => "address",
+        Limit::RunningCalls => return ErrorKind::TooMany("running_requests"),
+        Limit::OpenStreams => return ErrorKind::TooMany("streams"),
+    };
+    ErrorKind::RateLimited {
+        reason,
+        retry_after_ms: retry_after.saturating_mul(1000),
     }
 }
 
@@ -150,9 +182,10 @@ impl IntoResponse for McpError {
             Self::Limited {
                 id,
                 revision,
+                limit,
                 retry_after,
             } => {
-                let refusal = ErrorKind::RateLimited.refuse(revision, id);
+                let refusal = limited(limit, retry_after).refuse(revision, id);
                 with(
                     json(StatusCode::TOO_MANY_REQUESTS, refusal.body()),
                     header::RETRY_AFTER,

@@ -19,6 +19,13 @@ pub(crate) enum Outcome {
     Refused,
 }
 
+impl Outcome {
+    /// As metrics and traces say it.
+    pub(crate) const fn name(self) -> &'static str {
+        OUTCOMES[self as usize]
+    }
+}
+
 const CALL_OUTCOMES: [CallOutcome; 5] = [
     CallOutcome::Ok,
     CallOutcome::ToolError,
@@ -60,7 +67,7 @@ impl Instruments {
                 "mcp_requests_total",
                 "era" => if era == Era::Modern { "modern" } else { "legacy" },
                 "method" => method.map_or("other", Method::name),
-                "outcome" => OUTCOMES[outcome as usize]
+                "outcome" => outcome.name()
             )
         })
         .increment(1);
@@ -90,6 +97,16 @@ pub(crate) fn forged_event_id() {
 /// An entry of the call log was dropped: the writer is behind, or the database refused it.
 pub(crate) fn call_log_dropped(count: u64) {
     metrics::counter!("mcp_call_log_dropped_total").increment(count);
+}
+
+/// A catalogue was read from the database, or could not be.
+pub(crate) fn catalogue_loaded(took: Duration) {
+    metrics::histogram!("registry_reload_seconds").record(took.as_secs_f64());
+}
+
+/// Every stream here was told of a change of which this node heard so long ago.
+pub(crate) fn news_told(took: Duration) {
+    metrics::histogram!("notice_fanout_seconds").record(took.as_secs_f64());
 }
 
 /// News of the registry reached so many streams.

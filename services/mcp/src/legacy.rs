@@ -31,7 +31,7 @@ use crate::{
         call::Reply,
         session::{EventId, LiveSession, SessionId},
     },
-    limits, stream,
+    stream, trace,
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -61,6 +61,7 @@ fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
 /// The session of an authentic id, unless it was ended.
 async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
     let list_hash = visit.server.list_hash;
+    let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
     LiveSession::find(visit.state, id, &visit.caller, list_hash, visit.now)
         .await?
         .ok_or_else(McpError::session_not_found)
@@ -114,7 +115,11 @@ pub(crate) async fn message(
     message: Message,
     headers: &Headers<'_>,
 ) -> Result<Response, McpError> {
-    let session = find(visit, session_id).await?;
+    let id = read_id(visit, session_id)?;
+    if portolan_traces::is_on() {
+        trace::message(visit, &message, id.revision);
+    }
+    let session = live(visit, id).await?;
     let SessionId {
         revision, draft, ..
     } = session.id;
@@ -269,26 +274,26 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
             Some(known.ok_or_else(unknown)?)
         }
     };
+    // After a node's death its clients come together (§16.3).
+    if !state.gate.pace().await {
+        return Err(McpError::Unavailable);
+    }
     let session = live(visit, id).await?;
     // clients.md 7: a client that reconnects in a loop.
-    let (opens, rate) = (&visit.caller.stream_opens, state.rates.stream_opens);
-    limits::take(&state.limits, opens, rate)
-        .await
-        .map_err(|retry_after| McpError::Limited {
-            id: None,
-            revision,
-            retry_after,
-        })?;
+    let (tenant, opens) = (visit.server.tenant, &visit.caller.stream_opens);
+    let opening = state.gate.take_stream_open(tenant, opens).await;
+    opening.map_err(|over| McpError::over(over, revision, None))?;
+    let pass = stream::pass(visit, revision, None).await?;
     match resumed {
         Some(EventId::Answer {
             nonce,
             cursor,
             request,
-        }) => call::resume(visit, &session, nonce, cursor, request).await,
+        }) => call::resume(visit, &session, nonce, cursor, request, pass).await,
         Some(EventId::News { list_hash, .. }) => {
-            stream::open_for_session(visit, &session, Some(list_hash))
+            stream::open_for_session(visit, &session, Some(list_hash), pass)
         }
-        None => stream::open_for_session(visit, &session, None),
+        None => stream::open_for_session(visit, &session, None, pass),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
-//! | [`router`] | the routes |
+//! | [`endpoint()`], [`router`] | what is served where |
 //! | `endpoint` | the guards in the order of E-1: path, Origin, verb, token, body; then the era |
 //! | `endpoint::metadata` | protected resource metadata (RFC 9728) |
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
@@ -13,7 +13,7 @@
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch`, `tools` | a method → its handler |
 //! | `catalog` | what a URL serves, kept in memory |
-//! | `limits`, `call_log`, `news`, `instruments` | what runs beside |
+//! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
 //! | `error` | the only place with HTTP statuses |
 
 mod call_log;
@@ -31,26 +31,41 @@ mod payloads;
 mod state;
 mod stream;
 mod tools;
+mod trace;
 #[cfg(test)]
 mod wire;
 
-use axum::{Router, routing::any};
-use portolan_net::layers::{Cors, Origins};
+use std::convert::Infallible;
+
+use axum::{Router, body::Body, extract::Request, response::Response, routing::any};
+use portolan_net::{
+    layers::{Cors, Origins},
+    shortcut::Answering,
+};
+use tower::{Layer, Service};
 
 pub use config::McpConfig;
+pub use endpoint::target::is_endpoint;
 pub use payloads::payloads;
 pub use state::{McpParts, McpState};
 
-/// The routes of the service. Serve them below the front layer of `net` and nothing else: bodies are read here, in the order that
-/// the protocol asks for.
+/// The endpoints of all servers: what answers the paths of [`is_endpoint`], in a [`Shortcut`](portolan_net::shortcut::Shortcut) and not
+/// behind a router. Serve it below the front layer of `net` and nothing else: bodies are read here, in the order that the protocol
+/// asks for.
+pub fn endpoint(
+    state: McpState,
+) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future = Answering>
++ Clone
++ Send
++ Sync
++ 'static {
+    let cors = Cors::mcp(Origins::Listed(state.origins.listed())).layer();
+    cors.layer(endpoint::Endpoint(state))
+}
+
+/// The routes beside the endpoints: metadata.
 pub fn router(state: McpState) -> Router {
-    let endpoint = Router::new()
-        .route("/t/{tenant}/{server}/mcp", any(endpoint::handle))
-        .route("/t/{tenant}/{server}/mcp/", any(endpoint::handle))
-        .route("/t/{tenant}/mcp", any(endpoint::handle))
-        .route("/t/{tenant}/mcp/", any(endpoint::handle))
-        .layer(Cors::mcp(Origins::Listed(state.origins.listed())).layer());
-    let metadata = Router::new()
+    Router::new()
         .route(
             "/.well-known/oauth-protected-resource",
             any(endpoint::metadata::document),
@@ -63,6 +78,6 @@ pub fn router(state: McpState) -> Router {
             "/.well-known/oauth-protected-resource/{*path}",
             any(endpoint::metadata::document),
         )
-        .layer(Cors::mcp(Origins::Any).layer());
-    endpoint.merge(metadata).with_state(state)
+        .layer(Cors::mcp(Origins::Any).layer())
+        .with_state(state)
 }

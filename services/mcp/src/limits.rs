@@ -1,55 +1,394 @@
-//! The limits of the endpoint: which bucket, how fast it fills. The buckets are shared by all nodes (`streams.md` §16.1).
+//! The limits of the endpoint (`streams.md` §16): which there are, what holds for a tenant, and what is refused.
+//!
+//! | Limit | Of | Where |
+//! |---|---|---|
+//! | rates | tenant, person with client, tool, address | leased tokens, shared by all nodes |
+//! | calls that run, streams that are open | tenant | leased places, shared by all nodes |
+//! | ceilings | this node | here: [`Gate::has_room_for_a_call`], [`Gate::open_stream`], [`Gate::pace`] |
+//!
+//! What holds for a tenant is computed when its catalogue is loaded; a request reads it there.
 
-use portolan_cluster::node::{LimitKey, Limits, Rate};
+mod refusals;
 
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use portolan_cluster::node::{Limit, LimitKey, Limits, Place, Places, Rate};
+use portolan_model::{
+    id::TenantId,
+    limits::{LimitName, LimitSet, PlatformLimits},
+};
+use tokio::time::Instant;
+
+use self::refusals::Refusals;
+pub(crate) use self::refusals::keep as keep_refusals;
 use crate::config::McpConfig;
 
-/// The rates that are set; `None` = no limit.
-#[derive(Debug)]
-pub(crate) struct Rates {
+/// Longest wait of a client that comes back for a stream.
+const PACED_FOR: Duration = Duration::from_secs(5);
+
+/// What holds for one tenant. `None` = no limit.
+#[derive(Debug, Clone)]
+pub(crate) struct TenantLimits {
     /// Requests of one person with one client.
     pub(crate) requests: Option<Rate>,
-    /// Calls of one tenant.
-    pub(crate) tenant_calls: Option<Rate>,
-    /// Calls of one tool of a tenant.
+    /// All its calls.
+    pub(crate) calls: Option<Rate>,
+    /// Calls of one tool.
     pub(crate) tool_calls: Option<Rate>,
-    /// Event streams that one person with one client opens.
-    pub(crate) stream_opens: Option<Rate>,
+    /// Calls that run.
+    pub(crate) running: Option<Arc<Places>>,
+    /// Streams that are open.
+    pub(crate) streams: Option<Arc<Places>>,
 }
 
-impl Rates {
-    pub(crate) fn new(config: &McpConfig) -> Self {
+/// Over a limit: which, and whole seconds until it is worth coming again, at least 1 (T-14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OverLimit {
+    pub(crate) limit: Limit,
+    pub(crate) retry_after: u64,
+}
+
+/// Why no stream is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoStream {
+    /// The tenant has as many as it may.
+    Over(OverLimit),
+    /// This node has as many as it can serve.
+    NodeIsFull,
+}
+
+/// The permission for an open stream, for as long as it is open.
+#[derive(Debug)]
+pub(crate) struct StreamPass {
+    _place: Option<Place>,
+    _counted: Counted,
+}
+
+/// One of the streams of this node.
+#[derive(Debug)]
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Where requests are let through or refused.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    limits: Limits,
+    platform: PlatformLimits,
+    stream_opens: Option<Rate>,
+    address: Option<Rate>,
+    most_calls: usize,
+    most_streams: usize,
+    open_streams: Arc<AtomicUsize>,
+    pace: Pace,
+    refusals: Refusals,
+}
+
+impl Gate {
+    pub(crate) fn new(limits: Limits, config: &McpConfig) -> Self {
         Self {
-            requests: rate(config.principal_per_second, 1, config.principal_burst),
-            tenant_calls: rate(config.tenant_calls_per_second, 1, config.tenant_calls_burst),
-            tool_calls: rate(config.tool_calls_per_second, 1, config.tool_calls_burst),
-            stream_opens: rate(
-                config.stream_opens_per_minute,
-                60,
-                config.stream_opens_per_minute,
-            ),
+            limits,
+            platform: config.platform_limits(),
+            stream_opens: a_minute(Limit::StreamOpens, Some(config.stream_opens_per_minute)),
+            address: a_minute(Limit::Address, Some(config.address_requests_per_minute)),
+            most_calls: config.node_calls,
+            most_streams: config.node_streams,
+            open_streams: Arc::default(),
+            pace: Pace::new(config.attaches_per_second, config.attaches_waiting),
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// What holds for a tenant that has set `own`.
+    pub(crate) fn of(&self, tenant: TenantId, own: &LimitSet) -> TenantLimits {
+        let holds = self.platform.effective(own);
+        let places = |name, limit| {
+            let most = holds.get(name)?;
+            Some(
+                self.limits
+                    .places(places_key(tenant, name), limit, most.into()),
+            )
+        };
+        TenantLimits {
+            requests: a_minute(Limit::ClientRequests, holds.get(LimitName::ClientRequests)),
+            calls: a_minute(Limit::TenantCalls, holds.get(LimitName::TenantCalls)),
+            tool_calls: a_minute(Limit::ToolCalls, holds.get(LimitName::ToolCalls)),
+            running: places(LimitName::RunningCalls, Limit::RunningCalls),
+            streams: places(LimitName::OpenStreams, Limit::OpenStreams),
+        }
+    }
+
+    /// Takes one from a bucket.
+    pub(crate) async fn take(
+        &self,
+        tenant: TenantId,
+        key: &LimitKey,
+        rate: Option<Rate>,
+    ) -> Result<(), OverLimit> {
+        let Some(rate) = rate else { return Ok(()) };
+        let taken = match self.limits.try_take(key, rate, 1) {
+            Some(said) => said,
+            None => self.limits.take(key, rate, 1).await,
+        };
+        taken.map_err(|wait| self.over(tenant, rate.limit, wait.0))
+    }
+
+    /// Takes a place among what is there at once.
+    pub(crate) async fn enter(
+        &self,
+        tenant: TenantId,
+        places: Option<&Arc<Places>>,
+        limit: Limit,
+    ) -> Result<Option<Place>, OverLimit> {
+        let Some(places) = places else {
+            return Ok(None);
+        };
+        let entered = match self.limits.try_enter(places) {
+            Some(said) => said,
+            None => self.limits.enter(places).await,
+        };
+        entered
+            .map(Some)
+            .map_err(|wait| self.over(tenant, limit, wait.0))
+    }
+
+    /// A stream that one person with one client opens.
+    pub(crate) async fn take_stream_open(
+        &self,
+        tenant: TenantId,
+        key: &LimitKey,
+    ) -> Result<(), OverLimit> {
+        self.take(tenant, key, self.stream_opens).await
+    }
+
+    /// Takes one of an address that shows no token known here. Who holds a known one never comes by.
+    pub(crate) async fn take_address(&self, address: IpAddr) -> Result<(), OverLimit> {
+        let Some(rate) = self.address else {
+            return Ok(());
+        };
+        let key = LimitKey {
+            shard: block(address),
+            bucket: "a".to_owned(),
+        };
+        let taken = match self.limits.try_take(&key, rate, 1) {
+            Some(said) => said,
+            None => self.limits.take(&key, rate, 1).await,
+        };
+        taken.map_err(|wait| OverLimit {
+            limit: rate.limit,
+            retry_after: seconds(wait.0),
+        })
+    }
+
+    /// Whether this node can run one more call.
+    pub(crate) const fn has_room_for_a_call(&self, running: usize) -> bool {
+        running < self.most_calls
+    }
+
+    /// The permission for a stream that a client opens.
+    pub(crate) async fn open_stream(
+        &self,
+        tenant: TenantId,
+        places: Option<&Arc<Places>>,
+    ) -> Result<StreamPass, NoStream> {
+        let open = self.open_streams.fetch_add(1, Ordering::AcqRel);
+        let counted = Counted(Arc::clone(&self.open_streams));
+        if open >= self.most_streams {
+            return Err(NoStream::NodeIsFull);
+        }
+        let place = self.enter(tenant, places, Limit::OpenStreams).await;
+        Ok(StreamPass {
+            _place: place.map_err(NoStream::Over)?,
+            _counted: counted,
+        })
+    }
+
+    /// Waits for the turn of a client that comes for a stream, because many come together after a node's death (§17.6). `false`: too
+    /// many wait already.
+    pub(crate) async fn pace(&self) -> bool {
+        self.pace.turn().await
+    }
+
+    fn over(&self, tenant: TenantId, limit: Limit, wait: Duration) -> OverLimit {
+        if let Some(name) = editable(limit) {
+            self.refusals.add(tenant, name);
+        }
+        OverLimit {
+            limit,
+            retry_after: seconds(wait),
+        }
+    }
+
+    /// How many calls run and streams are open of a tenant, over all nodes. `None` where that is not known.
+    pub(crate) async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
+        let count = |name| async move { self.limits.in_use(&places_key(tenant, name)).await };
+        let (calls, streams) = tokio::join!(
+            count(LimitName::RunningCalls),
+            count(LimitName::OpenStreams)
+        );
+        [calls, streams]
+    }
+}
+
+/// Where the nodes count what is there at once.
+fn places_key(tenant: TenantId, name: LimitName) -> LimitKey {
+    LimitKey {
+        shard: tenant.uuid().simple().to_string(),
+        bucket: format!("n:{}", name.as_str()),
+    }
+}
+
+const fn editable(limit: Limit) -> Option<LimitName> {
+    match limit {
+        Limit::TenantCalls => Some(LimitName::TenantCalls),
+        Limit::ClientRequests => Some(LimitName::ClientRequests),
+        Limit::ToolCalls => Some(LimitName::ToolCalls),
+        Limit::RunningCalls => Some(LimitName::RunningCalls),
+        Limit::OpenStreams => Some(LimitName::OpenStreams),
+        Limit::StreamOpens | Limit::Address => None,
+    }
+}
+
+/// So many a minute in the long run, and a minute's worth at once.
+fn a_minute(limit: Limit, count: Option<u32>) -> Option<Rate> {
+    let count = u64::from(count?);
+    Some(Rate {
+        limit,
+        interval_us: 60_000_000_u64.checked_div(count)?.max(1),
+        burst: count,
+    })
+}
+
+/// Whole seconds, at least one.
+fn seconds(wait: Duration) -> u64 {
+    let up = u64::from(wait.subsec_nanos() > 0);
+    wait.as_secs().saturating_add(up).max(1)
+}
+
+/// An IPv6 customer has a whole /64: one bucket for all of it.
+fn block(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}-{b:x}-{c:x}-{d:x}")
         }
     }
 }
 
-/// `count` per `period_secs` in the long run, `burst` at once.
-fn rate(count: u32, period_secs: u32, burst: u32) -> Option<Rate> {
-    let interval_us = (u64::from(period_secs) * 1_000_000).checked_div(count.into())?;
-    Some(Rate {
-        interval_us: interval_us.max(1),
-        burst: burst.max(1).into(),
-    })
+/// Spreads clients that come for a stream: so many a second, so many waiting.
+#[derive(Debug)]
+struct Pace {
+    apart: Duration,
+    most_waiting: usize,
+    waiting: AtomicUsize,
+    next: Mutex<Option<Instant>>,
 }
 
-/// Takes one from a bucket. The error is the number of whole seconds to wait, at least 1 (T-14).
-pub(crate) async fn take(limits: &Limits, key: &LimitKey, rate: Option<Rate>) -> Result<(), u64> {
-    let Some(rate) = rate else { return Ok(()) };
-    let taken = match limits.try_take(key, rate, 1) {
-        Some(said) => said,
-        None => limits.take(key, rate, 1).await,
-    };
-    taken.map_err(|wait| {
-        let up = u64::from(wait.0.subsec_nanos() > 0);
-        wait.0.as_secs().saturating_add(up).max(1)
-    })
+impl Pace {
+    fn new(a_second: u32, most_waiting: usize) -> Self {
+        Self {
+            apart: Duration::from_secs(1) / a_second.max(1),
+            most_waiting,
+            waiting: AtomicUsize::new(0),
+            next: Mutex::default(),
+        }
+    }
+
+    async fn turn(&self) -> bool {
+        let now = Instant::now();
+        let at = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody is asked to wait for more than 5 s, so that nobody takes a place behind that.
+            let at = next.unwrap_or(now).clamp(now, now + PACED_FOR);
+            if at > now && self.waiting.load(Ordering::Acquire) >= self.most_waiting {
+                return false;
+            }
+            *next = Some(at + self.apart);
+            at
+        };
+        if at > now {
+            self.waiting.fetch_add(1, Ordering::AcqRel);
+            let _waits = Waits(&self.waiting);
+            tokio::time::sleep_until(at).await;
+        }
+        true
+    }
+}
+
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt, stream::FuturesUnordered};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_16_3_who_comes_for_a_stream_is_spread_over_five_seconds_and_then_refused() {
+        let pace = Pace::new(100, 700);
+        let start = Instant::now();
+        let mut turns: FuturesUnordered<_> = (0..900)
+            .map(|_| async { (pace.turn().await, start.elapsed()) })
+            .collect();
+        let mut admitted = Vec::new();
+        let mut refused = 0;
+        while let Some((is_admitted, at)) = turns.next().await {
+            if is_admitted {
+                admitted.push(at);
+            } else {
+                refused += 1;
+            }
+        }
+        assert_eq!((admitted.len(), refused), (701, 199), "one had not to wait");
+        for second in 0..5 {
+            let from = Duration::from_secs(second);
+            let until = from + Duration::from_secs(1);
+            let count = admitted
+                .iter()
+                .filter(|at| **at >= from && **at < until)
+                .count();
+            assert!((99..=101).contains(&count), "second {second}: {count}");
+        }
+        assert!(
+            admitted
+                .iter()
+                .all(|at| *at <= Duration::from_millis(5_010))
+        );
+        assert_eq!(pace.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_limit_a_minute_is_exact_and_zero_is_none() {
+        let rate = a_minute(Limit::TenantCalls, Some(100)).unwrap();
+        assert_eq!((rate.interval_us, rate.burst), (600_000, 100));
+        assert_eq!(a_minute(Limit::ToolCalls, Some(0)), None);
+        assert_eq!(a_minute(Limit::ToolCalls, None), None);
+    }
+
+    #[test]
+    fn addresses_share_a_bucket_where_one_customer_has_them_all() {
+        let block = |text: &str| block(text.parse().unwrap());
+        assert_eq!(block("2001:db8:1:2::1"), block("2001:db8:1:2:ffff::9"));
+        assert_ne!(block("2001:db8:1:2::1"), block("2001:db8:1:3::1"));
+        assert_eq!(block("::ffff:192.0.2.1"), block("192.0.2.1"));
+        assert_ne!(block("192.0.2.1"), block("192.0.2.2"));
+    }
 }

@@ -3,7 +3,6 @@
 
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     error::ErrorKind,
@@ -25,8 +24,9 @@ use crate::{
         call::{QUICK, Telling},
         shown_name,
     },
-    stream::open_for_listen,
+    stream::{self, open_for_listen},
     tools::{PreparedCall, Running},
+    trace,
 };
 
 /// Answers a request that passed the ladder E-7 up to step 6.
@@ -39,6 +39,9 @@ pub(crate) async fn request(
     headers: &Headers<'_>,
 ) -> Result<Response, McpError> {
     visit.note_method(method);
+    if method == Method::ToolsCall && portolan_traces::is_on() {
+        trace::call(visit, meta, revision);
+    }
     let mut cx = visit.context(revision, None, false, Some(headers));
     if let Some(info) = &meta.client_info {
         cx.client_name = shown_name(&info.name);
@@ -77,7 +80,7 @@ async fn run(
         work,
         telling: Telling::new(token, revision, begun),
     };
-    let frames = stream::unfold(Some(slow), |slow| async {
+    let frames = futures_util::stream::unfold(Some(slow), |slow| async {
         match slow {
             Some(slow) => slow.next().await,
             None => None,
@@ -120,5 +123,6 @@ async fn listen(
     }
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
-    open_for_listen(visit, &request.id, cx.revision, &filter)
+    let pass = stream::pass(visit, cx.revision, Some(&request.id)).await?;
+    open_for_listen(visit, &request.id, cx.revision, &filter, pass)
 }

@@ -6,6 +6,7 @@ use std::{collections::HashSet, time::Duration};
 use portolan_cluster::End;
 use portolan_model::id::TenantId;
 use portolan_storage::registry_news::{News, NewsListener};
+use tokio::time::Instant;
 
 use crate::{instruments, state::McpState, stream};
 
@@ -16,23 +17,11 @@ const HOUSEKEEPING: Duration = Duration::from_secs(15);
 /// Listens to the registry until the process stops.
 pub(crate) async fn registry(state: McpState) {
     let listening = async {
-        let mut listener = loop {
-            match NewsListener::open(&state.store).await {
-                Ok(listener) => break listener,
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "cannot listen for registry news"
-                    );
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-            }
-        };
-        // What changed before we listened.
-        state.catalog.outdate(None);
+        let mut listener = NewsListener::new(&state.store);
         loop {
             let mut changed = Changed::default();
             changed.add(listener.next().await, &state);
+            let heard = Instant::now();
             let pause = tokio::time::sleep(DEBOUNCE);
             tokio::pin!(pause);
             loop {
@@ -42,6 +31,7 @@ pub(crate) async fn registry(state: McpState) {
                 }
             }
             changed.tell(&state).await;
+            instruments::news_told(heard.elapsed());
         }
     };
     tokio::select! {

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use portolan_cluster::{
-    Revocations, Streams,
-    node::{Limits, Node},
-};
+use portolan_cluster::{Revocations, Streams, node::Node};
 use portolan_http_tools::TokenSource;
 use portolan_keys::{Keys, Verifier};
-use portolan_model::{Clock, Digest, resource::Site};
+use portolan_model::{Clock, Digest, id::TenantId, resource::Site};
 use portolan_net::egress::Egress;
 use portolan_storage::Store;
 use quick_cache::sync::Cache;
@@ -20,7 +17,7 @@ use crate::{
     config::McpConfig,
     endpoint::{bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
-    limits::Rates,
+    limits::{self, Gate},
     news,
     stream::Tag,
 };
@@ -77,8 +74,7 @@ pub struct Shared {
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) tokens: TokenSource,
-    pub(crate) limits: Limits,
-    pub(crate) rates: Rates,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
     /// What the clients of a principal call themselves; lost without harm.
@@ -109,6 +105,7 @@ impl McpState {
             stopping,
             config,
         } = parts;
+        let gate = Arc::new(Gate::new(node.limits(), &config));
         let (call_log, writer) = call_log::call_log(store.clone(), config.call_log_queue);
         Self(Arc::new(Shared {
             origins: AllowedOrigins::new(&site, &config.allowed_origins),
@@ -122,14 +119,14 @@ impl McpState {
                 store.clone(),
                 keys.clone(),
                 clock.clone(),
+                Arc::clone(&gate),
                 config.list_page_size,
                 config.max_stale(),
                 config.catalogues,
             ),
             streams: Streams::default(),
             tokens: TokenSource::new(clock.clone()),
-            limits: node.limits(),
-            rates: Rates::new(&config),
+            gate,
             node,
             instruments: Instruments::default(),
             call_log,
@@ -156,11 +153,17 @@ impl McpState {
         self.tracker.spawn(news::registry(self.clone()));
         self.tracker.spawn(news::revocations(self.clone()));
         self.tracker.spawn(news::housekeeping(self.clone()));
+        self.tracker.spawn(limits::keep_refusals(self.clone()));
     }
 
     /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
     pub async fn drain(&self) {
         self.node.drain().await;
+    }
+
+    /// How many calls of a tenant run and how many of its streams are open, over all nodes. `None` where that is not known.
+    pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
+        self.gate.in_use(tenant).await
     }
 
     pub(crate) fn site(&self) -> &Site {

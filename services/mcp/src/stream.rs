@@ -12,7 +12,10 @@ use std::{
 
 use axum::response::Response;
 use bytes::Bytes;
-use portolan_cluster::{End, OpenStream, node::Running};
+use portolan_cluster::{
+    End, OpenStream,
+    node::{Limit, Running},
+};
 use portolan_keys::random;
 use portolan_model::{
     Digest,
@@ -31,6 +34,7 @@ use crate::{
     endpoint::{Visit, bearer::Caller, target::Target},
     error::McpError,
     legacy::session::{EventId, LiveSession, SessionId},
+    limits::{NoStream, StreamPass},
     state::McpState,
 };
 
@@ -135,12 +139,30 @@ impl Tag {
     }
 }
 
+/// The permission for one more stream: of the tenant on all nodes, and of this node (§16.2, §16.3).
+pub(crate) async fn pass(
+    visit: &Visit<'_>,
+    revision: Revision,
+    id: Option<&RequestId>,
+) -> Result<StreamPass, McpError> {
+    let server = &visit.server;
+    let opened = visit
+        .state
+        .gate
+        .open_stream(server.tenant, server.limits.streams.as_ref());
+    opened.await.map_err(|no| match no {
+        NoStream::Over(over) => McpError::over(over, revision, id),
+        NoStream::NodeIsFull => McpError::Unavailable,
+    })
+}
+
 /// Opens the GET stream of a session (T-30…T-36). It has no log, because what it tells hangs on the list alone: `known` is the list
 /// that the client saw last on a stream that broke, and it gets one notice if that is another one now.
 pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
     known: Option<u64>,
+    pass: StreamPass,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
     let LiveSession {
@@ -188,7 +210,8 @@ pub(crate) fn open_for_session(
     } else {
         Farewell::Nothing
     };
-    Ok(respond(state, open, first, life, farewell, running))
+    let held = Holding { running, pass };
+    Ok(respond(state, open, first, life, farewell, held))
 }
 
 /// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists. Prompts and resources
@@ -198,6 +221,7 @@ pub(crate) fn open_for_listen(
     id: &RequestId,
     revision: Revision,
     asked: &Filter,
+    pass: StreamPass,
 ) -> Result<Response, McpError> {
     let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
     let Filter {
@@ -221,6 +245,7 @@ pub(crate) fn open_for_listen(
         McpError::Limited {
             id: Some(id.clone()),
             revision,
+            limit: Limit::OpenStreams,
             retry_after: 60,
         }
     })?;
@@ -231,7 +256,11 @@ pub(crate) fn open_for_listen(
     let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
-    Ok(respond(state, open, first, life, farewell, None))
+    let held = Holding {
+        running: None,
+        pass,
+    };
+    Ok(respond(state, open, first, life, farewell, held))
 }
 
 fn open(
@@ -282,9 +311,16 @@ struct Reader {
     last_notice: Option<Instant>,
     until: Instant,
     farewell: Farewell,
+    held: Holding,
+    over: bool,
+}
+
+/// What a stream holds while it is open.
+struct Holding {
     /// The place among the running requests of its session.
     running: Option<Running>,
-    over: bool,
+    #[expect(dead_code, reason = "held, and given back when the stream ends")]
+    pass: StreamPass,
 }
 
 fn respond(
@@ -293,7 +329,7 @@ fn respond(
     first: VecDeque<Bytes>,
     life: time::Duration,
     farewell: Farewell,
-    running: Option<Running>,
+    held: Holding,
 ) -> Response {
     let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
     let reader = Reader {
@@ -303,7 +339,7 @@ fn respond(
         last_notice: None,
         until: Instant::now() + life,
         farewell,
-        running,
+        held,
         over: false,
     };
     SseBody::new(futures_util::stream::unfold(reader, Reader::next)).into_response()
@@ -333,7 +369,7 @@ impl Reader {
                 Ok(notice) => return self.pace(notice).await,
                 Err(end) => end,
             },
-            () = ended(self.running.as_ref()) => End::Revoked,
+            () = ended(self.held.running.as_ref()) => End::Revoked,
             () = tokio::time::sleep_until(self.until) => End::Drain,
         };
         self.goodbye(end)

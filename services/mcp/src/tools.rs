@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_keys::Purpose;
 use portolan_model::registry::CallOutcome;
@@ -18,6 +19,7 @@ use portolan_protocol::{
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
+use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
@@ -30,6 +32,7 @@ use crate::{
     error::McpError,
     payloads::About,
     state::McpState,
+    trace,
 };
 
 /// Answers `tools/list` from pages written before; only the cursor is the caller's own (PG-2).
@@ -100,6 +103,10 @@ pub(crate) struct PreparedCall {
     client_name: Option<Arc<str>>,
     /// Progress is wanted under this token (PP-1).
     pub(crate) progress: Option<ProgressToken>,
+    /// Its trace, if it has one.
+    pub(crate) trace: Option<Arc<Span>>,
+    /// Its place among the tenant's running calls.
+    _place: Option<Place>,
 }
 
 /// A call that runs.
@@ -154,6 +161,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
         progress,
+        trace: cx.trace.cloned(),
+        // Last: who is refused for another reason never had one.
+        _place: cx.enter_call(&request.id).await?,
     })
 }
 
@@ -197,14 +207,20 @@ impl PreparedCall {
                 }));
             }
         };
+        // Until the answer is written.
+        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let calling = Calling {
             egress: &self.state.egress,
             target: &tool.target,
             credential,
             tokens: &self.state.tokens,
+            trace: run.as_ref().or(self.trace.as_deref()),
         };
         let answer = execute(&calling, &tool.compiled, &self.arguments).await;
         self.log(tool, at, started, answer.outcome, answer.status);
+        if let Some(run) = &run {
+            trace::ran(run, answer.outcome);
+        }
         self.write(answer)
     }
 

@@ -4,6 +4,7 @@
 mod admission;
 mod answers_wire;
 mod legacy_wire;
+mod limits_wire;
 mod modern_wire;
 mod streams_wire;
 
@@ -20,12 +21,14 @@ use portolan_keys::{
 use portolan_model::{
     Clock, Id, Timestamp,
     id::{GrantId, ServerId, SourceId, TenantId, UserId},
+    limits::LimitSet,
     registry::{SourceKind, SourceSettings},
     resource::Site,
 };
 use portolan_net::{
     address::AllowedDestination,
     egress::{Egress, EgressPolicy},
+    shortcut::Shortcut,
 };
 use portolan_storage::{
     StorageConfig, Store,
@@ -138,7 +141,7 @@ impl Node {
         let mut node = Self::around(config, clock, keys, signing, upstream, shared).await;
         (node.arrived, node.release) = (arrived, release);
         node.publish(&["broken", "get_pet", "slow", "with_header", "zebra"]);
-        node.router = crate::router(node.state.clone());
+        node.router = node.routes();
         node
     }
 
@@ -207,6 +210,12 @@ impl Node {
         }
     }
 
+    fn routes(&self) -> Router {
+        let endpoint = crate::endpoint(self.state.clone());
+        let rest = crate::router(self.state.clone());
+        Router::new().fallback_service(Shortcut::new(crate::is_endpoint, endpoint, rest))
+    }
+
     /// Another node of the same installation.
     async fn twin(&self) -> Self {
         self.twin_over(self.shared.clone()).await
@@ -235,12 +244,17 @@ impl Node {
         (twin.tenant, twin.user, twin.grant, twin.server) =
             (self.tenant, self.user, self.grant, self.server);
         twin.publish(&["get_pet"]);
-        twin.router = crate::router(twin.state.clone());
+        twin.router = twin.routes();
         twin
     }
 
     /// Puts a server with these tools where the catalogue would load it.
     fn publish(&self, names: &[&str]) {
+        self.publish_with(names, &LimitSet::default());
+    }
+
+    /// The same for a tenant that has set limits.
+    fn publish_with(&self, names: &[&str], own: &LimitSet) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| match name {
             "get_pet" => {
@@ -266,6 +280,7 @@ impl Node {
         let server = Server::build(
             self.tenant,
             row,
+            self.state.gate.of(self.tenant, own),
             &self.keys,
             NOW,
             self.state.config.list_page_size,

@@ -147,6 +147,9 @@ fn explain(error: &StoreError) -> String {
         StoreError::Refused(_) if fault.contains("too old") => {
             "upgrade it, or use Valkey 7.2 or newer"
         }
+        StoreError::Refused(_) if fault.contains("no cluster") => {
+            "name one address, or masters of one Redis Cluster with commas between them"
+        }
         StoreError::Refused(_) => "check user and password in redis_url, and the server's log",
         StoreError::Down(_) if fault.contains("is a slave") => "redis_url must name the primary",
         StoreError::Down(_) if fault.contains("certificate") => {

@@ -5,8 +5,8 @@ use std::{net::IpAddr, num::NonZero, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, DemoApi, OAuthConfig, OAuthParts, login::throttle::Throttle,
-    mail::Mailer,
+    AuthConfig, AuthParts, AuthState, ConsoleLimits, DemoApi, InUse, OAuthConfig, OAuthParts,
+    login::throttle::Throttle, mail::Mailer,
 };
 use portolan_cluster::{
     Revocations,
@@ -14,7 +14,7 @@ use portolan_cluster::{
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_mcp::{McpConfig, McpParts, McpState};
-use portolan_model::{Clock, resource::Site};
+use portolan_model::{Clock, limits::LimitName, resource::Site};
 use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
     egress::{AllowedDestination, Egress, EgressPolicy},
@@ -43,13 +43,14 @@ pub(crate) struct Rooms {
     site: Site,
     verifier: Verifier,
     revocations: Revocations,
+    /// Set when this process serves MCP endpoints.
+    in_use: InUse,
 }
 
 /// The MCP endpoints.
 #[derive(Debug)]
 pub(crate) struct McpRoom {
-    pub(crate) router: Router,
-    /// To be drained.
+    /// To be served, and to be drained.
     pub(crate) state: McpState,
     pub(crate) redis: Option<Dependency>,
 }
@@ -66,6 +67,7 @@ impl Rooms {
             verifier: Verifier::new(settings.origin()),
             site: Site::new(&settings.origin())?,
             revocations: Revocations::default(),
+            in_use: InUse::default(),
         })
     }
 
@@ -101,6 +103,10 @@ impl Rooms {
             config: AuthConfig {
                 loopback_is_unthrottled: shows_mail,
                 demo_api,
+                limits: ConsoleLimits {
+                    platform: settings.limits.platform,
+                    in_use: self.in_use.clone(),
+                },
             },
             oauth: OAuthParts::new(
                 oauth,
@@ -167,7 +173,7 @@ impl Rooms {
         )
         .await
         .context("cannot join the other nodes (redis_url)")?;
-        let per_second = settings.calls_per_minute.div_ceil(60);
+        let limits = &settings.limits;
         let state = McpState::new(McpParts {
             site: self.site.clone(),
             store: self.store.clone(),
@@ -182,16 +188,25 @@ impl Rooms {
             config: McpConfig {
                 allowed_origins: settings.allowed_origins.clone(),
                 list_page_size: settings.page_size,
-                principal_per_second: per_second,
-                principal_burst: settings.calls_per_minute,
-                tenant_calls_per_second: per_second.saturating_mul(10),
-                tenant_calls_burst: settings.calls_per_minute.saturating_mul(10),
+                client_requests_per_minute: limits.default_of(LimitName::ClientRequests),
+                tenant_calls_per_minute: limits.default_of(LimitName::TenantCalls),
+                tool_calls_per_minute: limits.default_of(LimitName::ToolCalls),
+                running_calls: limits.default_of(LimitName::RunningCalls),
+                open_streams: limits.default_of(LimitName::OpenStreams),
+                limit_headroom: limits.platform.headroom,
+                address_requests_per_minute: limits.address_requests_per_minute,
+                node_calls: limits.node_calls,
+                node_streams: limits.node_streams,
                 ..McpConfig::default()
             },
         });
         state.start();
+        let asked = state.clone();
+        self.in_use.set(Box::new(move |tenant| {
+            let state = asked.clone();
+            Box::pin(async move { state.in_use(tenant).await })
+        }));
         Ok(McpRoom {
-            router: portolan_mcp::router(state.clone()),
             state,
             redis: is_redis.then(|| Dependency {
                 name: "redis",

@@ -8,10 +8,12 @@ use portolan_net::{
     health::Health,
     layers::{AllowedHosts, Front},
     listen::{self, Limits},
+    shortcut::Shortcut,
 };
-use portolan_telemetry::{LogConfig, Metrics, RequestLog};
+use portolan_telemetry::{LogConfig, Metrics, RequestLog, Traces, TracesConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tower::Layer;
 
 use crate::{
     console,
@@ -91,6 +93,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         Some(listeners) => listeners,
         None => Listeners::bind(settings.listen, settings.admin_listen)?,
     };
+    let traces = traces(settings, role)?;
     let rooms = Rooms::open(settings).await?;
     let life = Lifecycle::default();
     let health = Health::new({
@@ -101,7 +104,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     life.tasks.spawn(metrics.upkeep(life.drained.clone()));
     life.tasks.spawn(listen::serve(
         listeners.admin,
-        health.router(),
+        health.router().with_state(()),
         Limits::default(),
         life.admin(),
     ));
@@ -112,7 +115,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     if let Some(demo) = extras.demo {
         life.tasks.spawn(listen::serve(
             demo.listener,
-            portolan_demo_api::router(),
+            portolan_demo_api::router().with_state(()),
             Limits::default(),
             life.beside(),
         ));
@@ -131,7 +134,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     let mut mcp = None;
     if role.has_mcp() {
         let room = rooms.mcp(settings, role, &life).await?;
-        router = router.merge(room.router);
+        router = router.merge(portolan_mcp::router(room.state.clone()));
         if let Some(redis) = room.redis {
             health.stands_on(redis);
         }
@@ -146,12 +149,25 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         connections: settings.listen_max_connections,
         ..Limits::default()
     };
-    life.tasks.spawn(listen::serve(
-        listeners.public,
-        router.layer(front),
-        limits,
-        life.public(),
-    ));
+    let router = router.layer(front.clone()).with_state(());
+    match &mcp {
+        Some(mcp) => life.tasks.spawn(listen::serve(
+            listeners.public,
+            Shortcut::new(
+                portolan_mcp::is_endpoint,
+                front.layer(portolan_mcp::endpoint(mcp.clone())),
+                router,
+            ),
+            limits,
+            life.public(),
+        )),
+        None => life.tasks.spawn(listen::serve(
+            listeners.public,
+            router,
+            limits,
+            life.public(),
+        )),
+    };
 
     look(&health).await;
     life.tasks
@@ -179,6 +195,9 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             },
         )
         .await;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     if tokio::time::timeout(CLOSE, rooms.store.close())
         .await
         .is_err()
@@ -191,6 +210,18 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         "stopped"
     );
     Ok(())
+}
+
+/// Only calls are traced, and only nodes with MCP endpoints have them.
+fn traces(settings: &Settings, role: Role) -> Result<Option<Traces>> {
+    let Some(endpoint) = settings.otlp_endpoint.as_ref().filter(|_| role.has_mcp()) else {
+        return Ok(None);
+    };
+    let config = TracesConfig {
+        endpoint: endpoint.to_string(),
+        ratio: settings.trace_sample_ratio,
+    };
+    Ok(Some(Traces::start(&config)?))
 }
 
 /// Looks every now and then whether what we stand on is there.

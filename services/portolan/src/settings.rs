@@ -5,13 +5,17 @@
 //! in either place refuses to start: a typo in a security setting must not become a default.
 
 mod described;
+mod limits;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, str::FromStr};
 
 use anyhow::{Context, Result, bail};
 use url::Url;
 
-pub use self::described::{Described, SETTINGS, reference};
+pub use self::{
+    described::{Described, SETTINGS, reference},
+    limits::LimitSettings,
+};
 
 /// Which parts of the service this process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -108,6 +112,10 @@ pub struct Settings {
     pub log_filter: String,
     /// Log form.
     pub log_format: LogFormat,
+    /// The collector of traces; `None`: there are none.
+    pub otlp_endpoint: Option<Url>,
+    /// Share of calls that are traced, from 0 to 1.
+    pub trace_sample_ratio: f64,
     /// Networks.
     pub trusted_proxies: Vec<String>,
     /// `x-forwarded-for` or `forwarded`.
@@ -120,8 +128,8 @@ pub struct Settings {
     pub egress_allow_plain_http: bool,
     /// Tools a page.
     pub page_size: usize,
-    /// Limit of calls.
-    pub calls_per_minute: u32,
+    /// Limits of tenants, addresses and nodes.
+    pub limits: LimitSettings,
     /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
     /// Seconds from SIGTERM to the last new connection; no more than `drain_secs`.
@@ -299,6 +307,14 @@ impl Raw {
         Ok(value)
     }
 
+    fn share(&self, name: &str) -> Result<f64> {
+        let value: f64 = self.parse(name)?;
+        if !(0.0..=1.0).contains(&value) {
+            bail!("{name}: {value} is out of range, choose between 0 and 1");
+        }
+        Ok(value)
+    }
+
     /// Checks everything and says what is wrong with what.
     pub fn check(&self) -> Result<Settings> {
         let public_url: Url = self.parse("public_url")?;
@@ -353,13 +369,15 @@ impl Raw {
             master_secret,
             log_filter: self.parse("log_filter")?,
             log_format: self.parse("log_format")?,
+            otlp_endpoint: self.text("otlp_endpoint").map(collector).transpose()?,
+            trace_sample_ratio: self.share("trace_sample_ratio")?,
             trusted_proxies: self.list("trusted_proxies"),
             proxy_header: self.parse("proxy_header")?,
             allowed_origins: self.list("allowed_origins"),
             egress_allow: self.list("egress_allow"),
             egress_allow_plain_http: self.parse("egress_allow_plain_http")?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
-            calls_per_minute: narrow(self.within("calls_per_minute", 1..=1_000_000)?),
+            limits: LimitSettings::read(self)?,
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             logs_mail,
@@ -399,8 +417,25 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+fn collector(text: &str) -> Result<Url> {
+    let url: Url = text
+        .parse()
+        .ok()
+        .filter(|url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        .context("otlp_endpoint: this is not an address such as http://collector:4318")?;
+    Ok(url)
+}
+
 /// The form of the address; the message never repeats it, because it may hold a password.
+/// One address, or several of the masters of a cluster.
 fn redis_url(text: &str) -> Result<SecretText> {
+    for address in text.split(',') {
+        check_redis_address(address.trim())?;
+    }
+    Ok(SecretText::new(text.to_owned()))
+}
+
+fn check_redis_address(text: &str) -> Result<()> {
     let url: Url = text
         .parse()
         .context("redis_url: this is not an address such as redis://user:password@host:6379/0")?;
@@ -415,7 +450,7 @@ fn redis_url(text: &str) -> Result<SecretText> {
             "redis_url: what stands after the host is the number of a database, such as redis://host:6379/0"
         );
     }
-    Ok(SecretText::new(text.to_owned()))
+    Ok(())
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -429,6 +464,8 @@ fn is_loopback(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use portolan_model::limits::LimitName;
+
     use super::*;
 
     fn environment(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
@@ -500,6 +537,9 @@ mod tests {
             ("PORTOLAN_PUBLIC_URL", "http://mcp.example.com"),
             ("PORTOLAN_PUBLIC_URL", "https://mcp.example.com/path"),
             ("PORTOLAN_PAGE_SIZE", "0"),
+            ("PORTOLAN_TENANT_RUNNING_CALLS", "0"),
+            ("PORTOLAN_TENANT_LIMITS_HEADROOM", "0"),
+            ("PORTOLAN_NODE_OPEN_STREAMS", "many"),
             ("PORTOLAN_MASTER_SECRET", "short"),
             ("PORTOLAN_LOG_FORMAT", "xml"),
             ("PORTOLAN_DRAIN_SECS", "-1"),
@@ -550,6 +590,13 @@ mod tests {
             "rediss://node:secret-word@cache:6380/3"
         );
         assert!(!with.redis_seal);
+        let cluster = |addresses: &'static str| {
+            let mut pairs = complete();
+            pairs.push(("PORTOLAN_REDIS_URL", addresses));
+            Raw::load(None, environment(&pairs)).unwrap().check()
+        };
+        assert!(cluster("redis://a:6379, redis://b:6379").is_ok());
+        assert!(cluster("redis://a:6379,b:6379").is_err());
         assert!(!format!("{with:?}").contains("secret-word"));
     }
 
@@ -567,6 +614,26 @@ mod tests {
         assert_eq!(times(&[]), (5, 25));
         assert_eq!(times(&[("PORTOLAN_DRAIN_SECS", "2")]), (2, 2));
         assert_eq!(times(&[("PORTOLAN_DRAIN_ACCEPT_SECS", "0")]), (0, 25));
+    }
+
+    #[test]
+    fn a_tenant_has_ten_times_what_a_client_has_unless_told() {
+        let limits = |pairs: &[(&'static str, &'static str)]| {
+            let all: Vec<_> = complete()
+                .into_iter()
+                .chain(pairs.iter().copied())
+                .collect();
+            let settings = Raw::load(None, environment(&all)).unwrap().check().unwrap();
+            settings.limits
+        };
+        let name = LimitName::TenantCalls;
+        assert_eq!(limits(&[]).default_of(name), 6_000);
+        let fewer = limits(&[("PORTOLAN_CALLS_PER_MINUTE", "60")]);
+        assert_eq!(fewer.default_of(name), 600);
+        let told = limits(&[("PORTOLAN_TENANT_CALLS_PER_MINUTE", "61")]);
+        assert_eq!(told.default_of(name), 61);
+        assert_eq!(told.platform.maximum(name), 610);
+        assert_eq!(told.default_of(LimitName::ToolCalls), 0, "no limit");
     }
 
     #[test]

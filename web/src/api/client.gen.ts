@@ -104,6 +104,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The limits of a workspace, and what was used. */
+        get: operations["show_limits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes limits of a workspace, within what the platform allows. For admins and owners. What runs already goes on. */
+        patch: operations["change_limits"];
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/members": {
         parameters: {
             query?: never;
@@ -832,6 +850,102 @@ export interface components {
          * @enum {string}
          */
         KeyPlace: "header" | "query" | "cookie";
+        /** @description One limit. */
+        Limit: {
+            /**
+             * Format: int32
+             * @description The platform's default; null = no limit.
+             */
+            default: number | null;
+            /**
+             * Format: int64
+             * @description What is there now, over all nodes, some seconds old. Null for limits a minute, and where it is not known.
+             */
+            in_use: number | null;
+            /**
+             * Format: int32
+             * @description The most that can be set.
+             */
+            maximum: number;
+            /**
+             * Format: int32
+             * @description The least that can be set.
+             */
+            minimum: number;
+            name: components["schemas"]["LimitName"];
+            /**
+             * Format: int32
+             * @description What the workspace has set; null = the default holds.
+             */
+            own: number | null;
+            /**
+             * Format: int64
+             * @description Requests that it refused in the time of `usage`.
+             */
+            refused: number;
+            unit: components["schemas"]["LimitUnit"];
+            /**
+             * Format: int32
+             * @description What holds; null = no limit.
+             */
+            value: number | null;
+        };
+        /**
+         * @description Which limit.
+         * @enum {string}
+         */
+        LimitName: "tenant_calls" | "client_requests" | "tool_calls" | "running_calls" | "open_streams";
+        /** @description The limits of a workspace, and what they did. */
+        Limits: {
+            /** @description One for each name, always in the same order. */
+            limits: components["schemas"]["Limit"][];
+            usage: components["schemas"]["LimitUsage"];
+        };
+        /** @description What to change. Absent = leave, null = back to the platform's default. */
+        LimitsChange: {
+            /**
+             * Format: int32
+             * @description Requests of one person with one AI client, a minute.
+             */
+            client_requests?: number | null;
+            /**
+             * Format: int32
+             * @description Event streams that are open at once.
+             */
+            open_streams?: number | null;
+            /**
+             * Format: int32
+             * @description Calls that run at once.
+             */
+            running_calls?: number | null;
+            /**
+             * Format: int32
+             * @description Calls of the whole workspace, a minute.
+             */
+            tenant_calls?: number | null;
+            /**
+             * Format: int32
+             * @description Calls of one tool, a minute.
+             */
+            tool_calls?: number | null;
+        };
+        /**
+         * @description What a limit counts.
+         * @enum {string}
+         */
+        LimitUnit: "per_minute" | "at_once";
+        /** @description What happened in the last six hours. */
+        LimitUsage: {
+            /** Format: int64 */
+            bucket_minutes: number;
+            /** @description Oldest first, the present one last, empty ones too. */
+            buckets: components["schemas"]["UsageBucket"][];
+            /**
+             * Format: date-time
+             * @description Beginning of the first bucket.
+             */
+            from: string;
+        };
         /** @description One page of a list. */
         Listing_AuditEvent: {
             /** @description In the order of the list. */
@@ -1429,6 +1543,29 @@ export interface components {
             /** @description An object, as a model would give it. */
             arguments?: Record<string, unknown>;
         };
+        /** @description Some minutes. */
+        UsageBucket: {
+            /**
+             * Format: date-time
+             * @description Their beginning.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Most calls that began in one minute.
+             */
+            busiest_minute: number;
+            /**
+             * Format: int64
+             * @description Calls that began.
+             */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Requests that limits refused.
+             */
+            refused: number;
+        };
         /** @description A workspace as one of its members sees it. */
         Workspace: {
             /**
@@ -1688,6 +1825,74 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ImportPreview"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The limits. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limits"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LimitsChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limits"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

@@ -37,7 +37,11 @@ fn every_kind() -> Vec<ErrorKind> {
             required: Raw::empty_object(),
         },
         ErrorKind::Internal,
-        ErrorKind::RateLimited,
+        ErrorKind::RateLimited {
+            reason: "tenant",
+            retry_after_ms: 1_000,
+        },
+        ErrorKind::TooMany("streams"),
         ErrorKind::QuotaExceeded,
         ErrorKind::UpstreamUnreachable,
         ErrorKind::UpstreamTimeout,
@@ -84,7 +88,15 @@ fn er3_t66_t67_codes_and_statuses_by_era() {
             (-32021, 400),
         ),
         (ErrorKind::Internal, (-32603, 200), (-32603, 200)),
-        (ErrorKind::RateLimited, (-31002, 429), (-31002, 429)),
+        (
+            ErrorKind::RateLimited {
+                reason: "tenant",
+                retry_after_ms: 1_000,
+            },
+            (-32014, 429),
+            (-31002, 429),
+        ),
+        (ErrorKind::TooMany("streams"), (-32013, 429), (-31002, 429)),
     ] {
         assert_eq!((kind.face(R4), kind.face(R5)), (legacy, modern), "{kind:?}");
     }

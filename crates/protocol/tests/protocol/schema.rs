@@ -529,7 +529,10 @@ fn errors_conform() {
         },
         ErrorKind::HeaderMismatch("no".into()),
         ErrorKind::Internal,
-        ErrorKind::RateLimited,
+        ErrorKind::RateLimited {
+            reason: "tenant",
+            retry_after_ms: 1_000,
+        },
     ];
     for revision in Revision::ALL {
         let definition = if revision <= Revision::V2025_06_18 {

@@ -231,7 +231,12 @@ async fn a_node_sees_nothing_of_another_tenant() {
 async fn a_change_of_the_registry_is_heard_when_it_is_committed() {
     let store = Database::new().await.store(4).await;
     let scene = Scene::new(&store).await;
-    let mut listener = NewsListener::open(&store).await.unwrap();
+    let mut listener = NewsListener::new(&store);
+    assert_eq!(
+        listener.next().await,
+        News::Everything,
+        "nothing is known yet"
+    );
     let before = address_revision(&store, scene.tenant).await;
     let mut tx = change(&store, scene.tenant).await;
     registry_news::changed(&mut tx).await.unwrap();

@@ -5,6 +5,7 @@
 mod catalog;
 mod database;
 mod expiry;
+mod limits;
 mod oauth;
 mod row_level_security;
 mod scene;

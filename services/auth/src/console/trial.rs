@@ -171,6 +171,7 @@ pub(crate) async fn try_tool(
         target: &target,
         credential: credential.as_ref(),
         tokens: &tokens,
+        trace: None,
     };
     let begun = Instant::now();
     let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;

@@ -79,6 +79,7 @@ impl House {
             config: AuthConfig {
                 loopback_is_unthrottled: true,
                 demo_api: None,
+                limits: crate::limits::limits(),
             },
         });
         let front = Front::new(

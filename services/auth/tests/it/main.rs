@@ -8,6 +8,7 @@ mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod house;
+mod limits;
 mod mailbox;
 mod registry;
 mod sessions;

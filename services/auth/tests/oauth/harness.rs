@@ -158,6 +158,7 @@ impl Node {
             config: AuthConfig {
                 loopback_is_unthrottled: false,
                 demo_api: None,
+                limits: Default::default(),
             },
         });
         portolan_auth::jwks::rotate(&state).await.unwrap();

@@ -26,7 +26,7 @@ use portolan_protocol::{
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
 
-use crate::catalog::pages::Pages;
+use crate::{catalog::pages::Pages, limits::TenantLimits};
 
 /// What calls of a source sign in with.
 #[derive(Debug, Clone)]
@@ -96,6 +96,8 @@ pub(crate) struct Server {
     pub(crate) list_hash: u64,
     /// The bucket of the tenant's calls.
     pub(crate) calls: LimitKey,
+    /// What holds for the tenant.
+    pub(crate) limits: TenantLimits,
     page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
     fixed: [OnceLock<Fixed>; Revision::ALL.len()],
@@ -106,6 +108,7 @@ impl Server {
     pub(crate) fn build(
         tenant: TenantId,
         row: PublishedServer,
+        limits: TenantLimits,
         keys: &Keys,
         now: Timestamp,
         page_size: usize,
@@ -126,27 +129,7 @@ impl Server {
             }
             built
         });
-        let tools: Vec<Tool> = tools.collect();
-        Self::assemble(
-            tenant,
-            row.id,
-            row.slug,
-            Identity::new(&card),
-            row.instructions.filter(|text| !text.is_empty()),
-            tools,
-            page_size,
-        )
-    }
-
-    fn assemble(
-        tenant: TenantId,
-        id: ServerId,
-        slug: String,
-        identity: Identity,
-        instructions: Option<String>,
-        mut tools: Vec<Tool>,
-        page_size: usize,
-    ) -> Self {
+        let mut tools: Vec<Tool> = tools.collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let by_name = tools
             .iter()
@@ -161,14 +144,15 @@ impl Server {
         hash.copy_from_slice(&digest(&all).as_bytes()[..8]);
         Self {
             tenant,
-            id,
-            slug,
-            identity,
-            instructions,
+            id: row.id,
+            slug: row.slug,
+            identity: Identity::new(&card),
+            instructions: row.instructions.filter(|text| !text.is_empty()),
             calls: bucket(tenant, "t"),
             tools,
             by_name,
             list_hash: u64::from_be_bytes(hash),
+            limits,
             page_size,
             pages: Default::default(),
             fixed: Default::default(),

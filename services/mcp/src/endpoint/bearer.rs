@@ -193,6 +193,20 @@ impl Bearer {
         }
     }
 
+    /// The holder of a token that was verified before and is still good: nothing is computed but its digest. `None`:
+    /// [`Bearer::authenticate`] says.
+    pub(crate) fn remembered(&self, headers: &HeaderMap, now: Timestamp) -> Option<Arc<Caller>> {
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let token = token_of(values.next()?.as_bytes())?;
+        if values.next().is_some() {
+            return None;
+        }
+        let caller = self.verified.get(&digest(token.as_bytes()))?;
+        let is_good = now.unix_timestamp() < caller.claims.exp
+            && !self.revocations.is_revoked(&caller.facts());
+        is_good.then_some(caller)
+    }
+
     /// Steps 1–7 and 9 of §4.5: what does not depend on whether the target exists.
     pub(crate) fn authenticate(
         &self,

@@ -2,6 +2,27 @@
 
 use portolan_model::resource::Resource;
 
+/// Tenant and server of a path that has the form of an endpoint's, whatever stands in the segments.
+fn segments(path: &str) -> Option<(&str, Option<&str>)> {
+    let inner = path
+        .strip_suffix('/')
+        .unwrap_or(path)
+        .strip_prefix("/t/")?
+        .strip_suffix("/mcp")?;
+    Some(match inner.split_once('/') {
+        Some((tenant, server)) => (tenant, Some(server)),
+        None => (inner, None),
+    })
+}
+
+/// Whether the path is an endpoint's: what no other route of the house has to look at.
+pub fn is_endpoint(path: &str) -> bool {
+    segments(path).is_some_and(|(tenant, server)| {
+        !tenant.is_empty()
+            && server.is_none_or(|server| !server.is_empty() && !server.contains('/'))
+    })
+}
+
 /// The path of the endpoint, taken apart. Borrowed from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
@@ -18,15 +39,7 @@ impl<'a> Target<'a> {
     /// cannot be the address of a server whatever the registry holds: the segments are limited to what can stand in a quoted
     /// challenge.
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
-        let inner = path
-            .strip_suffix('/')
-            .unwrap_or(path)
-            .strip_prefix("/t/")?
-            .strip_suffix("/mcp")?;
-        let (tenant, server) = match inner.split_once('/') {
-            Some((tenant, server)) => (tenant, Some(server)),
-            None => (inner, None),
-        };
+        let (tenant, server) = segments(path)?;
         let fits = |segment: &str| {
             (1..=64).contains(&segment.len())
                 && segment

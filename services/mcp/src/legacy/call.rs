@@ -6,6 +6,7 @@ use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
+use http::StatusCode;
 use portolan_cluster::{
     node::{Delivery, Lost, NewStream, Resumed, Running, StreamReader, StreamWriter},
     store::{Class, Cursor, Nonce, StreamKey},
@@ -24,11 +25,12 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
     endpoint::Visit,
-    error::McpError,
+    error::{self, McpError},
     legacy::{
         session::{EventId, LiveSession, SessionId},
         unbroken::Unbroken,
     },
+    limits::StreamPass,
     payloads::About,
     stream::reconnect_after,
     tools::PreparedCall,
@@ -91,7 +93,7 @@ pub(crate) async fn run(
         let outcome = tokio::select! {
             biased;
             outcome = &mut calling => outcome,
-            () = cancelled.cancelled() => Err(McpError::Cancelled),
+            () = cancelled.cancelled() => Err(stopped(&running)),
         };
         (outcome, running)
     };
@@ -127,6 +129,8 @@ pub(crate) async fn run(
         rpc: rpc_key(&id),
         deadline: deadline.saturating_sub(begun.elapsed()),
         about: about.to_bytes(),
+        tenant: Some(visit.server.tenant),
+        trace: visit.trace.get().cloned(),
     });
     if let Some(work) = work.into_work() {
         let telling = token.map(|token| Telling::new(token, revision, begun));
@@ -137,8 +141,23 @@ pub(crate) async fn run(
         session: session.id,
         nonce,
         request: Some(id),
+        _pass: None,
     };
-    Ok(Reply::Stream(answer.respond(visit, reader, primed)))
+    let start = Cursor {
+        seq: 0,
+        attempt: None,
+    };
+    let place = primed.then_some(start);
+    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+}
+
+/// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
+fn stopped(running: &Running) -> McpError {
+    if running.is_session_over() {
+        McpError::session_not_found()
+    } else {
+        McpError::Cancelled
+    }
 }
 
 /// Whether streams of the session begin with an event that has an id and nothing else (T-24).
@@ -232,6 +251,8 @@ struct Answer {
     session: SessionId,
     nonce: Nonce,
     request: Option<RequestId>,
+    /// Of a client that came back; the first connection goes with its call.
+    _pass: Option<StreamPass>,
 }
 
 impl Answer {
@@ -264,15 +285,12 @@ impl Answer {
         Bytes::from(frame)
     }
 
-    fn respond(self, visit: &Visit<'_>, reader: StreamReader, primed: bool) -> Response {
-        let first = if primed {
-            let start = Cursor {
-                seq: 0,
-                attempt: None,
-            };
+    /// `place` is where the client is, for those who take an event that only says so.
+    fn respond(self, visit: &Visit<'_>, reader: StreamReader, place: Option<Cursor>) -> Response {
+        let first = if let Some(place) = place {
             vec![
                 Bytes::from(sse::retry(reconnect_after())),
-                Bytes::from(sse::priming(&self.event_id(start))),
+                Bytes::from(sse::priming(&self.event_id(place))),
             ]
         } else {
             // Proxies pass the head on only with a first byte.
@@ -310,6 +328,7 @@ pub(crate) async fn resume(
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
+    pass: StreamPass,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
         session: session.id.key,
@@ -319,6 +338,9 @@ pub(crate) async fn resume(
     let resumed = visit.state.node.resume(stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
+        // What tells an event source that there is nothing to come back for (HTML, server-sent events); an empty stream would
+        // bring it back again and again.
+        Resumed::Finished => Ok(error::empty(StatusCode::NO_CONTENT)),
         // An empty answer would be taken for a success, an HTTP error for a reason to try again.
         Resumed::Gone => {
             if request.is_none() {
@@ -329,7 +351,7 @@ pub(crate) async fn resume(
                 id: request,
                 retryable: false,
             };
-            Ok(crate::error::one_event(&about.lost(Lost::Stream)))
+            Ok(error::one_event(&about.lost(Lost::Stream)))
         }
         Resumed::Reader(reader) => {
             let answer = Answer {
@@ -337,8 +359,11 @@ pub(crate) async fn resume(
                 session: session.id,
                 nonce,
                 request,
+                _pass: Some(pass),
             };
-            Ok(answer.respond(visit, reader, false))
+            // Clients forget where they were when a resumed stream breaks before it brought an id: they are told again.
+            let place = is_primed(&session.id).then_some(cursor);
+            Ok(answer.respond(visit, reader, place))
         }
     }
 }

@@ -296,8 +296,7 @@ async fn e_15_a_server_that_cannot_be_looked_up_is_503_and_never_404() {
 #[tokio::test(start_paused = true)]
 async fn t_14_over_the_limit_is_429_with_the_id_and_the_time_to_wait() {
     let node = Node::with(McpConfig {
-        principal_per_second: 1,
-        principal_burst: 2,
+        client_requests_per_minute: 2,
         ..McpConfig::default()
     })
     .await;
@@ -306,11 +305,15 @@ async fn t_14_over_the_limit_is_429_with_the_id_and_the_time_to_wait() {
     let over = node.call(&session, "ping", json!({})).await;
     assert_eq!(
         (over.status, over.code(), over.json()["id"].clone()),
-        (429, -31002, json!(1))
+        (429, -32014, json!(1))
     );
-    assert_eq!(over.header("retry-after"), "1");
-    node.clock.advance(time::Duration::SECOND);
-    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(over.header("retry-after"), "30");
+    assert_eq!(
+        over.json()["error"]["data"],
+        json!({"reason": "principal", "retryAfterMs": 30_000})
+    );
+    node.clock.advance(30 * time::Duration::SECOND);
+    tokio::time::advance(Duration::from_secs(30)).await;
     assert_eq!(node.call(&session, "ping", json!({})).await.status, 200);
 }
 

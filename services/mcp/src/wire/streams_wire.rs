@@ -7,7 +7,7 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 
 impl Node {
     /// A session that said that it is ready.
-    async fn ready_session(&self, revision: &str) -> String {
+    pub(super) async fn ready_session(&self, revision: &str) -> String {
         let session = self.initialize(revision).await;
         let request = self.request(
             "POST",
@@ -137,7 +137,7 @@ async fn t_33_a_session_may_have_several_streams_but_not_any_number() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn clients_7_reconnecting_in_a_loop_is_slowed_down() {
     let node = Node::with(McpConfig {
         stream_opens_per_minute: 2,
