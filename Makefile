@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit deny test-tools clean-data
+.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit deny test-tools clean-data mutants model
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,13 @@ test: ## Sets up everything the tests need and runs all of them
 chaos: ## Kills, holds, drains and empties everything under load for half an hour (ARGS="SECONDS SEED")
 	@scripts/chaos.sh $(ARGS)
 
+mutants: ## Breaks readers and writers of streams on purpose and expects the tests to notice
+	@scripts/mutants.sh
+
+model: ## The long form of the comparisons with the model: a million walks in memory, 25,000 on Redis
+	@PROPTEST_CASES=1000000 SQLX_OFFLINE=true cargo test --release --package portolan-cluster --test it -- --nocapture model_walks
+	@PROPTEST_CASES=25000 SQLX_OFFLINE=true cargo test --release --package portolan-cluster --test it -- --nocapture differential
+
 test-tools: ## Installs what the tests need: Postgres, Chromium, Node 22, the official SDKs
 	@scripts/test-tools.sh
 
@@ -32,7 +39,7 @@ fmt: ## Formats everything
 	@cargo fmt --all
 	@npm --prefix web run --silent format
 
-bench: ## Prints how much of a bare proxy's speed is left, as ratios
+bench: ## Prints what calls, sessions and streams cost, against bare servers (ARGS="--only streams")
 	@scripts/bench.sh $(ARGS)
 
 prepare: ## Refreshes .sqlx, what the SQL macros know about the database

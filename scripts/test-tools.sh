@@ -10,6 +10,7 @@ scripts/apt.sh python3 python3 python3-venv
 # Servers of the tests' own, started and stopped by them.
 scripts/unpack.sh redis-server redis-server redis-tools
 scripts/unpack.sh haproxy haproxy
+scripts/unpack.sh nginx nginx
 
 # npm_ci FOLDER: the packages that its lockfile names, once.
 npm_ci() {

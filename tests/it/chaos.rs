@@ -1,5 +1,6 @@
-//! Chaos (testing.md §3): real nodes behind HAProxy, real Redis and Postgres, clients that follow the protocol; everything is killed,
-//! held, drained, emptied and stopped while they work, and the checker reads what they saw.
+//! Chaos (testing.md §3): real nodes behind HAProxy and nginx by turns, real Redis and Postgres, clients that follow the protocol and
+//! the official SDKs; everything is killed, held, drained, cut off, emptied and stopped while they work, and the checker reads what
+//! they saw.
 //!
 //! `PORTOLAN_TEST_CHAOS_SECS` makes it longer, `PORTOLAN_TEST_CHAOS_SEED` another one, `PORTOLAN_TEST_CHAOS_CLIENTS` busier
 //! (`make chaos`).
@@ -11,14 +12,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use portolan_tests::{
-    checker::check, cluster::Cluster, fleet::Fleet, history::What, mcp::LEGACY, process::eventually,
+    checker::{Report, check},
+    cluster::Cluster,
+    fleet::Fleet,
+    history::What,
+    mcp::LEGACY,
+    process::eventually,
+    sdk::Sdk,
 };
 use serde_json::json;
 
 use self::{load::Load, nemesis::Nemesis};
 
 /// Length of the short form.
-const SHORT: u64 = 150;
+const SHORT: u64 = 200;
 
 /// Numbers that look random and are the same for the same seed (xorshift64*).
 #[derive(Debug, Clone)]
@@ -65,6 +72,7 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
     println!("chaos: {secs} s, seed {seed}, {clients} clients");
     let builder = Cluster::builder()
         .nodes(3)
+        .linked()
         .setting("drain_accept_secs", 5)
         .setting("drain_secs", 15);
     let mut fleet = Fleet::with(builder).await?;
@@ -73,7 +81,7 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
     let mut nemesis = Nemesis::new(seed, history.clone());
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(secs) {
-        nemesis.strike(&mut fleet.cluster).await?;
+        nemesis.strike(&mut fleet).await?;
     }
     nemesis.settle(&mut fleet.cluster).await?;
     load.finish().await?;
@@ -100,10 +108,33 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
         "too little load"
     );
     assert!(nemesis.strikes as u64 >= secs / 8, "too few faults");
+    if secs >= SHORT {
+        assert!(nemesis.strikes >= nemesis::KINDS, "not every kind of harm");
+        every_client_worked(&report);
+    }
     if secs >= 1_800 {
         assert!(nemesis.deaths >= 100, "only {} nodes died", nemesis.deaths);
     }
     Ok(())
+}
+
+/// Each SDK, in each era that it speaks, had results. What an SDK gives up by its own design is a small part of its calls.
+fn every_client_worked(report: &Report) {
+    let mut names: Vec<_> = Sdk::ALL.iter().map(|sdk| sdk.name().to_owned()).collect();
+    let modern = Sdk::ALL.iter().filter(|sdk| sdk.is_of_both_eras());
+    names.extend(modern.map(|sdk| format!("{}m", sdk.name())));
+    for name in names {
+        let (results, calls) = report.clients.get(&name).copied().unwrap_or_default();
+        assert!(
+            results >= 10 && results * 2 > calls,
+            "{name}: {results} results of {calls} calls"
+        );
+    }
+    assert!(
+        report.given_up * 20 < report.calls,
+        "{} calls were given up",
+        report.given_up
+    );
 }
 
 /// C13: after the last fault every node is there and serves old and new clients.

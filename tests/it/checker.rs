@@ -1,8 +1,10 @@
 //! The checker of the chaos test, tried on histories that were doctored: each broken promise must be seen, and no kept one blamed.
 
+use std::cell::Cell;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_tests::{
-    checker::check,
+    checker::{LOST_ITS_PLACE, check},
     history::{Body, Fault, FaultKind, Line, Outcome, What},
 };
 
@@ -107,9 +109,17 @@ fn timed(whats: Vec<What>) -> Vec<Line> {
         .collect()
 }
 
+thread_local! {
+    /// Doctored histories that this thread has seen through.
+    static DETECTED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// The rules that a history breaks.
 fn broken(whats: Vec<What>) -> Vec<&'static str> {
     let report = check(&timed(whats));
+    if !report.violations.is_empty() {
+        DETECTED.set(DETECTED.get() + 1);
+    }
     let mut rules: Vec<_> = report
         .violations
         .iter()
@@ -341,6 +351,18 @@ fn c6_a_silent_second_execution_and_a_false_claim_are_seen() {
         "a tool that changes something was run again"
     );
     assert_eq!(doctored(|whats| whats[7] = executed(0)), ["C6"], "made up");
+    // The API broke the connection: what only reads is asked once more, what changes something is not.
+    let broken_api = |safe, times| {
+        doctored(|whats| {
+            whats[0] = began("a", "s", safe);
+            whats[7] = executed(times);
+            whats.insert(3, fault("api is Dead", FaultKind::ApiDead));
+        })
+    };
+    let nothing: [&str; 0] = [];
+    assert_eq!(broken_api(true, 2), nothing);
+    assert_eq!(broken_api(true, 3), ["C6"]);
+    assert_eq!(broken_api(false, 2), ["C6"]);
     let denied = doctored(|whats| {
         with_outcome(whats, &error(-32010, "no"));
         whats.insert(3, fault("drain mcp-1", FaultKind::Node));
@@ -399,4 +421,120 @@ fn c15_an_error_that_blames_a_node_when_none_was_lost_is_seen() {
         doctored(|whats| with_outcome(whats, &error(-32011, "unknown"))),
         ["C15"]
     );
+}
+
+#[test]
+fn a_call_that_an_sdk_gives_up_without_need_is_seen() {
+    let tries = |statuses: &[u16], why: &str, kind: Option<FaultKind>| {
+        doctored(|whats| {
+            whats.truncate(3);
+            if let Some(kind) = kind {
+                whats.push(fault("something", kind));
+            }
+            whats.extend(statuses.iter().map(|status| What::Resumed {
+                call: "a".to_owned(),
+                status: *status,
+            }));
+            whats.push(ended("a", Outcome::GaveUp(why.to_owned())));
+        })
+    };
+    let nothing: [&str; 0] = [];
+    let balancer = Some(FaultKind::Other);
+    // Two tries failed while the balancer was away: so it is written in the SDKs.
+    assert_eq!(tries(&[0, 503], "two tries", balancer), nothing);
+    assert_eq!(tries(&[200], LOST_ITS_PLACE, balancer), nothing);
+    assert_eq!(tries(&[200, 0], "two tries", balancer), ["C5"], "after one");
+    assert_eq!(
+        tries(&[0, 0], "two tries", None),
+        ["C5"],
+        "nothing was wrong"
+    );
+    assert_eq!(
+        tries(&[], LOST_ITS_PLACE, balancer),
+        ["C5"],
+        "no try at all"
+    );
+    assert_eq!(
+        tries(&[400, 400], "two tries", balancer),
+        ["C12"],
+        "refused"
+    );
+}
+
+#[test]
+fn a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else() {
+    let nothing: [&str; 0] = [];
+    let went_back = || fault("replace redis", FaultKind::StoreRolledBack);
+    let gap = doctored(|whats| {
+        whats[4] = got("a", None, Body::Gap);
+        whats.insert(3, went_back());
+    });
+    assert_eq!(gap, nothing);
+    let silent = doctored(|whats| {
+        whats.remove(4);
+        whats.insert(3, went_back());
+    });
+    assert_eq!(silent, ["C4"], "lost, and no word of it");
+    let repeated = |times: usize, told: bool| {
+        doctored(|whats| {
+            let event = whats[2].clone();
+            whats.insert(4, event);
+            if told {
+                whats.insert(4, got("a", None, Body::Gap));
+            }
+            for _ in 0..times {
+                whats.insert(3, went_back());
+            }
+        })
+    };
+    assert_eq!(repeated(2, true), nothing, "the first branch came back");
+    assert_eq!(repeated(1, true), ["C2"]);
+    assert_eq!(repeated(2, false), ["C2"]);
+    let revived = |later: usize| {
+        let mut whats = vec![
+            went_back(),
+            What::Deleted {
+                session: "s".to_owned(),
+            },
+        ];
+        whats.extend(std::iter::repeat_n(fault("wait", FaultKind::Other), later));
+        whats.push(went_back());
+        whats.extend(good("a", 1));
+        broken(whats)
+    };
+    assert_eq!(revived(1), nothing, "the DELETE was among the last writes");
+    assert_eq!(revived(20), ["C9"], "it was not");
+}
+
+#[test]
+fn a_resumed_stream_may_say_where_the_client_is_and_no_more() {
+    let nothing: [&str; 0] = [];
+    let again = |number| {
+        doctored(|whats| {
+            let place = got("a", Some(id(1, 1, number)), Body::Priming);
+            whats.insert(4, place);
+        })
+    };
+    assert_eq!(again(1), nothing);
+    assert!(again(0).contains(&"C2"), "it is further");
+}
+
+#[test]
+fn all_doctored_histories_are_detected_and_counted() {
+    let before = DETECTED.get();
+    c1_another_calls_content_and_another_streams_event_are_seen();
+    c2_an_event_and_a_response_that_come_twice_are_seen();
+    c3_events_that_change_places_and_progress_that_goes_back_are_seen();
+    c4_an_event_that_is_lost_in_silence_is_seen();
+    c5_a_call_without_an_outcome_or_with_two_or_too_late_is_seen();
+    c6_a_silent_second_execution_and_a_false_claim_are_seen();
+    c9_a_session_that_comes_back_or_dies_by_itself_is_seen();
+    c12_an_id_that_is_used_twice_or_refused_is_seen();
+    c15_an_error_that_blames_a_node_when_none_was_lost_is_seen();
+    a_call_that_an_sdk_gives_up_without_need_is_seen();
+    a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else();
+    a_resumed_stream_may_say_where_the_client_is_and_no_more();
+    let detected = DETECTED.get() - before;
+    println!("checker: {detected} doctored histories, all detected");
+    assert!(detected >= 15, "{detected}");
 }

@@ -5,12 +5,16 @@
 
 mod cancel;
 mod death;
+mod hostile;
+mod limits;
 mod news;
 mod price;
 mod resume;
 mod rolling;
 mod sessions;
 mod sick;
+mod traces;
+mod watch;
 
 use std::time::Duration;
 

@@ -44,6 +44,10 @@ pub struct Plan {
     pub progress: bool,
     /// The client itself loses its connection after so many events.
     pub cut_after: Option<usize>,
+    /// It loses it without knowing: nothing is closed, and nobody reads it any more.
+    pub half_open: bool,
+    /// What it does with one event before it reads the next.
+    pub rest: Duration,
     /// When there must be an outcome.
     pub deadline: Duration,
 }
@@ -60,6 +64,8 @@ impl Plan {
             safe: false,
             progress: true,
             cut_after: None,
+            half_open: false,
+            rest: Duration::ZERO,
             deadline: Duration::from_millis(millis) + Duration::from_secs(15),
         }
     }
@@ -134,6 +140,7 @@ impl Caller {
         };
         let mut events_left = plan.cut_after;
         let mut last_id: Option<String> = None;
+        let mut left_open = Vec::new();
         loop {
             let step = self.read(&mut stream, plan, &mut events_left).await;
             if let Step::Done(outcome) = step {
@@ -143,7 +150,11 @@ impl Caller {
                 last_id = Some(id.to_owned());
             }
             let mut wait = stream.retry().unwrap_or(RETRY);
-            drop(stream);
+            if plan.half_open {
+                left_open.push(stream);
+            } else {
+                drop(stream);
+            }
             let Some(last_id) = &last_id else {
                 return Outcome::Refused("the stream broke before its first id".to_owned());
             };
@@ -206,6 +217,7 @@ impl Caller {
             let Ok(Some(event)) = stream.next().await else {
                 return Step::Broken;
             };
+            sleep(plan.rest).await;
             let body = Body::of(&event, &plan.work);
             self.history.add(What::Got {
                 call: plan.work.call.clone(),

@@ -16,9 +16,15 @@ const GRACE: u64 = 15_000;
 const SUSPECTS_NOBODY: u64 = 12_000;
 /// Sessions that a node knows are served for this long without the store, milliseconds (`streams.md` §17.1).
 const SESSION_GRACE: u64 = 30_000;
+/// What a store that is replaced by another one forgets is no older than this, milliseconds.
+const LOST_AT_MOST: u64 = 6_000;
+/// The API is broken for no longer than this at a time, milliseconds.
+const API_DEAD_AT_MOST: u64 = 5_000;
 /// A fault explains an honest error of calls that ran this much later, milliseconds: adoption takes its time.
 const EXPLAINS: u64 = 30_000;
 
+/// Why an SDK gave up that asked for the session's stream in place of the call's.
+pub const LOST_ITS_PLACE: &str = "lost its place";
 /// The node that ran the call was lost.
 pub const NODE_LOST: i64 = -32010;
 /// The stream's events are no longer kept.
@@ -44,6 +50,12 @@ pub struct Report {
     pub resumes: BTreeMap<u16, usize>,
     /// Outcomes by kind.
     pub outcomes: BTreeMap<String, usize>,
+    /// Results and calls of each kind of client: the first word of a call's name.
+    pub clients: BTreeMap<String, (usize, usize)>,
+    /// Calls whose GET the outgoing HTTP client sent once more, after the API had broken the connection.
+    pub read_again: usize,
+    /// Calls that an SDK gave up by its own design.
+    pub given_up: usize,
     /// Faults by the first word of their name.
     pub faults: BTreeMap<String, usize>,
     /// Calls that were run again, and say so.
@@ -62,14 +74,19 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "calls {} · events {} · run again {} · violations {}",
+            "calls {} · events {} · run again {} · read again {} · violations {}",
             self.calls,
             self.events,
             self.run_again,
+            self.read_again,
             self.violations.len()
         )?;
         writeln!(f, "resumes by status {:?}", self.resumes)?;
         writeln!(f, "outcomes {:?}", self.outcomes)?;
+        for (client, (results, calls)) in &self.clients {
+            write!(f, "{client}: {results} results of {calls} calls · ")?;
+        }
+        writeln!(f, "given up by an SDK {}", self.given_up)?;
         write!(f, "faults {:?}", self.faults)?;
         let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
         for violation in &self.violations {
@@ -90,6 +107,7 @@ impl fmt::Display for Report {
 struct Call<'h> {
     began: Option<(u64, Option<&'h str>, bool, u64)>,
     got: Vec<(Option<&'h str>, &'h Body)>,
+    resumes: Vec<u16>,
     ended: Vec<(u64, &'h Outcome)>,
     executed: usize,
 }
@@ -100,6 +118,8 @@ struct Faults {
     all: Vec<u64>,
     away: Vec<(u64, u64)>,
     emptied: Vec<u64>,
+    rolled_back: Vec<u64>,
+    api_dead: Vec<u64>,
 }
 
 impl Faults {
@@ -120,10 +140,19 @@ impl Faults {
                     }
                 }
                 FaultKind::StoreEmptied => faults.emptied.push(line.at),
+                FaultKind::StoreRolledBack => faults.rolled_back.push(line.at),
+                FaultKind::ApiDead => faults.api_dead.push(line.at),
                 FaultKind::Node | FaultKind::Other => {}
             }
         }
         faults
+    }
+
+    /// Did the API break the connection of a call that ran from `from` to `to`?
+    fn broke_connection(&self, from: u64, to: u64) -> bool {
+        self.api_dead
+            .iter()
+            .any(|at| *at <= to && from <= *at + API_DEAD_AT_MOST)
     }
 
     fn explain(&self, from: u64, to: u64) -> bool {
@@ -143,6 +172,7 @@ impl Faults {
         let emptied = self
             .emptied
             .iter()
+            .chain(&self.rolled_back)
             .filter(|at| from <= **at + SUSPECTS_NOBODY && **at <= to)
             .map(|_| SUSPECTS_NOBODY);
         away.chain(emptied).sum()
@@ -151,6 +181,10 @@ impl Faults {
     /// May a session that was deleted at `deleted` still be served at `at`?
     fn excuse_revival(&self, deleted: u64, at: u64) -> bool {
         self.emptied.iter().any(|emptied| *emptied >= deleted)
+            || self
+                .rolled_back
+                .iter()
+                .any(|at| *at >= deleted && *at <= deleted + LOST_AT_MOST)
             || self
                 .away
                 .iter()
@@ -187,9 +221,16 @@ pub fn check(lines: &[Line]) -> Report {
                     .got
                     .push((id.as_deref(), body));
             }
-            What::Resumed { status, .. } => *report.resumes.entry(*status).or_default() += 1,
+            What::Resumed { call, status } => {
+                *report.resumes.entry(*status).or_default() += 1;
+                calls.entry(call).or_default().resumes.push(*status);
+            }
             What::Ended { call, outcome } => {
                 *report.outcomes.entry(kind(outcome)).or_default() += 1;
+                let word = call.split('-').next().unwrap_or_default();
+                let (results, ended) = report.clients.entry(word.to_owned()).or_default();
+                *results += usize::from(matches!(outcome, Outcome::Result { .. }));
+                *ended += 1;
                 calls
                     .entry(call)
                     .or_default()
@@ -220,7 +261,8 @@ pub fn check(lines: &[Line]) -> Report {
         own_content(&mut report, name, call);
         order(&mut report, name, call, &faults);
         let end = one_outcome(&mut report, name, call, (began, deadline), &faults);
-        executions(&mut report, name, call, safe);
+        let broke = end.is_some_and(|(at, _)| faults.broke_connection(began, at));
+        executions(&mut report, name, call, safe, broke);
         if let Some((at, outcome)) = end {
             life_of_session(
                 &mut report,
@@ -291,17 +333,27 @@ fn own_content(report: &mut Report, name: &str, call: &Call<'_>) {
 fn order(report: &mut Report, name: &str, call: &Call<'_>, faults: &Faults) {
     let mut seen = BTreeSet::new();
     let mut last: Option<Position> = None;
-    let (mut gap, mut progress, mut responses) = (false, None, 0);
+    let mut newest = None;
+    let (mut gap, mut had_gap, mut progress, mut responses) = (false, false, None, 0);
     for (id, body) in &call.got {
         if let Some(id) = id
             && !seen.insert(*id)
         {
-            report.broken("C2", format!("{name} got the event {id} twice"));
+            // A stream that goes on says first where the client is.
+            if matches!(body, Body::Priming) && newest == Some(*id) {
+                continue;
+            }
+            // The store went back twice, and the first branch came back: told by a gap notice (streams.md §11).
+            if !(had_gap && faults.rolled_back.len() >= 2) {
+                report.broken("C2", format!("{name} got the event {id} twice"));
+            }
             continue;
         }
+        newest = id.or(newest);
         if matches!(body, Body::Gap) {
-            gap = true;
-            if faults.emptied.is_empty() && faults.away.is_empty() {
+            (gap, had_gap) = (true, true);
+            if faults.emptied.is_empty() && faults.away.is_empty() && faults.rolled_back.is_empty()
+            {
                 report.broken("C4", format!("{name}: a gap, and the store lost nothing"));
             }
         }
@@ -366,6 +418,9 @@ fn one_outcome<'h>(
     };
     if matches!(outcome, Outcome::Hung) {
         report.broken("C5", format!("{name} hung"));
+    } else if let Outcome::GaveUp(why) = outcome {
+        report.given_up += 1;
+        given_up(report, name, call, why, faults.explain(began, *at));
     } else if at - began > deadline + GRACE + faults.delay(began, *at) {
         report.broken("C5", format!("{name} took {} ms", at - began));
     }
@@ -379,8 +434,31 @@ fn one_outcome<'h>(
     Some((*at, outcome))
 }
 
+/// Whose SDK gives up after two tries to resume has no outcome, and the service cannot help it. Two tries must have failed, while
+/// something was broken; and none may have been refused as one of a client that is in the wrong.
+fn given_up(report: &mut Report, name: &str, call: &Call<'_>, why: &str, explained: bool) {
+    let last = &call.resumes[call.resumes.len().saturating_sub(4)..];
+    let failed = last
+        .iter()
+        .filter(|status| !(200..300).contains(*status))
+        .count();
+    // The TypeScript SDKs forget the id when a stream that was resumed breaks before it carried one.
+    let lost_its_place = why.starts_with(LOST_ITS_PLACE) && !last.is_empty();
+    if (failed < 2 && !lost_its_place) || !explained {
+        report.broken(
+            "C5",
+            format!("{name} was given up ({why}) after these tries: {last:?}"),
+        );
+    }
+    if last.iter().any(|status| (400..429).contains(status)) {
+        report.broken("C12", format!("{name} could not be resumed: {last:?}"));
+    }
+}
+
 /// C6: never a silent second execution, and never a claim that the API contradicts.
-fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
+///
+/// One exception: a GET whose connection breaks before the answer is sent once more (RFC 9110 §9.2.2: a safe method may be repeated).
+fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool, broke: bool) {
     let outcome = call.ended.first().map(|(_, outcome)| *outcome);
     let again = matches!(outcome, Some(Outcome::Result { again: true, .. }));
     report.run_again += usize::from(again);
@@ -388,6 +466,7 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     match call.executed {
         0 | 1 => {}
         2 if safe && !silent => {}
+        2 if safe && broke => report.read_again += 1,
         times => report.broken(
             "C6",
             format!("{name} was run {times} times (safe: {safe}), outcome {outcome:?}"),
@@ -452,5 +531,6 @@ fn kind(outcome: &Outcome) -> String {
         Outcome::Http(status) => format!("HTTP {status}"),
         Outcome::Refused(_) => "connection".to_owned(),
         Outcome::Hung => "hung".to_owned(),
+        Outcome::GaveUp(_) => "given up".to_owned(),
     }
 }

@@ -1,6 +1,8 @@
-//! Several nodes behind a balancer, as operators run them: one `auth`, some `mcp`, one Postgres, one Redis, HAProxy in front.
+//! Several nodes behind a balancer, as operators run them: one `auth`, some `mcp`, one Postgres, one Redis, HAProxy
+//! or nginx in front.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitStatus,
     time::Duration,
@@ -12,10 +14,11 @@ use url::Url;
 
 use crate::{
     fixture::FixtureApi,
+    link::Link,
     mcp::McpClient,
     postgres::PostgresServer,
     process::{Daemon, eventually},
-    proxy::{Behind, Proxy},
+    proxy::{Balancer, Behind, Proxy},
     redis::RedisServer,
     stack::{free_port, portolan},
 };
@@ -27,6 +30,8 @@ const START: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub struct ClusterBuilder {
     nodes: usize,
+    balancer: Balancer,
+    is_linked: bool,
     environment: Vec<(String, String)>,
 }
 
@@ -35,6 +40,20 @@ impl ClusterBuilder {
     #[must_use]
     pub fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
+        self
+    }
+
+    /// Which balancer stands in front at first.
+    #[must_use]
+    pub fn balancer(mut self, balancer: Balancer) -> Self {
+        self.balancer = balancer;
+        self
+    }
+
+    /// With a [`Link`] between each `mcp` node and Redis, and one in front of the balancer.
+    #[must_use]
+    pub fn linked(mut self) -> Self {
+        self.is_linked = true;
         self
     }
 
@@ -76,6 +95,21 @@ impl ClusterBuilder {
         let mut nodes = (1..=self.nodes)
             .map(|number| node(format!("mcp-{number}"), "mcp"))
             .collect::<Result<Vec<_>>>()?;
+        let mut links = Vec::new();
+        if self.is_linked {
+            for node in nodes.iter_mut().chain([&mut auth]) {
+                let link = Link::start(redis.address())?;
+                let url = format!("redis://{}/", link.address());
+                node.environment
+                    .push(("PORTOLAN_REDIS_URL".to_owned(), url));
+                links.push(link);
+            }
+        }
+        let front = if self.is_linked {
+            Some(Link::start(public)?)
+        } else {
+            None
+        };
         auth.start()?;
         for node in &mut nodes {
             node.start()?;
@@ -84,8 +118,17 @@ impl ClusterBuilder {
             node.ready().await?;
         }
         let behind: Vec<_> = nodes.iter().map(|node| node.place).collect();
-        let proxy = Proxy::start(public, auth.place, &behind, postgres.folder()).await?;
+        let proxy = Proxy::start(
+            self.balancer,
+            public,
+            auth.place,
+            &behind,
+            postgres.folder(),
+        )
+        .await?;
         Ok(Cluster {
+            front,
+            links,
             proxy,
             nodes,
             auth,
@@ -99,6 +142,10 @@ impl ClusterBuilder {
 /// A running service of several nodes. Everything is stopped and deleted when dropped.
 #[derive(Debug)]
 pub struct Cluster {
+    /// Between clients that want it and the balancer, if the cluster is linked.
+    pub front: Option<Link>,
+    /// Between each node and Redis, if the cluster is linked; the last one is that of `auth`.
+    pub links: Vec<Link>,
     /// In front.
     pub proxy: Proxy,
     /// The nodes with the role `mcp`.
@@ -117,6 +164,8 @@ impl Cluster {
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder {
             nodes: 3,
+            balancer: Balancer::default(),
+            is_linked: false,
             environment: Vec::new(),
         }
     }
@@ -128,13 +177,38 @@ impl Cluster {
 
     /// `client`, past the balancer: it asks this node and nobody else, under the public name.
     pub fn on(&self, node: usize, client: &McpClient) -> Result<McpClient> {
+        self.through(self.nodes[node].place.listen, client)
+    }
+
+    /// `client`, over the link in front of the balancer.
+    pub fn in_front(&self, client: &McpClient) -> Result<McpClient> {
+        let front = self.front.as_ref().context("the cluster is not linked")?;
+        self.through(front.address(), client)
+    }
+
+    /// Another Redis takes the place of this one, which dies; what was written in the last moments, `lost`, the other one was
+    /// never told. Clients find it under the address that they know.
+    pub async fn fail_over(&mut self, lost: Duration) -> Result<()> {
+        ensure!(!self.links.is_empty(), "the cluster is not linked");
+        let standby = self.redis.standby().await?;
+        standby.promote().await?;
+        tokio::time::sleep(lost).await;
+        self.redis.stop()?;
+        for link in &self.links {
+            link.lead_to(standby.address());
+        }
+        self.redis = standby;
+        Ok(())
+    }
+
+    fn through(&self, address: SocketAddr, client: &McpClient) -> Result<McpClient> {
         let public = format!(
             "{}:{}",
             self.url.host_str().unwrap_or_default(),
             self.url.port().unwrap_or_default()
         );
         let mut url: Url = client.url.parse()?;
-        url.set_port(Some(self.nodes[node].place.listen.port()))
+        url.set_port(Some(address.port()))
             .ok()
             .context("an address with a port")?;
         client.clone().at(url.as_str()).with("host", &public)
@@ -252,11 +326,17 @@ impl Node {
         self.process()?.end(limit).await
     }
 
+    /// All that it exports.
+    pub async fn metrics(&self) -> Result<String> {
+        let url = format!("http://{}/metrics", self.place.admin);
+        Ok(reqwest::get(url).await?.text().await?)
+    }
+
     /// A number that it exports, summed over all labels.
     pub async fn metric(&self, name: &str) -> Result<f64> {
-        let url = format!("http://{}/metrics", self.place.admin);
-        let text = reqwest::get(url).await?.text().await?;
-        text.lines()
+        self.metrics()
+            .await?
+            .lines()
             .filter(|line| {
                 line.strip_prefix(name)
                     .is_some_and(|rest| rest.starts_with(['{', ' ']))

@@ -85,7 +85,7 @@ impl Fleet {
         for node in self.cluster.nodes.iter().chain([&self.cluster.auth]) {
             fs::write(place.join(format!("{}.log", node.name)), node.output())?;
         }
-        fs::write(place.join("haproxy.log"), self.cluster.proxy.log())?;
+        fs::write(place.join("balancer.log"), self.cluster.proxy.log())?;
         Ok(place)
     }
 

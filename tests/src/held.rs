@@ -9,7 +9,10 @@ use std::{
 use anyhow::{Context, Result};
 use axum::{
     Json, Router,
+    body::Body,
     extract::{Path, Query, State},
+    http::header,
+    response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
@@ -36,6 +39,7 @@ pub struct Fate {
 pub struct Held {
     fates: Arc<Mutex<BTreeMap<String, Fate>>>,
     news: watch::Sender<u64>,
+    mood: watch::Sender<Mood>,
 }
 
 impl Default for Held {
@@ -43,8 +47,23 @@ impl Default for Held {
         Self {
             fates: Arc::default(),
             news: watch::Sender::new(0),
+            mood: watch::Sender::default(),
         }
     }
+}
+
+/// How the API treats work ([`Work`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mood {
+    /// It does it.
+    #[default]
+    Well,
+    /// It breaks the connection when the work is done.
+    Dead,
+    /// It does not answer before it is in another mood.
+    Hung,
+    /// It answers with something that is no JSON, and says that it were.
+    Mad,
 }
 
 /// Work whose effect can be counted.
@@ -72,6 +91,11 @@ impl Held {
             .iter()
             .map(|(key, fate)| (key.clone(), fate.arrived))
             .collect()
+    }
+
+    /// Puts the API into another mood.
+    pub fn set_mood(&self, mood: Mood) {
+        self.mood.send_replace(mood);
     }
 
     /// Answers every request of `key`, now and later.
@@ -200,19 +224,39 @@ async fn hold(State(held): State<Held>, Path(key): Path<String>) -> Json<Value> 
     Json(json!({"key": key, "arrival": arrival}))
 }
 
-async fn work(State(held): State<Held>, Json(work): Json<Work>) -> Json<Value> {
+async fn work(State(held): State<Held>, Json(work): Json<Work>) -> Response {
     answer(&held, &work).await
 }
 
-async fn look_up(State(held): State<Held>, Query(work): Query<Work>) -> Json<Value> {
+async fn look_up(State(held): State<Held>, Query(work): Query<Work>) -> Response {
     answer(&held, &work).await
 }
 
-async fn answer(held: &Held, work: &Work) -> Json<Value> {
+async fn answer(held: &Held, work: &Work) -> Response {
     let (visit, arrival) = held.arrive(&work.call);
     tokio::time::sleep(Duration::from_millis(work.millis)).await;
+    let mut mood = held.mood.subscribe();
+    // The sender lives as long as `held`.
+    let _ = mood.wait_for(|mood| *mood != Mood::Hung).await;
+    let mood = *mood.borrow();
     visit.answer();
-    Json(json!({"call": work.call, "arrival": arrival, "padding": padding(work)}))
+    match mood {
+        Mood::Well | Mood::Hung => {
+            Json(json!({"call": work.call, "arrival": arrival, "padding": padding(work)}))
+                .into_response()
+        }
+        Mood::Mad => (
+            [(header::CONTENT_TYPE, "application/json")],
+            format!("garbage for {}", work.call),
+        )
+            .into_response(),
+        Mood::Dead => {
+            let broken = futures_util::stream::once(async {
+                Err::<Vec<u8>, _>(std::io::Error::other("the API fell over"))
+            });
+            Body::from_stream(broken).into_response()
+        }
+    }
 }
 
 /// The answer's padding: it repeats the call's name, so that a piece of another answer shows.

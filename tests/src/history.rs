@@ -95,6 +95,10 @@ pub enum FaultKind {
     StoreBack,
     /// The store forgot everything.
     StoreEmptied,
+    /// The store forgot what it was told in the last moments.
+    StoreRolledBack,
+    /// The API behind the tools breaks connections before it answers.
+    ApiDead,
     /// Anything else.
     Other,
 }
@@ -146,6 +150,8 @@ pub enum Outcome {
     Refused(String),
     /// Nothing came in time.
     Hung,
+    /// An SDK gave up by its own design: two tries to resume have failed.
+    GaveUp(String),
 }
 
 impl Outcome {
@@ -166,13 +172,10 @@ impl Outcome {
             Some(answer) => answer.clone(),
             None => serde_json::from_str(text).unwrap_or(Value::Null),
         };
-        let again = result["_meta"]
-            .as_object()
-            .is_some_and(|meta| meta.keys().any(|key| key.contains("reexecuted")));
         Self::Result {
             of: answer["call"].as_str().unwrap_or_default().to_owned(),
             whole: answer["padding"] == padding(work).as_str(),
-            again,
+            again: is_again(result),
         }
     }
 }
@@ -183,7 +186,11 @@ impl Body {
         if event.data.is_empty() {
             return Self::Priming;
         }
-        let message = event.message();
+        Self::of_message(&event.message(), work)
+    }
+
+    /// Out of a message on the stream of a call of `work`.
+    pub fn of_message(message: &Value, work: &Work) -> Self {
         let params = &message["params"];
         match message["method"].as_str() {
             Some("notifications/progress") => Self::Progress {
@@ -194,10 +201,16 @@ impl Body {
                 n: thousandths(&params["progress"]),
             },
             Some("notifications/message") if params["data"]["kind"] == "gap" => Self::Gap,
-            Some(_) => Self::Other(event.data.clone()),
-            None => Self::Response(Outcome::of(&message, work)),
+            Some(_) => Self::Other(message.to_string()),
+            None => Self::Response(Outcome::of(message, work)),
         }
     }
+}
+
+fn is_again(result: &Value) -> bool {
+    result["_meta"]
+        .as_object()
+        .is_some_and(|meta| meta.keys().any(|key| key.contains("reexecuted")))
 }
 
 fn thousandths(number: &Value) -> u64 {

@@ -5,7 +5,7 @@
 //! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones. [`program`] runs clients that
 //! nobody of this project wrote and plays the person for them. [`fixture::FixtureApi`] is the API behind the tools.
 //!
-//! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy, each of which can be killed, held or
+//! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx, each of which can be killed, held or
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
 //! through all of that and writes a [`history`]; [`checker::check`] says which promises it broke.
 
@@ -13,11 +13,13 @@ pub mod browser;
 pub mod caller;
 pub mod checker;
 pub mod cluster;
+pub mod collector;
 pub mod console;
 pub mod fixture;
 pub mod fleet;
 pub mod held;
 pub mod history;
+pub mod link;
 pub mod mcp;
 pub mod oauth;
 pub mod person;
@@ -27,6 +29,7 @@ pub mod program;
 pub mod proxy;
 pub mod redis;
 pub mod scene;
+pub mod sdk;
 pub mod sse;
 pub mod stack;
 pub mod stand_in;

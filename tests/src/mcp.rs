@@ -182,7 +182,10 @@ impl McpClient {
             .get(&self.url)
             .headers(self.headers.clone())
             .header("last-event-id", last_event_id);
-        reply(request.send().await?).await
+        Ok(match reply(request.send().await?).await? {
+            Reply::Stream(stream) => Reply::Stream(stream.after(last_event_id)),
+            whole @ Reply::Whole(_) => whole,
+        })
     }
 
     /// GET, as an open event stream.

@@ -1,6 +1,6 @@
 //! An OAuth client of the tests' own, one request at a time, so that each can be wrong.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use anyhow::{Context, Result, ensure};
 use aws_lc_rs::{digest, rand};
@@ -61,8 +61,14 @@ pub struct Tokens {
 impl OAuthClient {
     /// Registers a public client, as desktop clients do (RFC 7591).
     pub async fn register(issuer: &Url, name: &str) -> Result<Self> {
+        Self::register_from(issuer, name, None).await
+    }
+
+    /// The same from an address of this machine: everybody is elsewhere, and only so many may register from one place.
+    pub async fn register_from(issuer: &Url, name: &str, from: Option<IpAddr>) -> Result<Self> {
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
+            .local_address(from)
             .build()?;
         let response = http
             .post(issuer.join("/oauth/register")?)

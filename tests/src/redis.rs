@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    process::signal,
+    process::{eventually, signal},
     stack::{free_port, program},
 };
 
@@ -41,6 +41,49 @@ impl RedisServer {
         };
         server.start_again().await?;
         Ok(server)
+    }
+
+    /// Starts one that knows everything that this one knows, and is told of everything new.
+    pub async fn standby(&self) -> Result<Self> {
+        let standby = Self::start().await?;
+        let port = self.address.port().to_string();
+        let follow = ["REPLICAOF", "127.0.0.1", &port];
+        standby.command(&follow).await?;
+        let follows = async || {
+            let info = standby.command(&["INFO", "replication"]).await;
+            info.is_ok_and(|info| info.contains("master_link_status:up"))
+        };
+        eventually("the standby follows", PATIENCE, follows).await?;
+        Ok(standby)
+    }
+
+    /// From now on it follows nobody and takes writes.
+    pub async fn promote(&self) -> Result<()> {
+        self.command(&["REPLICAOF", "NO", "ONE"]).await.map(|_| ())
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Lets it use no more memory than half of what it uses, or as much as it likes.
+    pub async fn starve(&self, starve: bool) -> Result<()> {
+        let limit = if starve {
+            self.info("used_memory").await? / 2
+        } else {
+            0
+        };
+        let limit = limit.to_string();
+        self.command(&["CONFIG", "SET", "maxmemory", &limit])
+            .await
+            .map(|_| ())
+    }
+
+    /// Has it do nothing at all for so long. Returns when it is over.
+    pub async fn sleep(&self, length: Duration) -> Result<()> {
+        let secs = length.as_secs_f64().to_string();
+        self.command(&["DEBUG", "SLEEP", &secs]).await.map(|_| ())
     }
 
     /// Where it listens.
@@ -75,6 +118,14 @@ impl RedisServer {
         // What it has acknowledged is in the file by then: a server that is killed loses nothing.
         .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
         .args(["--maxmemory-policy", "noeviction"])
+        // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
+        .args(["--enable-debug-command", "yes"])
+        .args([
+            "--repl-diskless-sync",
+            "yes",
+            "--repl-diskless-sync-delay",
+            "0",
+        ])
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
@@ -105,7 +156,8 @@ impl RedisServer {
         self.command(&["FLUSHALL"]).await.map(|_| ())
     }
 
-    fn id(&self) -> Result<u32> {
+    /// Its process id.
+    pub fn id(&self) -> Result<u32> {
         Ok(self
             .child
             .as_ref()
@@ -120,6 +172,11 @@ impl RedisServer {
             bytes.extend(std::fs::read(file?.path())?);
         }
         Ok(bytes)
+    }
+
+    /// The newest dump, after `SAVE`.
+    pub fn dumped(&self) -> Result<Vec<u8>> {
+        Ok(std::fs::read(self.folder.path().join("dump.rdb"))?)
     }
 
     /// Sends one command on a connection of its own. Answers simple, bulk and integer replies as text.

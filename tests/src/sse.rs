@@ -106,6 +106,8 @@ pub struct SseStream {
     parser: Parser,
     ready: VecDeque<Event>,
     last_id: Option<String>,
+    /// What the first event may repeat, and then tells nothing new.
+    place: Option<String>,
 }
 
 impl SseStream {
@@ -116,7 +118,15 @@ impl SseStream {
             parser: Parser::default(),
             ready: VecDeque::new(),
             last_id: None,
+            place: None,
         }
+    }
+
+    /// The same, for a client that came back with this id. A priming event that repeats it is left out.
+    #[must_use]
+    pub fn after(mut self, last_event_id: &str) -> Self {
+        self.place = Some(last_event_id.to_owned());
+        self
     }
 
     /// The next event; `None` after a clean end; an error if the connection broke or stayed silent.
@@ -125,6 +135,10 @@ impl SseStream {
             if let Some(event) = self.ready.pop_front() {
                 if event.id.is_some() {
                     self.last_id.clone_from(&event.id);
+                }
+                let place = self.place.take();
+                if event.data.is_empty() && place.is_some() && event.id == place {
+                    continue;
                 }
                 return Ok(Some(event));
             }

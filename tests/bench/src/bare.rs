@@ -1,5 +1,7 @@
 //! The bare servers: the least that axum and hyper need for the same work.
 
+use std::convert::Infallible;
+use std::io::Read as _;
 use std::net::SocketAddr;
 
 use anyhow::Result;
@@ -8,8 +10,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
-use axum::routing::post;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::routing::{get, post};
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -29,7 +33,13 @@ pub(crate) async fn serve(role: &Role) -> Result<()> {
         Role::Api => portolan_demo_api::router(),
         Role::Proxy { api } => proxy(*api)?,
         Role::Fixed { body } => fixed(std::fs::read(body)?.into()),
+        Role::Events => Router::new().route("/", get(events)),
     };
+    // The parent keeps the other end: when it is gone, however it went, so are we.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?);
     axum::serve(
@@ -114,6 +124,18 @@ fn fixed(answer: Bytes) -> Router {
             }),
         )
         .with_state(answer)
+}
+
+/// One event, and then nothing but comments.
+async fn events() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let first = Event::default().id("0").data("here");
+    let events = stream::iter([Ok(first)]).chain(stream::pending());
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+/// A request for the bare event stream.
+pub(crate) fn events_request(address: SocketAddr) -> Vec<u8> {
+    format!("GET / HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n\r\n").into_bytes()
 }
 
 /// A request to a bare server, with a message like that of a real client.

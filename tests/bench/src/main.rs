@@ -1,53 +1,79 @@
-//! `make bench`: what a call costs in Portolan, against the least that it could cost.
+//! `make bench`: what Portolan costs, against the least that it could cost.
 //!
-//! Every server is a process of its own and is charged by the kernel's count of its processor time, so that neither the load
-//! generator nor the other servers disturb the figure. What is printed are ratios of calls per CPU-second, because absolute
-//! times tell more about the machine than about us:
+//! Every server is a process of its own and is charged by the kernel's count of its processor time and of its memory, so that neither the
+//! load generator (one thread) nor the other servers disturb the figure. What is printed are ratios to bare servers that run in the same
+//! minute, because absolute times tell more about the machine than about us, and the few absolute bars that are promised:
 //!
-//! - `tools/call` of a tool that calls a REST API (token, session, argument validation, credential, answer shaping), against a
-//!   bare axum handler that reads a message and asks the same API once over a kept connection;
-//! - `tools/list`, against a bare axum handler that reads a message and answers the very same bytes.
+//! - `calls`: `tools/call` of a tool that calls a REST API (token, session, argument validation, credential, answer shaping) against a
+//!   bare axum handler that reads a message and asks the same API once over a kept connection; `tools/list` against a bare axum handler
+//!   that reads a message and answers the very same bytes. One process, everything in its memory.
+//! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
+//! - `sessions`: what an idle session costs a node.
+//! - `resume`: how long a client waits that comes back to another node and has missed ten events.
+//! - `streams`: memory of ten thousand open streams, against a bare axum handler that sends events; news for all of them; and coming back
+//!   to the node that has them.
 //!
-//! The bare servers are compiled with the same profile and allocator as the product.
+//! The bare servers are compiled with the same profile and allocator as the product. Whatever ends the run, the servers end with it.
 
 #![expect(
     clippy::print_stdout,
     reason = "the figures are the answer of this program"
 )]
 
+mod access;
 mod bare;
+mod calls;
+mod figure;
 mod load;
+mod many;
 mod process;
 mod scene;
+mod streams;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, process::ExitCode};
 
-use anyhow::Result;
-use clap::{Parser, Subcommand};
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
 
-use self::load::Load;
-use self::process::Server;
+use self::{figure::Table, many::IdleSessions, process::Server, scene::Nodes};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Kept connections of the load generator.
-const CONNECTIONS: usize = 32;
-
 #[derive(Parser)]
-#[command(about = "Ratios of Portolan to bare servers, in calls per CPU-second")]
+#[command(about = "What Portolan costs, as ratios to bare servers")]
 struct Arguments {
     #[command(subcommand)]
     role: Option<Role>,
-    /// Rounds of each comparison; the median is what counts.
-    #[arg(long, default_value_t = 7)]
+    /// Only these scenes.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<SceneName>,
+    /// Rounds of each comparison of calls; the median is what counts.
+    #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Calls of one round.
     #[arg(long, default_value_t = 20_000)]
     calls: usize,
-    /// Ends with an error if a ratio is below its bar.
+    /// Streams that are open at once.
+    #[arg(long, default_value_t = 10_000)]
+    streams: usize,
+    /// Sessions that are left idle.
+    #[arg(long, default_value_t = 20_000)]
+    sessions: usize,
+    /// Ends with an error if a bar is not held.
     #[arg(long)]
     strict: bool,
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SceneName {
+    Calls,
+    Nodes,
+    Sessions,
+    Resume,
+    Streams,
 }
 
 /// What this program also is: the bare servers, started by itself.
@@ -65,135 +91,83 @@ enum Role {
         /// The file.
         body: std::path::PathBuf,
     },
+    /// An event stream that says nothing.
+    Events,
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     match &arguments.role {
         // As many threads as the product takes.
         Some(role) => tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?
-            .block_on(bare::serve(role)),
+            .block_on(bare::serve(role))
+            .map(|()| ExitCode::SUCCESS),
         None => tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?
-            .block_on(compare(&arguments)),
+            .block_on(until_stopped(&arguments)),
     }
 }
 
-async fn compare(arguments: &Arguments) -> Result<()> {
+/// Measures until somebody stops it: everything that was started is dropped then, and ends with that.
+async fn until_stopped(arguments: &Arguments) -> Result<ExitCode> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        measured = measure(arguments) => {
+            let is_good = measured? || !arguments.strict;
+            return Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        _ = interrupted.recv() => {}
+        _ = terminated.recv() => {}
+        _ = hung_up.recv() => {}
+    }
+    println!("stopped before the end; the servers are ended too");
+    Ok(ExitCode::from(130))
+}
+
+/// True if every bar was held.
+async fn measure(arguments: &Arguments) -> Result<bool> {
+    let wants = |scene| arguments.only.is_empty() || arguments.only.contains(&scene);
     let api = Server::start(&["api"])?;
     let proxy = Server::start(&["proxy", &api.address.to_string()])?;
-    let scene = scene::Scene::new(api.address).await?;
-    let list = scene.tools_list_answer().await?;
-    let file = scene.keep("tools-list.json", &list)?;
-    let fixed = Server::start(&["fixed", &file])?;
-
-    let sessions = scene.sessions(CONNECTIONS).await?;
-    let calls: Vec<Vec<u8>> = sessions
-        .iter()
-        .map(|session| scene.call_request(session))
-        .collect();
-    let lists: Vec<Vec<u8>> = sessions
-        .iter()
-        .map(|session| scene.list_request(session))
-        .collect();
-
-    println!(
-        "calls per CPU-second, {CONNECTIONS} connections, {} rounds of {} calls",
-        arguments.rounds, arguments.calls
-    );
-    let portolan = scene.address()?;
-    let call = Comparison {
-        name: "tools/call : bare one-hop proxy",
-        bar: 0.45,
-        ours: (
-            scene.process_id(),
-            Load::new(portolan, calls, Some("NOBGO")),
-        ),
-        bare: (
-            proxy.id(),
-            Load::new(
-                proxy.address,
-                vec![bare::request(proxy.address); CONNECTIONS],
-                Some("NOBGO"),
-            ),
-        ),
-        rounds: arguments.rounds,
-        calls: arguments.calls,
-    };
-    let list = Comparison {
-        name: "tools/list : bare fixed answer",
-        bar: 0.6,
-        ours: (
-            scene.process_id(),
-            Load::new(portolan, lists, Some("getPort")),
-        ),
-        bare: (
-            fixed.id(),
-            Load::new(
-                fixed.address,
-                vec![bare::request(fixed.address); CONNECTIONS],
-                Some("getPort"),
-            ),
-        ),
-        rounds: arguments.rounds,
-        calls: arguments.calls * 2,
-    };
-    let held = [call.run().await?, list.run().await?];
-    anyhow::ensure!(
-        !arguments.strict || held.iter().all(|held| *held),
-        "a ratio is below its bar"
-    );
-    Ok(())
-}
-
-/// Two servers under the same load, turn about.
-struct Comparison {
-    name: &'static str,
-    bar: f64,
-    ours: (u32, Load),
-    bare: (u32, Load),
-    rounds: usize,
-    calls: usize,
-}
-
-impl Comparison {
-    async fn run(mut self) -> Result<bool> {
-        for (_, load) in [&mut self.ours, &mut self.bare] {
-            load.run(self.calls / 4).await?;
-        }
-        let mut ratios = Vec::with_capacity(self.rounds);
-        let mut beside = 0.0;
-        let mut spent = 0.0;
-        for _ in 0..self.rounds {
-            let bare = charged(&mut self.bare, self.calls).await?;
-            let children = process::cpu_seconds_of_children(self.ours.0)?;
-            let ours = charged(&mut self.ours, self.calls).await?;
-            beside += process::cpu_seconds_of_children(self.ours.0)? - children;
-            spent += ours;
-            ratios.push(bare / ours);
-        }
-        ratios.sort_by(f64::total_cmp);
-        let median = ratios[ratios.len() / 2];
-        let held = median >= self.bar;
-        println!(
-            "{:<32} {median:.2}   (lowest {:.2}, highest {:.2}; bar {:.2}: {}; its database took {:.2} of its time beside it)",
-            self.name,
-            ratios[0],
-            ratios[ratios.len() - 1],
-            self.bar,
-            if held { "held" } else { "NOT HELD" },
-            beside / spent,
-        );
-        Ok(held)
+    let mut table = Table::new();
+    if wants(SceneName::Calls) {
+        calls::alone(arguments, api.address, &proxy, &mut table).await?;
     }
-}
-
-/// Processor seconds that the server spent on the calls.
-async fn charged((process, load): &mut (u32, Load), calls: usize) -> Result<f64> {
-    let before = process::cpu_seconds(*process)?;
-    load.run(calls).await?;
-    Ok(process::cpu_seconds(*process)? - before)
+    let needs_nodes = [
+        SceneName::Nodes,
+        SceneName::Sessions,
+        SceneName::Resume,
+        SceneName::Streams,
+    ];
+    if needs_nodes.into_iter().any(wants) {
+        let nodes = Nodes::new(api.address)
+            .await
+            .context("the nodes did not start")?;
+        // Sessions become idle while other things are measured, on other nodes.
+        let mut idle = None;
+        if wants(SceneName::Sessions) {
+            idle = Some(IdleSessions::open(&nodes, arguments.sessions).await?);
+        }
+        if wants(SceneName::Nodes) {
+            calls::on_nodes(arguments, &nodes, &proxy, &mut table).await?;
+        }
+        if let Some(idle) = &mut idle {
+            idle.open_again(&nodes).await?;
+        }
+        if wants(SceneName::Resume) {
+            many::resume(&nodes, &mut table).await?;
+        }
+        if wants(SceneName::Streams) {
+            many::open_streams(&nodes, arguments.streams, &mut table).await?;
+        }
+        if let Some(idle) = idle {
+            idle.measure(&nodes, &mut table).await?;
+        }
+    }
+    Ok(table.close())
 }

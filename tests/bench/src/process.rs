@@ -4,10 +4,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// A bare server: this program under another role. Ends with the value.
+/// A bare server: this program under another role. Ends with the value, and by itself when this process is gone: its input ends then.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -18,7 +19,7 @@ impl Server {
     pub(crate) fn start(role: &[&str]) -> Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(role)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let mut line = String::new();
@@ -36,6 +37,7 @@ impl Server {
             Ok(address) => Ok(Self { child, address }),
             Err(error) => {
                 let _ = child.kill();
+                let _ = child.wait();
                 Err(error)
             }
         }
@@ -84,6 +86,43 @@ pub(crate) fn cpu_seconds_of_children(process: u32) -> Result<f64> {
         }
     }
     Ok(sum)
+}
+
+/// Bytes of memory that are charged to a process: its own, and its share of what it shares (`Pss`). Waits until the figure stands
+/// still, because allocators give back what was freed a little later.
+pub(crate) async fn memory(process: u32) -> Result<f64> {
+    let mut last = memory_now(process)?;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let now = memory_now(process)?;
+        if (now - last).abs() < last * 0.001 {
+            return Ok(now);
+        }
+        last = now;
+    }
+    Ok(last)
+}
+
+fn memory_now(process: u32) -> Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
+    let kibibytes: f64 = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss:"))
+        .and_then(|rest| rest.trim().strip_suffix(" kB"))
+        .context("Pss")?
+        .parse()?;
+    Ok(kibibytes * 1024.0)
+}
+
+/// How many files and sockets this process and its children may have open.
+pub(crate) fn most_files() -> Result<usize> {
+    let text = fs::read_to_string("/proc/self/limits")?;
+    let soft = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .context("Max open files")?;
+    Ok(soft.parse().unwrap_or(usize::MAX))
 }
 
 /// Parent, own seconds, seconds of ended children.

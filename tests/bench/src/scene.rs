@@ -1,80 +1,62 @@
-//! The product as a tenant would have it: signed up, the API imported and published, a client with a token and sessions.
+//! The product as a tenant would have it: signed up, an API imported and published, clients with tokens. Alone, and as several nodes.
 
-use std::net::SocketAddr;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anyhow::{Context, Result, ensure};
-use portolan_tests::mcp::{LEGACY, McpClient};
-use portolan_tests::oauth::OAuthClient;
-use portolan_tests::person::Person;
-use portolan_tests::stack::Stack;
+use axum::http::Method;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use portolan_tests::{
+    cluster::Cluster,
+    console::Published,
+    fixture::FixtureApi,
+    fleet,
+    mcp::{LEGACY, McpClient},
+    oauth::OAuthClient,
+    person::Person,
+    stack::Stack,
+};
 use serde_json::{Value, json};
-use url::Url;
 
-/// A running Portolan with one published server.
-pub(crate) struct Scene {
+use crate::access::Access;
+
+/// Clients that may register from one network within an hour.
+const FROM_ONE_NETWORK: usize = 20;
+/// Clients that are let in at once.
+const LET_IN_AT_ONCE: usize = 8;
+
+/// One process with everything in its memory.
+pub(crate) struct Alone {
     stack: Stack,
     process_id: u32,
-    endpoint: Url,
+    published: Published,
+    /// For the published API.
+    pub(crate) access: Access,
     token: String,
 }
 
-/// A legacy session of its own.
-pub(crate) struct Session {
-    id: String,
-}
-
-impl Scene {
+impl Alone {
     /// Starts it and goes the whole way to a token, through the real pages.
     pub(crate) async fn new(api: SocketAddr) -> Result<Self> {
         // Limits are counted as in earnest, and wide enough never to refuse.
         let mut stack = Stack::builder()
             .allow_egress(api)
             .setting("calls_per_minute", 1_000_000)
+            .setting("address_requests_per_minute", 1_000_000)
             .start()?;
         let owner = Person::sign_up(&stack, "ann").await?;
-        let console = owner.console();
-        console.create_workspace("bench").await?;
-        let base_url = format!("http://{api}");
-        let source = console
-            .post(
-                "/workspaces/bench/sources",
-                json!({ "name": "Harbour", "kind": "openapi", "base_url": base_url,
-                        "input": { "kind": "text", "text": portolan_demo_api::document(&base_url) } }),
-            )
-            .await?;
-        let source_id = source["id"].as_str().context("a source id")?;
-        let credential = json!({ "kind": "api_key", "in": "header", "name": portolan_demo_api::API_KEY_HEADER,
-                                 "value": portolan_demo_api::API_KEY });
-        let path = format!("/workspaces/bench/sources/{source_id}/credential");
-        console
-            .expect(axum::http::Method::PUT, &path, Some(credential))
-            .await?;
-        let listed = console
-            .get(&format!("/workspaces/bench/sources/{source_id}/tools"))
-            .await?;
-        let tools = listed["items"]
-            .as_array()
-            .context("tools")?
-            .iter()
-            .map(|tool| tool["id"].clone())
-            .collect();
-        let published = console
-            .publish("bench", "harbour", source_id, tools)
-            .await?;
+        let published = publish_harbour(&owner, api).await?;
         let client = OAuthClient::register(stack.url(), "Bench").await?;
         let token = client.authorize(&owner, &published.url).await?.access;
         Ok(Self {
-            endpoint: published.url.parse()?,
+            access: Access::new(&published.url, &published.url, &token)?,
             process_id: stack.process().id(),
             stack,
+            published,
             token,
         })
-    }
-
-    /// Where the load goes.
-    pub(crate) fn address(&self) -> Result<SocketAddr> {
-        let addresses = self.endpoint.socket_addrs(|| None)?;
-        addresses.first().copied().context("an address")
     }
 
     /// Process id of the product.
@@ -82,40 +64,11 @@ impl Scene {
         self.process_id
     }
 
-    /// Opens sessions.
-    pub(crate) async fn sessions(&self, count: usize) -> Result<Vec<Session>> {
-        let client = McpClient::new(self.endpoint.as_str())?.with_token(&self.token)?;
-        let mut sessions = Vec::with_capacity(count);
-        for _ in 0..count {
-            let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
-            let answer = client.request("initialize", params).await?;
-            let id = answer.header("mcp-session-id").to_owned();
-            ensure!(
-                !id.is_empty(),
-                "no session: {} {}",
-                answer.status,
-                answer.text
-            );
-            let session = client
-                .clone()
-                .with("mcp-session-id", &id)?
-                .with("mcp-protocol-version", LEGACY)?;
-            session
-                .message(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
-                .await?;
-            sessions.push(Session { id });
-        }
-        Ok(sessions)
-    }
-
     /// The body of one `tools/list`, to be served by the bare server.
     pub(crate) async fn tools_list_answer(&self) -> Result<String> {
-        let sessions = self.sessions(1).await?;
-        let client = McpClient::new(self.endpoint.as_str())?
-            .with_token(&self.token)?
-            .with("mcp-session-id", &sessions[0].id)?
-            .with("mcp-protocol-version", LEGACY)?;
-        let answer = client.request("tools/list", json!({})).await?;
+        let client = McpClient::new(&self.published.url)?.with_token(&self.token)?;
+        let (session, _) = client.initialize(LEGACY).await?;
+        let answer = session.request("tools/list", json!({})).await?;
         ensure!(
             answer.json["result"]["tools"].is_array(),
             "no list: {} {}",
@@ -131,35 +84,127 @@ impl Scene {
         std::fs::write(&path, text)?;
         path.to_str().map(str::to_owned).context("a path of text")
     }
+}
 
-    /// A `tools/call` as bytes.
-    pub(crate) fn call_request(&self, session: &Session) -> Vec<u8> {
-        self.request(
-            session,
-            &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": "getPort", "arguments": { "port_id": "NOBGO" } } }),
-        )
+/// What each node is for, so that no scene disturbs the figures of another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// Calls, and the streams that others resume.
+    Calls,
+    /// Sessions that nobody uses.
+    Sessions,
+    /// Open streams, and clients that come back.
+    Streams,
+}
+
+/// Three nodes over one Redis.
+pub(crate) struct Nodes {
+    /// What runs.
+    pub(crate) cluster: Cluster,
+    /// The API whose answers wait for us.
+    pub(crate) fixture: FixtureApi,
+    owner: Person,
+    slow: Published,
+    /// The tool of the slow API that comes and goes.
+    changing: Value,
+    /// For the API that is quick.
+    pub(crate) access: Access,
+    clients: AtomicUsize,
+}
+
+impl Nodes {
+    /// Starts them and goes the whole way to a token.
+    pub(crate) async fn new(api: SocketAddr) -> Result<Self> {
+        let fixture = FixtureApi::start()?;
+        let cluster = Cluster::builder()
+            .nodes(3)
+            .setting("egress_allow", format!("{api},{}", fixture.address()))
+            .setting("calls_per_minute", 1_000_000)
+            .setting("address_requests_per_minute", 1_000_000)
+            .start(&fixture)
+            .await?;
+        let owner = fleet::sign_up(&cluster, "ann").await?;
+        let quick = publish_harbour(&owner, api).await?;
+        let slow = owner.console().publish_fixture("slow", &fixture).await?;
+        let console = owner.console();
+        let mut tools = console.tool_ids(&slow.workspace, &slow.source_id).await?;
+        let changing = tools.pop().context("a tool")?;
+        let client = OAuthClient::register(cluster.url(), "Bench").await?;
+        let token = client.authorize(&owner, &quick.url).await?.access;
+        let mut nodes = Self {
+            access: Access::new(&quick.url, &quick.url, &token)?,
+            cluster,
+            fixture,
+            owner,
+            slow,
+            changing,
+            clients: AtomicUsize::new(0),
+        };
+        nodes.access = nodes.access.at(nodes.address(Place::Calls)?);
+        Ok(nodes)
     }
 
-    /// A `tools/list` as bytes.
-    pub(crate) fn list_request(&self, session: &Session) -> Vec<u8> {
-        self.request(
-            session,
-            &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} }),
-        )
+    /// Where a node listens.
+    pub(crate) fn address(&self, place: Place) -> Result<SocketAddr> {
+        let public = McpClient::new(&self.slow.url)?;
+        let past_the_balancer = self.cluster.on(place as usize, &public)?;
+        Ok(Access::new(&self.slow.url, &past_the_balancer.url, "")?.address)
     }
 
-    fn request(&self, session: &Session, message: &Value) -> Vec<u8> {
-        let body = message.to_string();
-        let host = &self.endpoint[url::Position::BeforeHost..url::Position::AfterPort];
-        format!(
-            "POST {} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n\
-             authorization: Bearer {}\r\nmcp-session-id: {}\r\nmcp-protocol-version: {LEGACY}\r\ncontent-length: {}\r\n\r\n{body}",
-            self.endpoint.path(),
-            self.token,
-            session.id,
-            body.len()
-        )
-        .into_bytes()
+    /// Its process id.
+    pub(crate) fn process_id(&self, place: Place) -> Result<u32> {
+        self.cluster.nodes[place as usize].id()
     }
+
+    /// So many clients, each with a token for the slow API, at this node. A person with one client may open 60 streams a minute.
+    pub(crate) async fn clients(&self, count: usize, place: Place) -> Result<Vec<Access>> {
+        let address = self.address(place)?;
+        stream::iter(0..count)
+            .map(|_| async move {
+                let number = self.clients.fetch_add(1, Ordering::Relaxed);
+                let network = u8::try_from(1 + number / FROM_ONE_NETWORK)?;
+                let from = IpAddr::from([127, network, 0, 1]);
+                let (site, name) = (self.cluster.url(), format!("Bench {number}"));
+                let client = OAuthClient::register_from(site, &name, Some(from)).await?;
+                let token = client.authorize(&self.owner, &self.slow.url).await?.access;
+                Ok(Access::new(&self.slow.url, &self.slow.url, &token)?.at(address))
+            })
+            .buffer_unordered(LET_IN_AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// Takes a tool out of the list of the slow API, or puts it back.
+    pub(crate) async fn change_list(&self, enabled: bool) -> Result<()> {
+        let path = format!("/workspaces/{}/tools/enabled", self.slow.workspace);
+        let body = json!({ "ids": [self.changing], "enabled": enabled });
+        let changed = self
+            .owner
+            .console()
+            .expect(Method::POST, &path, Some(body))
+            .await?;
+        ensure!(changed["changed"] == 1, "nothing changed: {changed}");
+        Ok(())
+    }
+}
+
+/// The demo API as server `harbour` of a workspace of its own.
+async fn publish_harbour(owner: &Person, api: SocketAddr) -> Result<Published> {
+    let console = owner.console();
+    console.create_workspace("bench").await?;
+    let base_url = format!("http://{api}");
+    let source = console
+        .post(
+            "/workspaces/bench/sources",
+            json!({ "name": "Harbour", "kind": "openapi", "base_url": base_url,
+                    "input": { "kind": "text", "text": portolan_demo_api::document(&base_url) } }),
+        )
+        .await?;
+    let source_id = source["id"].as_str().context("a source id")?;
+    let credential = json!({ "kind": "api_key", "in": "header", "name": portolan_demo_api::API_KEY_HEADER,
+                             "value": portolan_demo_api::API_KEY });
+    let path = format!("/workspaces/bench/sources/{source_id}/credential");
+    console.expect(Method::PUT, &path, Some(credential)).await?;
+    let tools: Vec<Value> = console.tool_ids("bench", source_id).await?;
+    console.publish("bench", "harbour", source_id, tools).await
 }

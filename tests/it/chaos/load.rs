@@ -1,6 +1,8 @@
-//! Clients that work through all of it.
+//! Clients that work through all of it: those of the harness, which never give up, and the official SDKs.
 
 use std::{
+    fs,
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -15,13 +17,16 @@ use portolan_tests::{
     history::{History, Outcome},
     mcp::{LEGACY, McpClient},
     oauth::{OAuthClient, tokens},
+    sdk::{Sdk, SdkLoad},
 };
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{process::ChildStdin, task::JoinSet, time::sleep};
 
 use super::Dice;
 
 /// Registered clients in each workspace. Limits are per client.
 const CLIENTS: usize = 3;
+/// Clients of each SDK at a time.
+const SDK_CLIENTS: usize = 2;
 /// Well within the life of a token.
 const REFRESH: Duration = Duration::from_secs(240);
 
@@ -30,11 +35,17 @@ const REFRESH: Duration = Duration::from_secs(240);
 struct Access {
     url: String,
     token: Arc<Mutex<String>>,
+    /// Without an address, but at the place where the link in front listens.
+    front: Option<McpClient>,
 }
 
 impl Access {
     fn client(&self) -> Result<McpClient> {
-        McpClient::new(&self.url)?.with_token(&self.token())
+        match &self.front {
+            Some(front) => front.clone(),
+            None => McpClient::new(&self.url)?,
+        }
+        .with_token(&self.token())
     }
 
     fn token(&self) -> String {
@@ -52,6 +63,8 @@ pub(super) struct Load {
     stop: Arc<AtomicBool>,
     workers: JoinSet<Result<()>>,
     refreshers: JoinSet<()>,
+    /// Closed, they tell the SDKs' programs to end.
+    sdks: Vec<ChildStdin>,
 }
 
 impl Load {
@@ -62,6 +75,7 @@ impl Load {
             stop: Arc::default(),
             workers: JoinSet::new(),
             refreshers: JoinSet::new(),
+            sdks: Vec::new(),
         };
         let second = fleet
             .owner
@@ -71,10 +85,20 @@ impl Load {
         let mut accesses = Vec::new();
         for number in 0..2 * CLIENTS {
             let url = [&fleet.published.url, &second.url][number % 2];
-            accesses.push(load.access(fleet, url, number).await?);
+            accesses.push(load.access(fleet, url, number, None).await?);
+        }
+        // Every fourth client comes over a network that fails.
+        for access in accesses.clone() {
+            let front = fleet.cluster.in_front(&McpClient::new(&access.url)?)?;
+            accesses.push(Access {
+                front: Some(front),
+                ..access
+            });
         }
         for number in 0..clients {
-            let access = accesses[usize::try_from(number)? % accesses.len()].clone();
+            let place = usize::try_from(number)?;
+            let over_front = if number % 4 == 1 { 2 * CLIENTS } else { 0 };
+            let access = accesses[place % (2 * CLIENTS) + over_front].clone();
             let worker = Worker {
                 name: format!("client-{number}"),
                 access,
@@ -89,15 +113,35 @@ impl Load {
                 load.workers.spawn(worker.in_sessions());
             }
         }
+        let folder = fleet.cluster.postgres.folder();
+        for (number, sdk) in Sdk::ALL.into_iter().enumerate() {
+            let url = [&fleet.published.url, &second.url][number % 2];
+            let file = folder.join(format!("{}.token", sdk.name()));
+            load.access(fleet, url, 100 + number, Some(&file)).await?;
+            let (program, stdin) =
+                SdkLoad::start(sdk, url, &file, SDK_CLIENTS, folder, &load.history)?;
+            load.workers.spawn(program.follow());
+            load.sdks.push(stdin);
+        }
         Ok(load)
     }
 
-    /// Registers a client and keeps its token fresh.
-    async fn access(&mut self, fleet: &Fleet, url: &str, number: usize) -> Result<Access> {
+    /// Registers a client and keeps its token fresh, in a file too.
+    async fn access(
+        &mut self,
+        fleet: &Fleet,
+        url: &str,
+        number: usize,
+        file: Option<&Path>,
+    ) -> Result<Access> {
         let client = OAuthClient::register(fleet.cluster.url(), &format!("Load {number}")).await?;
         let first = client.authorize(&fleet.owner, url).await?;
+        if let Some(file) = file {
+            replace(file, &first.access)?;
+        }
         let token = Arc::new(Mutex::new(first.access));
         let (kept, mut refresh) = (token.clone(), first.refresh);
+        let file = file.map(Path::to_owned);
         self.refreshers.spawn(async move {
             loop {
                 sleep(REFRESH).await;
@@ -106,6 +150,9 @@ impl Load {
                     let fresh = async { tokens(client.refresh(&refresh).await?).await }.await;
                     if let Ok(fresh) = fresh {
                         refresh = fresh.refresh;
+                        if let Some(file) = &file {
+                            let _ = replace(file, &fresh.access);
+                        }
                         *kept.lock().unwrap_or_else(PoisonError::into_inner) = fresh.access;
                         break;
                     }
@@ -116,18 +163,27 @@ impl Load {
         Ok(Access {
             url: url.to_owned(),
             token,
+            front: None,
         })
     }
 
     /// Lets the running calls end, and no new ones begin.
     pub(super) async fn finish(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
+        self.sdks.clear();
         while let Some(worker) = self.workers.join_next().await {
             worker.context("a client fell over")??;
         }
         self.refreshers.shutdown().await;
         Ok(())
     }
+}
+
+/// Nobody reads half of it.
+fn replace(file: &Path, text: &str) -> Result<()> {
+    let fresh = file.with_extension("fresh");
+    fs::write(&fresh, text)?;
+    Ok(fs::rename(fresh, file)?)
 }
 
 struct Worker {
@@ -156,7 +212,11 @@ impl Worker {
         plan.work.size = self.dice.pick(&[0, 0, 0, 1_000, 100_000]);
         plan.cut_after =
             (self.dice.below(6) == 0).then(|| usize::try_from(self.dice.below(3) + 1).unwrap_or(1));
-        // A lost owner costs 12 s, a held node 10 s, and both may meet.
+        plan.half_open = self.dice.below(2) == 0;
+        if self.dice.below(8) == 0 {
+            plan.rest = Duration::from_millis(400);
+        }
+        // A lost owner costs 12 s, a held node 10 s, and both may meet. An API that hangs costs 3 s.
         plan.deadline += Duration::from_secs(10);
         plan
     }

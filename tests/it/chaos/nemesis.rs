@@ -1,39 +1,88 @@
-//! Breaks things, one after the other, by a seed.
+//! Breaks things, one after the other, by a seed. The letters and numbers are those of the test plan.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use portolan_tests::{
     cluster::Cluster,
+    fleet::Fleet,
+    held::Mood,
     history::{FaultKind, History},
+    link::Weather,
 };
 use tokio::time::sleep;
 
 use super::Dice;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strike {
+    /// F1.
     Kill,
+    /// F14.
     KillAllButOne,
+    /// F3.
     Pause,
+    /// F2.
     Drain,
+    /// F4, one node and Redis.
+    CutRedis,
+    /// F4, all nodes and Redis.
+    CutRedisOff,
+    /// F4, doorbells alone.
+    LoseDoorbells,
+    /// F5.
     RestartRedis,
+    /// F5, without its data.
     EmptyRedis,
     PauseRedis,
+    /// F6: another one takes over, which was not told the last writes.
+    ReplaceRedis,
+    /// F7.
+    FillRedis,
+    /// F8, the server.
+    SleepRedis,
+    /// F8, the network.
+    SlowRedis,
+    /// F9.
     StopPostgres,
+    /// F10.
+    ResetClients,
+    /// F10.
+    SilenceClients,
+    /// F11.
+    RestartBalancer,
+    /// F11: HAProxy becomes nginx, nginx becomes HAProxy.
+    ReplaceBalancer,
+    /// F12.
+    BreakApi,
 }
 
 /// How often each comes up.
 const STRIKES: &[(Strike, usize)] = &[
-    (Strike::Kill, 8),
-    (Strike::KillAllButOne, 1),
-    (Strike::Pause, 4),
+    (Strike::Kill, 12),
+    (Strike::KillAllButOne, 2),
+    (Strike::Pause, 3),
     (Strike::Drain, 2),
+    (Strike::CutRedis, 2),
+    (Strike::CutRedisOff, 1),
+    (Strike::LoseDoorbells, 2),
     (Strike::RestartRedis, 2),
     (Strike::EmptyRedis, 1),
-    (Strike::PauseRedis, 2),
+    (Strike::PauseRedis, 1),
+    (Strike::ReplaceRedis, 1),
+    (Strike::FillRedis, 1),
+    (Strike::SleepRedis, 1),
+    (Strike::SlowRedis, 1),
     (Strike::StopPostgres, 1),
+    (Strike::ResetClients, 2),
+    (Strike::SilenceClients, 1),
+    (Strike::RestartBalancer, 1),
+    (Strike::ReplaceBalancer, 2),
+    (Strike::BreakApi, 3),
 ];
+
+/// Kinds of harm.
+pub(super) const KINDS: usize = STRIKES.len();
 
 /// Strikes, and keeps count.
 #[derive(Debug)]
@@ -45,6 +94,7 @@ pub(super) struct Nemesis {
     pub(super) deaths: usize,
     /// Faults so far.
     pub(super) strikes: usize,
+    moods: usize,
 }
 
 impl Nemesis {
@@ -52,15 +102,16 @@ impl Nemesis {
         Self {
             dice: Dice::new(seed),
             history,
-            queue: Vec::new(),
+            // First one of each: a short run has them all.
+            queue: STRIKES.iter().map(|(strike, _)| *strike).collect(),
             deaths: 0,
             strikes: 0,
+            moods: 0,
         }
     }
 
     /// Does one harm, undoes it, and leaves a little quiet.
-    pub(super) async fn strike(&mut self, cluster: &mut Cluster) -> Result<()> {
-        // A shuffled deck: every kind comes, and a short run has them all.
+    pub(super) async fn strike(&mut self, fleet: &mut Fleet) -> Result<()> {
         if self.queue.is_empty() {
             for (strike, count) in STRIKES {
                 self.queue.extend(std::iter::repeat_n(*strike, *count));
@@ -69,6 +120,7 @@ impl Nemesis {
         self.strikes += 1;
         let card = self.dice.below(self.queue.len() as u64);
         let strike = self.queue.swap_remove(usize::try_from(card)?);
+        let cluster = &mut fleet.cluster;
         let count = cluster.nodes.len();
         let victim = usize::try_from(self.dice.below(count as u64))?;
         match strike {
@@ -95,6 +147,67 @@ impl Nemesis {
                 node.start()?;
                 node.ready().await?;
             }
+            Strike::CutRedis | Strike::CutRedisOff | Strike::LoseDoorbells | Strike::SlowRedis => {
+                self.weather(cluster, strike, victim).await
+            }
+            Strike::RestartRedis
+            | Strike::EmptyRedis
+            | Strike::PauseRedis
+            | Strike::ReplaceRedis
+            | Strike::FillRedis
+            | Strike::SleepRedis => self.redis(cluster, strike).await?,
+            Strike::StopPostgres => {
+                self.history.fault("stop postgres", FaultKind::Other);
+                cluster.postgres.stop()?;
+                sleep(Duration::from_secs(5)).await;
+                cluster.postgres.start_again().await?;
+            }
+            Strike::ResetClients => {
+                self.history.fault("reset clients", FaultKind::Other);
+                if let Some(front) = &cluster.front {
+                    front.reset();
+                }
+            }
+            Strike::SilenceClients => {
+                self.history.fault("silence clients", FaultKind::Other);
+                if let Some(front) = &cluster.front {
+                    front.set(Weather::Silent);
+                    sleep(Duration::from_secs(3)).await;
+                    front.set(Weather::Clear);
+                    front.reset();
+                }
+            }
+            Strike::RestartBalancer | Strike::ReplaceBalancer => {
+                let next = match strike {
+                    Strike::ReplaceBalancer => cluster.proxy.balancer().other(),
+                    _ => cluster.proxy.balancer(),
+                };
+                self.history
+                    .fault(format!("balance by {next:?} anew"), FaultKind::Other);
+                cluster.proxy.stop()?;
+                sleep(Duration::from_millis(self.dice.below(500))).await;
+                cluster.proxy.start_again(next).await?;
+            }
+            Strike::BreakApi => {
+                let mood = [Mood::Dead, Mood::Hung, Mood::Mad][self.moods % 3];
+                self.moods += 1;
+                let kind = match mood {
+                    Mood::Dead => FaultKind::ApiDead,
+                    _ => FaultKind::Other,
+                };
+                self.history.fault(format!("api is {mood:?}"), kind);
+                fleet.fixture.held.set_mood(mood);
+                sleep(Duration::from_secs(3)).await;
+                fleet.fixture.held.set_mood(Mood::Well);
+            }
+        }
+        sleep(Duration::from_millis(200 + self.dice.below(2_000))).await;
+        Ok(())
+    }
+
+    /// Harm to Redis itself.
+    async fn redis(&mut self, cluster: &mut Cluster, strike: Strike) -> Result<()> {
+        match strike {
             Strike::RestartRedis => {
                 self.history.fault("restart redis", FaultKind::StoreAway);
                 cluster.redis.stop()?;
@@ -106,22 +219,81 @@ impl Nemesis {
                 self.history.fault("empty redis", FaultKind::StoreEmptied);
                 cluster.redis.empty().await?;
             }
-            Strike::PauseRedis => {
+            Strike::ReplaceRedis => {
+                let lost = Duration::from_millis(self.dice.pick(&[200, 700, 2_000]));
+                cluster.fail_over(lost).await?;
+                self.history
+                    .fault("replace redis", FaultKind::StoreRolledBack);
+            }
+            Strike::FillRedis => {
+                self.history.fault("fill redis", FaultKind::Other);
+                cluster.redis.starve(true).await?;
+                sleep(Duration::from_secs(10)).await;
+                cluster.redis.starve(false).await?;
+            }
+            Strike::SleepRedis => {
+                self.history.fault("sleep redis", FaultKind::StoreAway);
+                let length = Duration::from_millis(self.dice.pick(&[500, 1_500, 3_000]));
+                cluster.redis.sleep(length).await?;
+                self.history.fault("redis is back", FaultKind::StoreBack);
+            }
+            _ => {
                 self.history.fault("freeze redis", FaultKind::StoreAway);
                 cluster.redis.pause()?;
                 sleep(Duration::from_millis(self.dice.pick(&[300, 2_000, 4_000]))).await;
                 cluster.redis.go_on()?;
                 self.history.fault("redis is back", FaultKind::StoreBack);
             }
-            Strike::StopPostgres => {
-                self.history.fault("stop postgres", FaultKind::Other);
-                cluster.postgres.stop()?;
-                sleep(Duration::from_secs(5)).await;
-                cluster.postgres.start_again().await?;
-            }
         }
-        sleep(Duration::from_millis(200 + self.dice.below(2_000))).await;
         Ok(())
+    }
+
+    /// Harm to the network between nodes and Redis.
+    async fn weather(&mut self, cluster: &Cluster, strike: Strike, victim: usize) {
+        let lines = match strike {
+            Strike::CutRedisOff | Strike::SlowRedis => &cluster.links[..],
+            _ => &cluster.links[victim..=victim],
+        };
+        let name = &cluster.nodes[victim].name;
+        let (weather, secs, text) = match strike {
+            Strike::LoseDoorbells => (
+                Weather::Deaf,
+                self.dice.pick(&[2, 5, 9]),
+                format!("deafen {name}"),
+            ),
+            Strike::SlowRedis => (
+                Weather::Slow(Duration::from_millis(self.dice.pick(&[30, 120]))),
+                5,
+                "slow redis".to_owned(),
+            ),
+            _ => (
+                self.dice.pick(&[Weather::Cut, Weather::Silent]),
+                self.dice.pick(&[1, 4, 9]),
+                match strike {
+                    Strike::CutRedisOff => "cut redis off".to_owned(),
+                    _ => format!("cut {name} from redis"),
+                },
+            ),
+        };
+        // Who still hears may not be excused by who does not.
+        let is_away = weather != Weather::Deaf;
+        let kind = if is_away {
+            FaultKind::StoreAway
+        } else {
+            FaultKind::Other
+        };
+        self.history
+            .fault(format!("{text} {weather:?} {secs} s"), kind);
+        for line in lines {
+            line.set(weather);
+        }
+        sleep(Duration::from_secs(secs)).await;
+        for line in lines {
+            line.set(Weather::Clear);
+        }
+        if is_away {
+            self.history.fault("redis is back", FaultKind::StoreBack);
+        }
     }
 
     async fn kill(&mut self, cluster: &mut Cluster, victims: &[usize]) -> Result<()> {

@@ -122,7 +122,7 @@ async fn a_call_that_had_sent_nothing_fails_at_once_and_is_not_repeated() -> Res
         async || {
             left.elapsed() > ADOPTION
                 || node
-                    .metric("cluster_members")
+                    .metric("members")
                     .await
                     .is_ok_and(|live| (live - 1.0).abs() < 0.1)
         },

@@ -110,6 +110,52 @@ async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
     nothing_was_lost(&fleet, &known, &order, &meanwhile).await
 }
 
+/// Longer than a node's entry in the list of nodes lives without its beat (§12.1: 6 s, and two looks a second late).
+const FORGETS: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn s17_2_a_full_redis_costs_no_node_its_place_and_no_call_its_answer() -> Result<()> {
+    let fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    let mut order = Order::start(&fleet, &fleet.on(0, &session)?, 101).await?;
+    let adoptions = async || -> Result<f64> {
+        let [one, two] = [&fleet.cluster.nodes[0], &fleet.cluster.nodes[1]];
+        let name = "mcp_adoptions_total";
+        Ok(one.metric(name).await? + two.metric(name).await?)
+    };
+    let before = adoptions().await?;
+    fleet.cluster.redis.starve(true).await?;
+    let began = Instant::now();
+    let mut calls = 0;
+    while began.elapsed() < FORGETS {
+        for node in 0..2 {
+            echo(&fleet.on(node, &session)?, "known").await?;
+            modern_echo(&fleet.on(node, &fleet.mcp)?, "stateless").await?;
+            calls += 2;
+        }
+    }
+    println!(
+        "{calls} calls while Redis was full for {:?}",
+        began.elapsed()
+    );
+    // A stream that begins now cannot be kept, and is answered all the same.
+    let mut fresh = Order::start(&fleet, &fleet.on(1, &session)?, 102).await?;
+    fresh.release(&fleet);
+    response(&fresh.stream.rest().await?)?;
+    let mut meanwhile = order.stream.until(is_progress).await?;
+    order.release(&fleet);
+    meanwhile.extend(order.stream.rest().await?);
+    response(&meanwhile)?;
+    for node in &fleet.cluster.nodes {
+        let members = node.metric("members").await?;
+        assert!(members > 1.9, "{} sees {members}", node.name);
+    }
+    let adopted = adoptions().await? - before;
+    assert!(adopted < 0.5, "{adopted} streams were adopted");
+    fleet.cluster.redis.starve(false).await?;
+    nothing_was_lost(&fleet, &session, &order, &meanwhile).await
+}
+
 #[tokio::test]
 async fn s9_a_resume_while_redis_is_down_is_held_and_then_served() -> Result<()> {
     let mut fleet = Fleet::of(2).await?;

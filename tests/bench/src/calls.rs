@@ -1,0 +1,249 @@
+//! What a call costs, in memory and over Redis: ratios of calls per CPU-second against bare servers, turn about in one run.
+
+use std::{net::SocketAddr, time::Instant};
+
+use anyhow::Result;
+
+use crate::{
+    Arguments, bare,
+    figure::{Bar, Figure, Table},
+    load::{Load, permille},
+    process::{self, Server},
+    scene::{Alone, Nodes, Place},
+};
+
+/// Kept connections of the load generator.
+const CONNECTIONS: usize = 32;
+/// Many connections.
+const MANY: usize = 256;
+
+/// A server, and the load that it gets.
+type Loaded = (u32, Load);
+
+/// With the session in the memory of the one process.
+pub(crate) async fn alone(
+    arguments: &Arguments,
+    api: SocketAddr,
+    proxy: &Server,
+    table: &mut Table,
+) -> Result<()> {
+    let alone = Alone::new(api).await?;
+    let list = alone.tools_list_answer().await?;
+    let fixed = Server::start(&["fixed", &alone.keep("tools-list.json", &list)?])?;
+    let access = &alone.access;
+    let sessions = access.sessions(CONNECTIONS).await?;
+    let process = alone.process_id();
+    let ours = |requests, expected| (process, Load::new(access.address, requests, expected));
+    let calls = sessions.iter().map(|session| access.call(session));
+    let call = Comparison {
+        what: "tools/call, session in memory : bare one-hop proxy",
+        bar: 0.45,
+        ours: ours(calls.collect(), "NOBGO"),
+        bare: bare_load(proxy, CONNECTIONS, "NOBGO"),
+        beside: Beside::Children(process),
+        calls: arguments.calls,
+    };
+    call.run(arguments.rounds, table).await?;
+    let lists = sessions.iter().map(|session| access.list(session));
+    let list = Comparison {
+        what: "tools/list, session in memory : bare fixed answer",
+        bar: 0.6,
+        ours: ours(lists.collect(), "getPort"),
+        bare: bare_load(&fixed, CONNECTIONS, "getPort"),
+        beside: Beside::Children(process),
+        calls: arguments.calls * 2,
+    };
+    list.run(arguments.rounds, table).await
+}
+
+/// With the session in Redis, and the era that has none.
+pub(crate) async fn on_nodes(
+    arguments: &Arguments,
+    nodes: &Nodes,
+    proxy: &Server,
+    table: &mut Table,
+) -> Result<()> {
+    let access = &nodes.access;
+    let sessions = access.sessions(MANY).await?;
+    let process = nodes.process_id(Place::Calls)?;
+    let ours = |requests| (process, Load::new(access.address, requests, "NOBGO"));
+    let requests: Vec<Vec<u8>> = sessions
+        .iter()
+        .map(|session| access.call(session))
+        .collect();
+    let redis = nodes.cluster.redis.id()?;
+    let call = Comparison {
+        what: "tools/call, session in Redis : bare one-hop proxy",
+        bar: 0.45,
+        ours: ours(requests[..CONNECTIONS].to_vec()),
+        bare: bare_load(proxy, CONNECTIONS, "NOBGO"),
+        beside: Beside::Process(redis),
+        calls: arguments.calls,
+    };
+    call.run(arguments.rounds, table).await?;
+    let stateless = Comparison {
+        what: "tools/call, 2026-07-28 : bare one-hop proxy",
+        bar: 0.55,
+        ours: ours(vec![access.stateless_call(); CONNECTIONS]),
+        bare: bare_load(proxy, CONNECTIONS, "NOBGO"),
+        beside: Beside::Process(redis),
+        calls: arguments.calls,
+    };
+    stateless.run(arguments.rounds, table).await?;
+    let few = ours(requests[..CONNECTIONS].to_vec());
+    many(arguments, few, ours(requests.clone()), table).await?;
+    let one = ours(requests[..1].to_vec());
+    delay(arguments, one, bare_load(proxy, 1, "NOBGO"), table).await
+}
+
+fn bare_load(server: &Server, connections: usize, expected: &'static str) -> Loaded {
+    let requests = vec![bare::request(server.address); connections];
+    (server.id(), Load::new(server.address, requests, expected))
+}
+
+/// Who works beside a server for its calls.
+enum Beside {
+    /// Everything that this process started: the database.
+    Children(u32),
+    /// This one.
+    Process(u32),
+}
+
+impl Beside {
+    fn cpu_seconds(&self) -> Result<f64> {
+        match self {
+            Self::Children(of) => process::cpu_seconds_of_children(*of),
+            Self::Process(id) => process::cpu_seconds(*id),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Children(_) => "its database",
+            Self::Process(_) => "Redis",
+        }
+    }
+}
+
+/// Two servers under the same load, turn about.
+struct Comparison {
+    what: &'static str,
+    bar: f64,
+    ours: Loaded,
+    bare: Loaded,
+    beside: Beside,
+    calls: usize,
+}
+
+impl Comparison {
+    async fn run(mut self, rounds: usize, table: &mut Table) -> Result<()> {
+        for (_, load) in [&mut self.ours, &mut self.bare] {
+            load.run(self.calls / 4).await?;
+        }
+        let mut ratios = Vec::with_capacity(rounds);
+        let (mut beside, mut spent) = (0.0, 0.0);
+        for _ in 0..rounds {
+            let bare = charged(&mut self.bare, self.calls).await?;
+            let before = self.beside.cpu_seconds()?;
+            let ours = charged(&mut self.ours, self.calls).await?;
+            beside += self.beside.cpu_seconds()? - before;
+            spent += ours;
+            ratios.push(bare / ours);
+        }
+        let (median, lowest, highest) = spread(&mut ratios);
+        table.add(Figure {
+            what: self.what.to_owned(),
+            seen: median,
+            unit: "",
+            bar: Bar::AtLeast(self.bar),
+            note: format!(
+                "{lowest:.2} to {highest:.2}; {} took {:.2} of its time beside it",
+                self.beside.name(),
+                beside / spent
+            ),
+        });
+        Ok(())
+    }
+}
+
+/// What many connections cost.
+async fn many(
+    arguments: &Arguments,
+    mut few: Loaded,
+    mut many: Loaded,
+    table: &mut Table,
+) -> Result<()> {
+    for (_, load) in [&mut few, &mut many] {
+        load.run(arguments.calls / 4).await?;
+    }
+    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        let begun = Instant::now();
+        let with_few = charged(&mut few, arguments.calls).await?;
+        let took = begun.elapsed();
+        let begun = Instant::now();
+        let with_many = charged(&mut many, arguments.calls).await?;
+        rates.push(took.as_secs_f64() / begun.elapsed().as_secs_f64());
+        ratios.push(with_few / with_many);
+    }
+    let (median, lowest, highest) = spread(&mut ratios);
+    let (rate, ..) = spread(&mut rates);
+    table.add(Figure {
+        what: format!("tools/call at {MANY} connections : at {CONNECTIONS}"),
+        seen: median.min(rate),
+        unit: "",
+        bar: Bar::AtLeast(0.6),
+        note: format!(
+            "the lower of calls per CPU-second {median:.2} ({lowest:.2} to {highest:.2}) and calls per second {rate:.2}"
+        ),
+    });
+    Ok(())
+}
+
+/// What a call waits for us when nobody else is there.
+async fn delay(
+    arguments: &Arguments,
+    mut ours: Loaded,
+    mut bare: Loaded,
+    table: &mut Table,
+) -> Result<()> {
+    let share = arguments.calls / 10;
+    for (_, load) in [&mut ours, &mut bare] {
+        load.run(share).await?;
+    }
+    let (mut times, mut bare_times) = (Vec::new(), Vec::new());
+    for _ in 0..arguments.rounds {
+        times.extend(ours.1.run(share).await?);
+        bare_times.extend(bare.1.run(share).await?);
+    }
+    let millis =
+        |times: &mut [_], rank| Ok::<_, anyhow::Error>(1e3 * permille(times, rank)?.as_secs_f64());
+    let (p50, p99) = (millis(&mut times, 500)?, millis(&mut times, 990)?);
+    let (bare_p50, bare_p99) = (millis(&mut bare_times, 500)?, millis(&mut bare_times, 990)?);
+    table.add(Figure {
+        what: "added to a tools/call at one connection, p50".to_owned(),
+        seen: p50 - bare_p50,
+        unit: "ms",
+        bar: Bar::AtMost(0.35),
+        note: format!("p50 {p50:.3} after {bare_p50:.3}; p99 {p99:.3} after {bare_p99:.3}"),
+    });
+    Ok(())
+}
+
+/// Median, lowest, highest.
+fn spread(values: &mut [f64]) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+    (
+        at(values.len() / 2),
+        at(0),
+        at(values.len().saturating_sub(1)),
+    )
+}
+
+/// Processor seconds that the server spent on the calls.
+async fn charged((process, load): &mut Loaded, calls: usize) -> Result<f64> {
+    let before = process::cpu_seconds(*process)?;
+    load.run(calls).await?;
+    Ok(process::cpu_seconds(*process)? - before)
+}

@@ -1,0 +1,300 @@
+//! What many cost that do nothing: sessions and open streams; and what clients wait for when they come back to a node that has them.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures_util::future::try_join_all;
+use portolan_tests::fleet;
+use serde_json::json;
+
+use crate::{
+    access::Access,
+    bare,
+    figure::{Bar, Figure, Table},
+    load::permille,
+    process::{self, Server},
+    scene::{Nodes, Place},
+    streams::{self, Streams},
+};
+
+/// Open streams of one client: a person with one client may open 60 a minute.
+const STREAMS_OF_A_CLIENT: usize = 50;
+/// Clients that come back, each to two calls.
+const COMING_BACK: usize = 25;
+/// How often each of them comes back to each of its calls.
+const TIMES: usize = 20;
+/// Events that they have missed.
+const MISSED: usize = 10;
+/// After this a call has told of its progress as often: after the first second, and every two seconds from then on. Its API may take 30 s.
+const UNTIL_MISSED: Duration = Duration::from_secs(20);
+/// What an event is known by.
+const PROGRESS: &str = "\"notifications/progress\"";
+/// What the news is known by.
+const NEWS: &str = "notifications/tools/list_changed";
+/// News that are told, one after the other.
+const CHANGES: usize = 3;
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+fn each(total: f64, count: usize) -> f64 {
+    total / count as f64
+}
+
+/// Sessions of a node that nobody uses any more.
+pub(crate) struct IdleSessions {
+    count: usize,
+    since: Instant,
+    access: Access,
+    before: Option<f64>,
+}
+
+impl IdleSessions {
+    /// A session is idle after a minute, and a node may take a while to notice.
+    const IDLE: Duration = Duration::from_secs(80);
+
+    /// Opens the first ones: what a node needs for the first sessions of its life is not what one more costs.
+    pub(crate) async fn open(nodes: &Nodes, count: usize) -> Result<Self> {
+        let access = nodes.access.at(nodes.address(Place::Sessions)?);
+        access.sessions(count).await?;
+        Ok(Self {
+            count,
+            since: Instant::now(),
+            access,
+            before: None,
+        })
+    }
+
+    async fn settle(&self, nodes: &Nodes) -> Result<f64> {
+        tokio::time::sleep(Self::IDLE.saturating_sub(self.since.elapsed())).await;
+        process::memory(nodes.process_id(Place::Sessions)?).await
+    }
+
+    /// Waits until those are idle, and opens as many again.
+    pub(crate) async fn open_again(&mut self, nodes: &Nodes) -> Result<()> {
+        self.before = Some(self.settle(nodes).await?);
+        self.access.sessions(self.count).await?;
+        self.since = Instant::now();
+        Ok(())
+    }
+
+    /// Waits until these are idle too.
+    pub(crate) async fn measure(mut self, nodes: &Nodes, table: &mut Table) -> Result<()> {
+        if self.before.is_none() {
+            self.open_again(nodes).await?;
+        }
+        let before = self.before.unwrap_or_default();
+        let after = self.settle(nodes).await?;
+        let grown = each(after - before, self.count);
+        table.add(Figure {
+            what: "an idle session, on the node".to_owned(),
+            // A page more or less is the allocator's.
+            seen: grown.max(0.0).round(),
+            unit: "B",
+            bar: Bar::AtMost(IDLE_NOISE),
+            note: format!(
+                "{} sessions, used once, idle for a minute: {:+.0} KiB on {:.0} MiB; up to {IDLE_NOISE} B each is noise",
+                self.count,
+                (after - before) / 1024.0,
+                before / 1024.0 / 1024.0
+            ),
+        });
+        Ok(())
+    }
+}
+
+/// Bytes a session that two looks at the same process may differ by.
+const IDLE_NOISE: f64 = 16.0;
+
+/// Clients that broke off in the middle of calls.
+struct Broken {
+    /// GET requests with the id of the first event of each call.
+    requests: Vec<(Access, Vec<u8>)>,
+    since: Instant,
+    name: &'static str,
+}
+
+impl Broken {
+    /// Starts calls on one node, and loses their answers after the first event.
+    async fn begin(nodes: &Nodes, name: &'static str) -> Result<Self> {
+        let clients = nodes.clients(COMING_BACK, Place::Calls).await?;
+        let elsewhere = nodes.address(Place::Streams)?;
+        let begun = clients.into_iter().map(|access| async move {
+            let sessions = access.sessions(2).await?;
+            let calls = sessions.iter().map(|session| {
+                let access = &access;
+                async move {
+                    let arguments = json!({ "key": name });
+                    let message = fleet::call(1, "held_order", arguments, Some("told"));
+                    let request = access.message(session, &message);
+                    let id = streams::break_off(access.address, &request).await?;
+                    anyhow::Ok((access.at(elsewhere), access.get(session, Some(&id))))
+                }
+            });
+            try_join_all(calls).await
+        });
+        let requests = try_join_all(begun).await?.concat();
+        Ok(Self {
+            requests,
+            since: Instant::now(),
+            name,
+        })
+    }
+
+    /// Comes back to another node, one after the other, again and again.
+    async fn come_back(self, nodes: &Nodes) -> Result<Vec<Duration>> {
+        tokio::time::sleep(UNTIL_MISSED.saturating_sub(self.since.elapsed())).await;
+        let mut times = Vec::with_capacity(self.requests.len() * TIMES);
+        for round in 0..=TIMES {
+            for (access, request) in &self.requests {
+                let took = streams::come_back(access.address, request, PROGRESS, MISSED).await?;
+                // The first round is for the node to get to know the sessions, as it would have.
+                if round > 0 {
+                    times.push(took);
+                }
+            }
+        }
+        nodes.fixture.held.release(self.name);
+        Ok(times)
+    }
+}
+
+fn waited(what: &str, bar: f64, times: &mut [Duration], table: &mut Table) -> Result<()> {
+    let millis = |time: Duration| 1e3 * time.as_secs_f64();
+    let (p50, p99) = (permille(times, 500)?, permille(times, 990)?);
+    let most = permille(times, 1000)?;
+    table.add(Figure {
+        what: what.to_owned(),
+        seen: millis(p99),
+        unit: "ms",
+        bar: Bar::AtMost(bar),
+        note: format!(
+            "{} times, connecting included: p50 {:.2} ms, longest {:.2} ms",
+            times.len(),
+            millis(p50),
+            millis(most)
+        ),
+    });
+    Ok(())
+}
+
+/// Coming back to another node when nothing else happens.
+pub(crate) async fn resume(nodes: &Nodes, table: &mut Table) -> Result<()> {
+    let broken = Broken::begin(nodes, "light").await?;
+    let mut times = broken.come_back(nodes).await?;
+    let what = format!("resume on another node, {MISSED} missed events, p99");
+    waited(&what, 10.0, &mut times, table)
+}
+
+/// Open streams: their memory here and in Redis, news for all of them, and coming back to a node that has them.
+pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table) -> Result<()> {
+    let needed = count + 2_000;
+    let most = process::most_files()?;
+    ensure!(
+        most >= needed,
+        "{count} streams take {needed} open files, and only {most} are allowed: ulimit -n {needed}"
+    );
+    let bare = bare_streams(count).await?;
+
+    let clients = nodes
+        .clients(count.div_ceil(STREAMS_OF_A_CLIENT) + 1, Place::Streams)
+        .await?;
+    let address = nodes.address(Place::Streams)?;
+    let process = nodes.process_id(Place::Streams)?;
+    let requests = |access: Access, count: usize| async move {
+        let sessions = access.sessions(count).await?;
+        let requests = sessions.iter().map(|session| access.get(session, None));
+        anyhow::Ok(requests.collect::<Vec<_>>())
+    };
+    // What the very first ones cost is not what one more costs.
+    let (first, clients) = clients.split_first().context("a client")?;
+    let warm = requests(first.clone(), STREAMS_OF_A_CLIENT).await?;
+    Streams::open(address, warm, NEWS).await?.close().await;
+
+    let redis = &nodes.cluster.redis;
+    let before = process::memory(process).await?;
+    let redis_before = redis.info("used_memory").await?;
+    let mut asked = Vec::with_capacity(count);
+    for access in clients {
+        let share = STREAMS_OF_A_CLIENT.min(count - asked.len());
+        asked.extend(requests(access.clone(), share).await?);
+    }
+    let begun = Instant::now();
+    let mut open = Streams::open(address, asked, NEWS).await?;
+    let took = begun.elapsed();
+    let after = process::memory(process).await?;
+    let ours = each(after - before, count) / 1024.0;
+    table.add(Figure {
+        what: format!("an open stream, {count} on one node : bare axum's"),
+        seen: ours / bare,
+        unit: "",
+        bar: Bar::AtMost(1.0),
+        note: format!(
+            "{ours:.1} KiB with its session, bare {bare:.1} KiB; opened within {:.1} s",
+            took.as_secs_f64()
+        ),
+    });
+    let redis_after = redis.info("used_memory").await?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let in_redis = each(redis_after.saturating_sub(redis_before) as f64, count);
+    table.add(Figure {
+        what: "an open stream with its session, in Redis".to_owned(),
+        seen: in_redis.round(),
+        unit: "B",
+        bar: Bar::AtMost(1024.0),
+        note: String::new(),
+    });
+    news(nodes, &mut open, count, table).await?;
+
+    let broken = Broken::begin(nodes, "beside").await?;
+    let (before, began) = (process::cpu_seconds(process)?, Instant::now());
+    let mut times = broken.come_back(nodes).await?;
+    let share = (process::cpu_seconds(process)? - before) / began.elapsed().as_secs_f64();
+    open.check()?;
+    let what = format!("the same with {count} streams open there, p99");
+    waited(&what, 50.0, &mut times, table)?;
+    println!(
+        "{:60} of a core: {share:.3}",
+        "  the node with the streams, meanwhile"
+    );
+    open.close().await;
+    Ok(())
+}
+
+/// How long a change of the tools takes to every stream.
+async fn news(nodes: &Nodes, open: &mut Streams, count: usize, table: &mut Table) -> Result<()> {
+    let (mut longest, mut all) = (Duration::ZERO, Vec::new());
+    for change in 0..CHANGES {
+        let begun = Instant::now();
+        nodes.change_list(change % 2 == 1).await?;
+        let answered = begun.elapsed();
+        let took = open.all_heard().await?.saturating_duration_since(begun);
+        all.push(format!(
+            "{:.2} s (the console answered after {:.2} s)",
+            took.as_secs_f64(),
+            answered.as_secs_f64()
+        ));
+        longest = longest.max(took);
+    }
+    table.add(Figure {
+        what: format!("list_changed, from the request to the last of {count}"),
+        seen: longest.as_secs_f64(),
+        unit: "s",
+        bar: Bar::AtMost(2.0),
+        note: format!("the longest of {}", all.join(", ")),
+    });
+    Ok(())
+}
+
+/// KiB of one open stream of the bare server.
+async fn bare_streams(count: usize) -> Result<f64> {
+    let server = Server::start(&["events"])?;
+    let requests = |count| vec![bare::events_request(server.address); count];
+    Streams::open(server.address, requests(STREAMS_OF_A_CLIENT), NEWS)
+        .await?
+        .close()
+        .await;
+    let before = process::memory(server.id()).await?;
+    let open = Streams::open(server.address, requests(count), NEWS).await?;
+    let after = process::memory(server.id()).await?;
+    open.close().await;
+    Ok(each(after - before, count) / 1024.0)
+}

@@ -1,0 +1,125 @@
+//! Limits hold over all nodes, and a tenant changes its own (streams.md §16).
+
+use std::time::Duration;
+
+use anyhow::Result;
+use portolan_tests::{
+    cluster::Cluster,
+    fleet::{Fleet, call},
+    mcp::{LEGACY, McpClient},
+    process::eventually,
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Order, echo};
+
+/// A quick call; whether it was let in.
+async fn gets_in(client: &McpClient) -> Result<bool> {
+    let arguments = json!({"message": "room?"});
+    let answer = client
+        .message(&call(9, "echo_message", arguments, None))
+        .await?;
+    if answer.status == StatusCode::TOO_MANY_REQUESTS {
+        assert_eq!(answer.code(), -32013);
+        assert_eq!(
+            answer.json["error"]["data"],
+            json!({"reason": "running_requests"})
+        );
+        assert_eq!(answer.header("retry-after"), "1");
+        return Ok(false);
+    }
+    anyhow::ensure!(answer.status == StatusCode::OK, "{}", answer.text);
+    Ok(true)
+}
+
+#[tokio::test]
+async fn running_calls_of_a_tenant_are_limited_over_all_nodes_and_a_dead_nodes_share_is_free()
+-> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(2)
+        .setting("tenant_running_calls", 3);
+    let mut fleet = Fleet::with(builder).await?;
+    let session = fleet.session(LEGACY).await?;
+    let (first, second) = (fleet.on(0, &session)?, fleet.on(1, &session)?);
+    // Both nodes know of each other.
+    for node in [0, 1] {
+        eventually("two members", Duration::from_secs(10), async || {
+            fleet.cluster.nodes[node].metric("members").await.ok() == Some(2.0)
+        })
+        .await?;
+    }
+    let one = Order::start(&fleet, &first, 51).await?;
+    let two = Order::start(&fleet, &first, 52).await?;
+    let mut three = Order::start(&fleet, &second, 53).await?;
+    assert!(!gets_in(&first).await? && !gets_in(&second).await?);
+    // A finished call makes room on the other node too.
+    three.release(&fleet);
+    super::response(&three.stream.rest().await?)?;
+    eventually(
+        "room on the first node",
+        Duration::from_secs(5),
+        async || gets_in(&first).await.unwrap_or(false),
+    )
+    .await?;
+    assert!(gets_in(&second).await?);
+    // Two run on the first node. When it is dead, all three are the second one's.
+    let four = Order::start(&fleet, &second, 54).await?;
+    assert!(!gets_in(&second).await?);
+    fleet.cluster.nodes[0].kill()?;
+    drop((one, two));
+    eventually("room again", Duration::from_secs(15), async || {
+        gets_in(&second).await.unwrap_or(false)
+    })
+    .await?;
+    four.release(&fleet);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_workspace_changes_its_limits_and_every_node_holds_them_in_a_moment() -> Result<()> {
+    let fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    let path = format!("/workspaces/{}/limits", fleet.published.workspace);
+    let console = fleet.owner.console();
+    let named = |limits: &Value, name: &str| {
+        let all = limits["limits"].as_array().cloned().unwrap_or_default();
+        all.into_iter().find(|limit| limit["name"] == name)
+    };
+    let before = console.get(&path).await?;
+    let running = named(&before, "running_calls").unwrap_or_default();
+    assert_eq!(
+        (&running["value"], &running["own"]),
+        (&json!(500), &Value::Null)
+    );
+
+    let order = Order::start(&fleet, &fleet.on(0, &session)?, 61).await?;
+    let change = json!({"running_calls": 1});
+    console.expect(Method::PATCH, &path, Some(change)).await?;
+    for node in [0, 1] {
+        let client = fleet.on(node, &session)?;
+        eventually("the new limit holds", Duration::from_secs(10), async || {
+            gets_in(&client).await.is_ok_and(|is_in| !is_in)
+        })
+        .await?;
+    }
+    // What ran goes on; what was refused is shown.
+    eventually("refusals are shown", Duration::from_secs(15), async || {
+        console.get(&path).await.is_ok_and(|limits| {
+            let running = named(&limits, "running_calls").unwrap_or_default();
+            running["refused"].as_i64() >= Some(2)
+        })
+    })
+    .await?;
+    let reset = json!({"running_calls": null});
+    console.expect(Method::PATCH, &path, Some(reset)).await?;
+    for node in [0, 1] {
+        let client = fleet.on(node, &session)?;
+        eventually("the default holds", Duration::from_secs(10), async || {
+            echo(&client, "in").await.is_ok()
+        })
+        .await?;
+    }
+    order.release(&fleet);
+    Ok(())
+}
