@@ -133,6 +133,29 @@ const routes = [
       created_at: state.created,
     }),
   ],
+  ['GET', '/workspaces/:ws/limits', () => ({ limits: state.limits, usage: state.usage() })],
+  [
+    'PATCH',
+    '/workspaces/:ws/limits',
+    (_, body) => {
+      for (const one of state.limits) {
+        const wanted = body[one.name];
+        if (typeof wanted === 'number' && (wanted < one.minimum || wanted > one.maximum)) {
+          throw new Refusal(
+            422,
+            'limit_out_of_range',
+            `Choose a number between 1 and ${one.maximum}, or go back to the default.`,
+            { field: one.name, details: { minimum: one.minimum, maximum: one.maximum } },
+          );
+        }
+      }
+      for (const one of state.limits) {
+        if (one.name in body)
+          Object.assign(one, { own: body[one.name], value: body[one.name] ?? one.default });
+      }
+      return { limits: state.limits, usage: state.usage() };
+    },
+  ],
   ['GET', '/workspaces/:ws/members', () => page(state.members)],
   [
     'GET',

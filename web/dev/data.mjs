@@ -257,7 +257,42 @@ const calls = empty
 
 const shape = [4, 2, 1, 0, 0, 3, 9, 21, 38, 45, 52, 40, 31, 47, 58, 61, 44, 30, 22, 18, 25, 19, 11, 14];
 
+const limit = (name, unit, usual, maximum, more = {}) => ({
+  name,
+  unit,
+  value: more.own ?? usual,
+  default: usual,
+  own: null,
+  minimum: 1,
+  maximum,
+  in_use: null,
+  refused: 0,
+  ...more,
+});
+const limits = [
+  limit('tenant_calls', 'per_minute', 6000, 12000, { own: 240, refused: empty ? 0 : 583 }),
+  limit('client_requests', 'per_minute', 600, 1200),
+  limit('tool_calls', 'per_minute', null, 12000),
+  limit('running_calls', 'at_once', 64, 128, { in_use: empty ? 0 : 61, refused: empty ? 0 : 4 }),
+  limit('open_streams', 'at_once', 1000, 2000, { in_use: empty ? 0 : 12 }),
+];
+const usage = () => {
+  const first = Math.floor(Date.now() / 300_000) * 300_000 - 71 * 300_000;
+  const buckets = Array.from({ length: 72 }, (_, i) => {
+    const busiest = empty ? 0 : Math.max(0, Math.round(150 + 130 * Math.sin(i / 7) + ((i * 37) % 41) - 20));
+    return {
+      at: new Date(first + i * 300_000).toISOString(),
+      calls: busiest * 3,
+      busiest_minute: Math.min(240, busiest),
+      refused: Math.max(0, busiest - 240),
+    };
+  });
+  return { from: new Date(first).toISOString(), bucket_minutes: 5, buckets };
+};
+
 export const state = {
+  limits,
+  usage,
   created: ago(20000),
   me: {
     user: { id: 'usr_0192a', email: 'ada@nordhavn.example', display_name: 'Ada Nordström' },

@@ -81,6 +81,16 @@ const pages = {
   'server-settings': at('/w/nordhavn/servers/srv_0192a?tab=settings'),
   calls: at('/w/nordhavn/calls'),
   members: at('/w/nordhavn/members'),
+  limits: async (page) => {
+    await at('/w/nordhavn/limits')(page);
+    await page.getByRole('table', { name: 'Calls and refusals' }).waitFor({ state: 'attached' });
+  },
+  'limits-out-of-range': async (page) => {
+    await at('/w/nordhavn/limits')(page);
+    await page.getByRole('textbox', { name: 'Calls that run at once' }).fill('129');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Give a whole number from 1 to 128.').waitFor();
+  },
   audit: at('/w/nordhavn/audit'),
   settings: at('/w/nordhavn/settings'),
   menu: async (page) => {

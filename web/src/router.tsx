@@ -106,6 +106,10 @@ const members = createRoute({
   ...under('/members'),
   component: lazyRouteComponent(() => import('./routes/members'), 'MembersPage'),
 });
+const limits = createRoute({
+  ...under('/limits'),
+  component: lazyRouteComponent(() => import('./routes/limits'), 'LimitsPage'),
+});
 const audit = createRoute({
   ...under('/audit'),
   component: lazyRouteComponent(() => import('./routes/audit'), 'AuditPage'),
@@ -133,6 +137,7 @@ const routeTree = root.addChildren([
     server,
     calls,
     members,
+    limits,
     audit,
     settings,
   ]),

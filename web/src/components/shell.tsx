@@ -7,6 +7,7 @@ import {
   IconCompass,
   IconDeviceDesktop,
   IconFileImport,
+  IconGauge,
   IconHistory,
   IconLogout,
   IconMail,
@@ -122,6 +123,9 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         <p className={classes.navGroup}>Workspace</p>
         <Link to="/w/$ws/members" params={params} className={classes.link}>
           <IconUsers size={19} stroke={1.7} aria-hidden /> Members
+        </Link>
+        <Link to="/w/$ws/limits" params={params} className={classes.link}>
+          <IconGauge size={19} stroke={1.7} aria-hidden /> Limits
         </Link>
         {administers && (
           <Link to="/w/$ws/audit" params={params} className={classes.link}>

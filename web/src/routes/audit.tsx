@@ -9,12 +9,21 @@ import { isObject } from '../json-schema';
 import { useSession } from '../session';
 import { formatDateTime } from '../time';
 
+/** Of a change of limits both ends are numbers, and null is the platform's default. */
+function valueText(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (isObject(value) && Object.keys(value).sort().join() === 'from,to') {
+    return `${value.from ?? 'default'} → ${value.to ?? 'default'}`;
+  }
+  return JSON.stringify(value);
+}
+
 /** "name: Orders, tools: 4", for a detail that is an object; anything else as it is. */
 function detailText(detail: unknown): string {
   if (detail === null || detail === undefined) return '';
   if (isObject(detail)) {
     return Object.entries(detail)
-      .map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      .map(([key, value]) => `${key}: ${valueText(value)}`)
       .join(', ');
   }
   return typeof detail === 'string' ? detail : JSON.stringify(detail);

@@ -1,11 +1,12 @@
 import { IconActivity, IconCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type CSSProperties, lazy, type ReactNode, Suspense } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { serversQuery } from '../api/servers';
 import { sourcesQuery } from '../api/sources';
 import { type Overview, overviewQuery } from '../api/workspaces';
 import { CallsTable } from '../components/calls';
+import { ChartFrame, Legend } from '../components/chart';
 import { LinkButton, TextLink } from '../components/link-button';
 import { Empty, Loaded, Loading, Page, Panel } from '../components/page';
 import { useMay, useSession } from '../session';
@@ -55,14 +56,12 @@ function Chart({ overview }: { overview: Overview }) {
       <Panel
         title="Calls, last 24 hours"
         aside={
-          <div className={`${classes.legend} ${classes.chart}`} style={{ minHeight: 0 }}>
-            <span style={{ '--swatch': 'var(--chart-ok)' } as CSSProperties}>
-              OK {(calls.total - calls.errors).toLocaleString()}
-            </span>
-            <span style={{ '--swatch': 'var(--chart-error)' } as CSSProperties}>
-              Errors {calls.errors.toLocaleString()}
-            </span>
-          </div>
+          <Legend
+            items={[
+              { name: 'OK', value: calls.total - calls.errors, color: 'var(--chart-ok)' },
+              { name: 'Errors', value: calls.errors, color: 'var(--chart-error)' },
+            ]}
+          />
         }
       >
         {calls.total === 0 ? (
@@ -70,11 +69,11 @@ function Chart({ overview }: { overview: Overview }) {
             When an AI client calls one of your tools, it shows here within seconds.
           </Empty>
         ) : (
-          <div className={classes.chart}>
+          <ChartFrame>
             <Suspense fallback={<Loading />}>
               <CallsChart hours={calls.by_hour} />
             </Suspense>
-          </div>
+          </ChartFrame>
         )}
       </Panel>
       {overview.recent_calls.length > 0 && (

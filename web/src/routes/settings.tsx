@@ -2,6 +2,7 @@ import { Alert, Button, Stack, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useRenameWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
+import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -64,6 +65,12 @@ function Settings({ workspace }: { workspace: Workspace }) {
             ['Address', <code key="slug">{workspace.slug}</code>],
             ['Servers live under', <code key="url">{`${window.location.origin}/t/${workspace.slug}/`}</code>],
             ['Created', formatDate(workspace.created_at)],
+            [
+              'Limits',
+              <TextLink key="limits" to="/w/$ws/limits" params={{ ws: workspace.slug }}>
+                Calls a minute and at once
+              </TextLink>,
+            ],
           ]}
         />
       </Panel>

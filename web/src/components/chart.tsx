@@ -1,0 +1,27 @@
+import type { CSSProperties, ReactNode } from 'react';
+import classes from './chart.module.css';
+
+/** Where a chart stands: its colours, and its height before it has loaded. */
+export function ChartFrame({ children }: { children: ReactNode }) {
+  return <div className={classes.frame}>{children}</div>;
+}
+
+/** What the colours and marks of a chart mean, each with its number. */
+export function Legend({
+  items,
+}: {
+  items: { name: string; value: number; color: string; mark?: 'line' | 'triangle' }[];
+}) {
+  return (
+    <div className={classes.legend}>
+      {items.map(({ name, value, color, mark }) => (
+        <span key={name} data-mark={mark} style={{ '--swatch': color } as CSSProperties}>
+          {name} {value.toLocaleString()}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** Whether the line of a limit can be drawn on the scale of the bars. One far above would press them flat. */
+export const limitFits = (highest: number, limit: number) => limit <= Math.max(highest, 1) * 8;

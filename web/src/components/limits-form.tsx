@@ -1,0 +1,222 @@
+import { Alert, Button, NumberInput } from '@mantine/core';
+import { type FormEvent, useId, useState } from 'react';
+import { ApiError } from '../api/http';
+import type { Limit, LimitName, LimitsChange } from '../api/limits';
+import { Status, Tag } from './badges';
+import classes from './limits-form.module.css';
+
+export const limitTexts: Record<LimitName, { name: string; meaning: string }> = {
+  tenant_calls: {
+    name: 'Calls of the workspace',
+    meaning: 'Tool calls of everybody and every AI client together, each minute.',
+  },
+  client_requests: {
+    name: 'Requests of one person',
+    meaning:
+      'What one person may send through one AI client each minute, so that a client that runs wild leaves room for the others.',
+  },
+  tool_calls: {
+    name: 'Calls of one tool',
+    meaning:
+      'Calls of each single tool, by everybody together, each minute; it spares the API behind the tool.',
+  },
+  running_calls: {
+    name: 'Calls that run at once',
+    meaning: 'Tool calls of the workspace that may run at the same moment, on all servers together.',
+  },
+  open_streams: {
+    name: 'Open event streams',
+    meaning: 'Connections, open at the same moment, on which AI clients wait for news and for long answers.',
+  },
+};
+
+const suffixes: Record<Limit['unit'], string> = { per_minute: ' a minute', at_once: ' at once' };
+
+/** "600 a minute", "64 at once", "no limit". */
+export function amount(value: number | null, unit: Limit['unit']): string {
+  return value === null ? 'no limit' : `${value.toLocaleString()}${suffixes[unit]}`;
+}
+
+/** The number that an input holds; undefined if it is none that may be set. An emptied input means "no limit" where that is the default. */
+export function read(draft: string | number, limit: Limit): number | null | undefined {
+  if (draft === '') return limit.default === null ? null : undefined;
+  const value = Number(draft);
+  return Number.isInteger(value) && value >= limit.minimum && value <= limit.maximum ? value : undefined;
+}
+
+type Drafts = Partial<Record<LimitName, string | number>>;
+
+/** The limits of a workspace, each with what it means and what it did; for those who may, with a field to change it. */
+export function LimitsForm({
+  limits,
+  hours,
+  readOnly,
+  pending,
+  error,
+  onChange,
+}: {
+  limits: Limit[];
+  /** How far back `refused` counts. */
+  hours: number;
+  readOnly: boolean;
+  pending: boolean;
+  error: Error | null;
+  onChange: (change: LimitsChange) => Promise<unknown>;
+}) {
+  const id = useId();
+  const inputOf = (name: LimitName) => `${id}${name}`;
+  // Only what was touched: the other fields follow what the server says.
+  const [drafts, setDrafts] = useState<Drafts>({});
+  // What the server refused, until it is typed over.
+  const [sent, setSent] = useState<Drafts>({});
+  const refused = error instanceof ApiError ? error.field : undefined;
+  const touched = limits.filter(({ name, value }) => name in drafts && drafts[name] !== (value ?? ''));
+
+  const forget = (names: LimitName[]) =>
+    setDrafts((now) =>
+      Object.fromEntries(Object.entries(now).filter(([name]) => !names.includes(name as LimitName))),
+    );
+
+  function faultOf(limit: Limit): string | null {
+    const draft = drafts[limit.name];
+    if (draft === undefined) return null;
+    if (refused === limit.name && sent[limit.name] === draft) return error?.message ?? null;
+    if (read(draft, limit) !== undefined) return null;
+    const range = `${limit.minimum.toLocaleString()} to ${limit.maximum.toLocaleString()}`;
+    return limit.default === null
+      ? `Give a whole number from ${range}, or nothing for no limit.`
+      : `Give a whole number from ${range}.`;
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const wrong = touched.find((limit) => read(drafts[limit.name] ?? '', limit) === undefined);
+    if (wrong) {
+      document.getElementById(inputOf(wrong.name))?.focus();
+      return;
+    }
+    const names = touched.map(({ name }) => name);
+    setSent(drafts);
+    onChange(
+      Object.fromEntries(touched.map((limit) => [limit.name, read(drafts[limit.name] ?? '', limit)])),
+    ).then(
+      () => forget(names),
+      () => {
+        // The alert and the field say it.
+      },
+    );
+  }
+
+  function reset(name: LimitName) {
+    onChange({ [name]: null }).then(
+      () => {
+        forget([name]);
+        // The button that had the focus is gone.
+        document.getElementById(inputOf(name))?.focus();
+      },
+      () => {
+        // The alert says it.
+      },
+    );
+  }
+
+  const list = (
+    <ul className={classes.list}>
+      {limits.map((limit, place) => {
+        const { name, meaning } = limitTexts[limit.name];
+        const bounds = `Default: ${limit.default?.toLocaleString() ?? 'no limit'}. At most ${limit.maximum.toLocaleString()}.`;
+        return (
+          <li key={limit.name} className={classes.limit} data-last={place === limits.length - 1 || undefined}>
+            <div>
+              <div className={classes.name}>
+                <h3>{readOnly ? name : <label htmlFor={inputOf(limit.name)}>{name}</label>}</h3>
+                {limit.own !== null && <Tag>set here</Tag>}
+              </div>
+              <p className={classes.meaning}>{meaning}</p>
+              <div className={classes.now}>
+                <InUse limit={limit} />
+                <Status tone={limit.refused > 0 ? 'bad' : 'quiet'}>
+                  {limit.refused > 0 ? limit.refused.toLocaleString() : 'None'} refused in {hours} hours
+                </Status>
+              </div>
+            </div>
+            {readOnly ? (
+              <div>
+                <p className={classes.value}>{amount(limit.value, limit.unit)}</p>
+                <p className={classes.bounds}>{bounds}</p>
+              </div>
+            ) : (
+              <div>
+                <NumberInput
+                  id={inputOf(limit.name)}
+                  value={drafts[limit.name] ?? limit.value ?? ''}
+                  onChange={(value) => setDrafts((now) => ({ ...now, [limit.name]: value }))}
+                  description={bounds}
+                  error={faultOf(limit)}
+                  inputWrapperOrder={['input', 'error', 'description']}
+                  placeholder="No limit"
+                  suffix={suffixes[limit.unit]}
+                  min={limit.minimum}
+                  max={limit.maximum}
+                  clampBehavior="none"
+                  allowDecimal={false}
+                  allowNegative={false}
+                  inputMode="numeric"
+                  autoComplete="off"
+                />
+                {limit.own !== null && (
+                  <Button
+                    className={classes.reset}
+                    variant="subtle"
+                    size="compact-sm"
+                    disabled={pending}
+                    aria-label={`Reset to default: ${name}`}
+                    onClick={() => reset(limit.name)}
+                  >
+                    Reset to default
+                  </Button>
+                )}
+              </div>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+
+  if (readOnly) return list;
+  return (
+    <form onSubmit={submit} noValidate>
+      {error && (
+        <div className={classes.alert}>
+          <Alert color="red" data-tone="red" role="alert" title="The limits were not changed">
+            {refused && refused in limitTexts ? `${limitTexts[refused as LimitName].name}: ` : ''}
+            {error.message}
+          </Alert>
+        </div>
+      )}
+      {list}
+      <div className={classes.save}>
+        <Button type="submit" loading={pending} disabled={touched.length === 0}>
+          Save changes
+        </Button>
+        {touched.length > 0 && !pending && (
+          <Button variant="default" onClick={() => setDrafts({})}>
+            Discard
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** What is there now, where the process that answers knows it. */
+function InUse({ limit }: { limit: Limit }) {
+  if (limit.in_use === null) return null;
+  const full = limit.value !== null && limit.in_use >= limit.value * 0.9;
+  return (
+    <Status tone={full ? 'warn' : limit.in_use > 0 ? 'good' : 'quiet'}>
+      {limit.in_use.toLocaleString()} {limit.name === 'open_streams' ? 'open' : 'running'} now
+    </Status>
+  );
+}
