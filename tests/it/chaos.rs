@@ -27,6 +27,10 @@ use self::{load::Load, nemesis::Nemesis};
 /// Length of the short form.
 const SHORT: u64 = 200;
 
+/// From this length on it is the long form, in which so many nodes must die.
+const LONG: u64 = 1_800;
+const DEATHS: usize = 100;
+
 /// Numbers that look random and are the same for the same seed (xorshift64*).
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
@@ -80,8 +84,14 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
     let history = load.history.clone();
     let mut nemesis = Nemesis::new(seed, history.clone());
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(secs) {
-        nemesis.strike(&mut fleet).await?;
+    // The long form is over when both are reached: on a busy machine nodes take longer to start.
+    let deaths = if secs >= LONG { DEATHS } else { 0 };
+    while began.elapsed() < Duration::from_secs(secs) || nemesis.deaths < deaths {
+        if let Err(error) = nemesis.strike(&mut fleet).await {
+            let place = fleet.keep(&format!("chaos-{seed}"), &history.lines())?;
+            println!("{}", check(&history.lines()));
+            return Err(error.context(format!("history and logs are in {}", place.display())));
+        }
     }
     nemesis.settle(&mut fleet.cluster).await?;
     load.finish().await?;
@@ -111,9 +121,6 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
     if secs >= SHORT {
         assert!(nemesis.strikes >= nemesis::KINDS, "not every kind of harm");
         every_client_worked(&report);
-    }
-    if secs >= 1_800 {
-        assert!(nemesis.deaths >= 100, "only {} nodes died", nemesis.deaths);
     }
     Ok(())
 }

@@ -22,6 +22,8 @@ use crate::{
 
 /// Longest time that the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time that it may take to read what it had written, on a machine that does something else at the same time.
+const START: Duration = Duration::from_secs(90);
 
 /// A `redis-server` on a free port. It keeps what it was told over a restart. Stopped and deleted when dropped.
 #[derive(Debug)]
@@ -117,6 +119,8 @@ impl RedisServer {
         .arg(self.folder.path())
         // What it has acknowledged is in the file by then: a server that is killed loses nothing.
         .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
+        // Hours of writes are read again at a restart, if nobody tidies up.
+        .args(["--auto-aof-rewrite-min-size", "8mb"])
         .args(["--maxmemory-policy", "noeviction"])
         // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
         .args(["--enable-debug-command", "yes"])
@@ -131,7 +135,7 @@ impl RedisServer {
         .stderr(log)
         .spawn()?;
         self.child = Some(child);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START;
         loop {
             match self.command(&["PING"]).await {
                 Ok(answer) if answer == "PONG" => return Ok(()),

@@ -45,6 +45,7 @@ impl Alone {
             .allow_egress(api)
             .setting("calls_per_minute", 1_000_000)
             .setting("address_requests_per_minute", 1_000_000)
+            .setting("tenant_running_calls", 100_000)
             .start()?;
         let owner = Person::sign_up(&stack, "ann").await?;
         let published = publish_harbour(&owner, api).await?;
@@ -121,6 +122,7 @@ impl Nodes {
             .setting("egress_allow", format!("{api},{}", fixture.address()))
             .setting("calls_per_minute", 1_000_000)
             .setting("address_requests_per_minute", 1_000_000)
+            .setting("tenant_running_calls", 100_000)
             .start(&fixture)
             .await?;
         let owner = fleet::sign_up(&cluster, "ann").await?;

@@ -59,7 +59,7 @@ enum Strike {
 
 /// How often each comes up.
 const STRIKES: &[(Strike, usize)] = &[
-    (Strike::Kill, 12),
+    (Strike::Kill, 16),
     (Strike::KillAllButOne, 2),
     (Strike::Pause, 3),
     (Strike::Drain, 2),
