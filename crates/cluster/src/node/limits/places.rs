@@ -5,6 +5,9 @@
 //! and given back at once, so that none lies idle where nobody wants it. What a node holds lives as long as a beat: the share of
 //! a dead node is free again after that time.
 //!
+//! Where there is none, a call waits for a while: for a place that becomes free here, and for what the store has the next time it
+//! is asked. So a limit does not refuse what it could admit a moment later, when load moves from node to node.
+//!
 //! While the store is down each node has `limit / N`, what runs already included.
 
 use std::{
@@ -27,12 +30,14 @@ use crate::{lock, node::Inner, store::HoldWanted};
 
 /// How long places are idle before they are given back.
 const IDLE: Duration = Duration::from_secs(5);
-/// How long a refusal of the store is believed.
+/// How long a refusal of the store is believed: it is not asked again before.
 const FULL: Duration = Duration::from_millis(50);
+/// Calls that wait for a place of one limit; more are refused at once.
+const WAITING: usize = 1_000;
 /// What a client is told to wait: nobody knows when a place becomes free.
 const COME_BACK: RetryAfter = RetryAfter(Duration::from_secs(1));
 /// Questions to the store at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 256;
 
 /// The places of one limit on this node. Shared by all who ask for the same key.
 #[derive(Debug)]
@@ -121,6 +126,9 @@ pub struct Place(Arc<Places>);
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.counts.leave();
+        if self.0.is_full.load(Ordering::Relaxed) {
+            self.0.pass_on();
+        }
         if self.0.is_tight.load(Ordering::Relaxed) {
             self.0.list();
         }
@@ -171,6 +179,34 @@ impl Places {
             self.list();
         }
         Some(Place(Arc::clone(self)))
+    }
+
+    /// Gives what is free to those who wait.
+    fn pass_on(self: &Arc<Self>) {
+        let mut admitted = Vec::new();
+        let mut queue = lock(&self.queue);
+        while let Some(waiter) = queue.waiters.pop_front() {
+            if waiter.is_closed() {
+                continue;
+            }
+            if self.counts.enter(None).is_none() {
+                queue.waiters.push_front(waiter);
+                break;
+            }
+            admitted.push((waiter, Place(Arc::clone(self))));
+        }
+        drop(queue);
+        // Outside the lock: a place that nobody takes any more comes back through its drop.
+        for (waiter, place) in admitted {
+            let _ = waiter.send(Ok(place));
+        }
+    }
+
+    /// Whether the store said a moment ago that there is none.
+    fn is_refused(&self, within: Duration) -> bool {
+        lock(&self.queue)
+            .full_until
+            .is_some_and(|until| Instant::now() < until + within)
     }
 
     /// What this node should hold if so many are needed now.
@@ -273,7 +309,7 @@ impl Limits {
         let (reply, verdict) = oneshot::channel();
         {
             let mut queue = lock(&places.queue);
-            if queue.full_until.is_some_and(|until| Instant::now() < until) {
+            if queue.waiters.len() >= WAITING {
                 decisions.count(places.limit, Source::Token, false);
                 return Err(COME_BACK);
             }
@@ -283,6 +319,10 @@ impl Limits {
         let (source, verdict) = match tokio::time::timeout(inner.settings.place_wait, verdict).await
         {
             Ok(Ok(verdict)) => (Source::Refill, verdict),
+            _ if places.is_refused(inner.settings.place_wait) => {
+                (Source::Refill, places.enter(None).ok_or(COME_BACK))
+            }
+            // The store said nothing.
             _ => {
                 let place = places.enter(Some(places.share(inner.nodes())));
                 (Source::Local, place.ok_or(COME_BACK))
@@ -334,6 +374,10 @@ impl Concurrency {
 }
 
 async fn ask(inner: &Inner, places: Arc<Places>) {
+    let full_until = lock(&places.queue).full_until;
+    if let Some(until) = full_until {
+        tokio::time::sleep_until(until).await;
+    }
     let nodes = inner.nodes();
     let (wanted, waiters) = {
         let now = Instant::now();
@@ -360,6 +404,7 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         .call("hold", inner.settings.call_within, hold)
         .await;
     let (mut refused, mut admitted) = (Vec::new(), Vec::new());
+    let (is_answered, mut is_short) = (held.is_ok(), false);
     let must_list = {
         let mut queue = lock(&places.queue);
         let bound = match held {
@@ -378,12 +423,15 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
             };
             match places.counts.enter(bound) {
                 Some(_) => admitted.push((waiter, Place(Arc::clone(&places)))),
+                None if is_answered => {
+                    queue.waiters.push_front(waiter);
+                    is_short = true;
+                    break;
+                }
                 None => refused.push(waiter),
             }
         }
-        if !refused.is_empty() {
-            queue.full_until = Some(Instant::now() + FULL);
-        }
+        queue.full_until = is_short.then(|| Instant::now() + FULL);
         places.is_listed.store(false, Ordering::Release);
         !queue.waiters.is_empty()
     };

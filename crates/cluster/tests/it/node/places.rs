@@ -74,6 +74,40 @@ async fn a_small_limit_is_used_up_wherever_the_calls_come() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_over_the_limit_waits_a_moment_for_a_place_that_becomes_free_here_or_elsewhere() {
+    for most in [3, 300] {
+        let world = World::new();
+        let (a, b) = (world.node().await, world.node().await);
+        acquaint().await;
+        let (on_a, on_b) = (places(&a, most), places(&b, most));
+        let mut inside = fill(&a, &on_a, usize::try_from(most).unwrap()).await;
+        assert_eq!(inside.len() as u64, most);
+        let one = async {
+            sleep(Duration::from_millis(100)).await;
+            drop(inside.pop());
+        };
+        let (place, ()) = tokio::join!(enter(&a, &on_a), one);
+        assert!(place.is_some(), "{most}: passed on on the same node");
+        // Elsewhere it is refused, and not before there was a chance.
+        let began = Instant::now();
+        assert!(enter(&b, &on_b).await.is_none());
+        let waited = began.elapsed();
+        assert!(
+            (Duration::from_millis(200)..Duration::from_millis(400)).contains(&waited),
+            "{most}: {waited:?}"
+        );
+        if most == 3 {
+            let one = async {
+                sleep(Duration::from_millis(100)).await;
+                drop(place);
+            };
+            let (place, ()) = tokio::join!(enter(&b, &on_b), one);
+            assert!(place.is_some(), "given back at once, and taken");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn places_in_hand_are_entered_without_asking_and_idle_ones_are_given_back() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
