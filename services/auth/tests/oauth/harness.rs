@@ -7,8 +7,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site, login::throttle::Throttle,
-    mail::Mailer,
+    AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
+    login::throttle::Throttle, mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::{
@@ -158,7 +158,7 @@ impl Node {
             config: AuthConfig {
                 loopback_is_unthrottled: false,
                 demo_api: None,
-                limits: Default::default(),
+                limits: ConsoleLimits::default(),
             },
         });
         portolan_auth::jwks::rotate(&state).await.unwrap();
