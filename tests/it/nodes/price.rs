@@ -85,8 +85,9 @@ async fn s5_a_call_in_a_session_costs_one_command_and_one_without_costs_none() -
         busy.leases
     );
     assert_eq!(busy.sessions.len(), CALLS, "one for each call");
+    // One more: the end of the first call, which was slow because all was cold, may be told late.
     assert!(
-        busy.beside.len() <= 2 * slow,
+        busy.beside.len() <= 2 * slow + 1,
         "only slow calls are registered: {:#?}",
         busy.beside.iter().take(5).collect::<Vec<_>>()
     );
