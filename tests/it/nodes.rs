@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use portolan_tests::{
     fleet::{Fleet, call},
-    mcp::McpClient,
+    mcp::{Answer, McpClient},
     sse::{Event, SseStream},
 };
 use serde_json::{Value, json};
@@ -88,6 +88,11 @@ async fn echo(client: &McpClient, text: &str) -> Result<()> {
             json!({"name": "echo_message", "arguments": {"message": text}}),
         )
         .await?;
+    repeats(&answer, text)
+}
+
+/// What that tool answers.
+fn repeats(answer: &Answer, text: &str) -> Result<()> {
     anyhow::ensure!(
         answer.json["result"]["structuredContent"]["message"] == text,
         "{} {}",

@@ -7,50 +7,38 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use time::OffsetDateTime;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Json, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::request_line::TARGET;
 
-/// Lines for people.
-pub(crate) struct TextLines(pub(crate) Format<Full>);
+/// Lines in one form: the formatter of all others, and the form.
+pub(crate) struct Lines<F> {
+    others: Format<F>,
+    form: Form,
+}
 
-/// Lines for machines.
-pub(crate) struct JsonLines(pub(crate) Format<Json>);
-
-impl<S, N> FormatEvent<S, N> for TextLines
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut out: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let about = event.metadata();
-        if about.target() != TARGET {
-            return self.0.format_event(context, out, event);
-        }
-        now(&mut out)?;
-        match *about.level() {
-            Level::INFO => out.write_str("  INFO ")?,
-            level => write!(out, " {level:>5} ")?,
-        }
-        out.write_str(TARGET)?;
-        out.write_str(": ")?;
-        let mut fields = Fields::new(out, Form::Text);
-        event.record(&mut fields);
-        fields.result?;
-        fields.out.write_char('\n')
+impl Lines<Full> {
+    /// For people.
+    pub(crate) fn text(others: Format<Full>) -> Self {
+        let form = Form::Text;
+        Self { others, form }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for JsonLines
+impl Lines<Json> {
+    /// For machines.
+    pub(crate) fn json(others: Format<Json>) -> Self {
+        let form = Form::Json;
+        Self { others, form }
+    }
+}
+
+impl<F, S, N> FormatEvent<S, N> for Lines<F>
 where
+    Format<F>: FormatEvent<S, N>,
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
@@ -62,19 +50,35 @@ where
     ) -> fmt::Result {
         let about = event.metadata();
         if about.target() != TARGET {
-            return self.0.format_event(context, out, event);
+            return self.others.format_event(context, out, event);
         }
-        out.write_str("{\"timestamp\":\"")?;
-        now(&mut out)?;
-        out.write_str("\",\"level\":\"")?;
-        out.write_str(about.level().as_str())?;
-        out.write_char('"')?;
-        let mut fields = Fields::new(out, Form::Json);
+        let level = about.level().as_str();
+        match self.form {
+            Form::Text => {
+                now(&mut out)?;
+                // As wide as the longest level.
+                out.write_str(&"      "[level.len().min(5)..])?;
+                for part in [level, " ", TARGET, ": "] {
+                    out.write_str(part)?;
+                }
+            }
+            Form::Json => {
+                out.write_str("{\"timestamp\":\"")?;
+                now(&mut out)?;
+                for part in ["\",\"level\":\"", level, "\""] {
+                    out.write_str(part)?;
+                }
+            }
+        }
+        let mut fields = Fields::new(out, self.form);
         event.record(&mut fields);
         fields.result?;
-        fields.out.write_str(",\"target\":\"")?;
-        fields.out.write_str(TARGET)?;
-        fields.out.write_str("\"}\n")
+        let end = match self.form {
+            Form::Text => ["", "", "\n"],
+            Form::Json => [",\"target\":\"", TARGET, "\"}\n"],
+        };
+        end.into_iter()
+            .try_for_each(|part| fields.out.write_str(part))
     }
 }
 

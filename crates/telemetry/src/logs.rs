@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-use crate::line_format::{JsonLines, TextLines};
+use crate::line_format;
 use crate::lines::{Lines, Writer};
 
 /// How a line looks.
@@ -93,11 +93,12 @@ fn subscriber(
         .with_ansi(false);
     Ok(match config.format {
         LogFormat::Text => {
-            let lines = TextLines(format().with_ansi(false));
+            let lines = line_format::Lines::text(format().with_ansi(false));
             Box::new(registry.with(layer.event_format(lines)))
         }
         LogFormat::Json => {
-            let lines = JsonLines(format().json().flatten_event(true).with_current_span(true));
+            let json = format().json().flatten_event(true).with_current_span(true);
+            let lines = line_format::Lines::json(json);
             Box::new(registry.with(layer.json().event_format(lines)))
         }
     })
