@@ -215,6 +215,7 @@ impl PreparedCall {
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
+            shows_sent: false,
         };
         let answer = execute(&calling, &tool.compiled, &self.arguments).await;
         self.log(tool, at, started, answer.outcome, answer.status);
@@ -246,9 +247,13 @@ impl PreparedCall {
         let identity = facts
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
-        Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
-            write_result(&answer, identity, out);
-        }))
+        Ok(jsonrpc::response_with(
+            &self.id,
+            answer.size_hint() + 256,
+            |out| {
+                write_result(&answer, identity, out);
+            },
+        ))
     }
 
     fn log(
@@ -275,43 +280,17 @@ impl PreparedCall {
     }
 }
 
-/// A guess at the size of the result, so that its buffer grows at most once.
-fn size_of(answer: &ToolAnswer) -> usize {
-    use portolan_http_tools::Content;
-    let content: usize = answer
-        .content
-        .iter()
-        .map(|block| match block {
-            // Quotes of JSON in a string are escaped.
-            Content::Text(text) => text.len() + text.len() / 8,
-            Content::Image { data, .. }
-            | Content::Audio { data, .. }
-            | Content::Blob { data, .. } => data.len() + 128,
-        })
-        .sum();
-    content + answer.structured.as_ref().map_or(0, |raw| raw.get().len()) + 320
-}
-
 /// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
 /// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
-        let start = out.len();
-        if serde_json::to_writer(&mut *out, answer).is_err() {
-            out.truncate(start);
-            out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-        }
+        out.push(b'{');
+        answer.write_members(out);
+        out.push(b'}');
         return;
     };
-    out.extend_from_slice(br#"{"resultType":"complete""#);
-    // The answer is an object that is never empty: its opening brace becomes the comma between the two parts.
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, answer).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-    }
-    out[start] = b',';
-    out.pop();
+    out.extend_from_slice(br#"{"resultType":"complete","#);
+    answer.write_members(out);
     out.extend_from_slice(br#","_meta":{""#);
     out.extend_from_slice(meta::SERVER_INFO.as_bytes());
     out.extend_from_slice(br#"":"#);
@@ -321,15 +300,15 @@ fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>)
 
 #[cfg(test)]
 mod tests {
-    use portolan_http_tools::Content;
-    use serde_json::{json, value::RawValue};
+    use portolan_http_tools::{Content, Structured};
+    use serde_json::json;
 
     use super::*;
 
     fn answer() -> ToolAnswer {
         ToolAnswer {
             content: vec![Content::Text("{\"a\":1}".into())],
-            structured: Some(RawValue::from_string("{\"a\":1}".into()).unwrap()),
+            structured: Structured::Text,
             is_error: false,
             outcome: CallOutcome::Ok,
             faults: Vec::new(),

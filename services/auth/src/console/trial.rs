@@ -172,6 +172,7 @@ pub(crate) async fn try_tool(
         credential: credential.as_ref(),
         tokens: &tokens,
         trace: None,
+        shows_sent: true,
     };
     let begun = Instant::now();
     let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
@@ -204,7 +205,7 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
         }),
         status: answer.status,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),
-        structured_content: answer.structured,
+        structured_content: answer.structured(),
         errors: answer
             .faults
             .into_iter()
