@@ -11,6 +11,7 @@
 mod connect;
 mod error;
 mod redirect;
+mod streaming;
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use url::Url;
 
 pub use self::error::{EgressError, EgressSetupError, Phase};
 pub use self::redirect::RedirectFault;
+pub use self::streaming::EgressStream;
 pub use crate::address::{AllowedDestination, UrlFault};
 pub use crate::resolve::Network;
 
@@ -237,12 +239,22 @@ impl Egress {
         request: EgressRequest,
         phase: &AtomicU8,
     ) -> Result<EgressResponse, EgressError> {
+        let limit = request.max_response_bytes;
+        let (answer, url) = self.head(request).await?;
+        phase.store(Phase::Body as u8, Ordering::Relaxed);
+        Self::read(answer, url, limit).await
+    }
+
+    /// Sends a request and follows what redirects it may: the head of the last answer, its body unread, and who gave it.
+    async fn head(
+        &self,
+        request: EgressRequest,
+    ) -> Result<(http::Response<Incoming>, Url), EgressError> {
         let EgressRequest {
             mut method,
             mut url,
             headers,
             mut body,
-            max_response_bytes,
             redirects,
             ..
         } = request;
@@ -265,8 +277,7 @@ impl Egress {
                 redirect::next_hop(&url, answer.headers(), hops)
             };
             let Some(next) = next else {
-                phase.store(Phase::Body as u8, Ordering::Relaxed);
-                return Self::read(answer, url, max_response_bytes).await;
+                return Ok((answer, url));
             };
             url = next.map_err(|fault| EgressError::Redirect { fault })?;
             headers = again;
