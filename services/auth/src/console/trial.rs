@@ -195,6 +195,7 @@ pub(crate) async fn try_tool(
 }
 
 fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
+    let structured = answer.structured();
     Trial {
         ok: !answer.is_error,
         is_error: answer.is_error,
@@ -204,8 +205,8 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
             url: sent.url,
         }),
         status: answer.status,
+        structured_content: structured,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),
-        structured_content: answer.structured(),
         errors: answer
             .faults
             .into_iter()
