@@ -92,6 +92,8 @@ async def complete(ref, argument, context) -> Completion:
 async def main():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    # Who connects before uvicorn is ready waits instead of being refused.
+    listener.listen()
     running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="warning"))
     print(f"listening {listener.getsockname()[1]}", flush=True)
 
