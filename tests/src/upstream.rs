@@ -303,6 +303,8 @@ fn on_a_thread(router: Router) -> Result<SocketAddr> {
 }
 
 async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
+    // Before anybody can see the request and cut it.
+    let cut = recorder.cut.subscribe();
     let (parts, body) = request.into_parts();
     let path = parts
         .uri
@@ -323,7 +325,7 @@ async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
         });
         seen.len() - 1
     };
-    let response = forward(&recorder, parts.method, &path, parts.headers, body).await;
+    let response = forward(&recorder, cut, parts.method, &path, parts.headers, body).await;
     if let Some(seen) = locked(&recorder.seen).get_mut(place) {
         seen.status = Some(response.status());
     }
@@ -332,6 +334,7 @@ async fn pass(State(recorder): State<Recorder>, request: Request) -> Response {
 
 async fn forward(
     recorder: &Recorder,
+    mut cut: watch::Receiver<u64>,
     verb: Method,
     path: &str,
     mut headers: HeaderMap,
@@ -349,7 +352,6 @@ async fn forward(
     ] {
         headers.remove(name);
     }
-    let mut cut = recorder.cut.subscribe();
     let sent = recorder
         .http
         .request(verb, format!("http://{}{path}", recorder.behind))
