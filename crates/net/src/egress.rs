@@ -14,6 +14,7 @@ mod pool;
 mod redirect;
 mod streaming;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -213,7 +214,9 @@ impl Egress {
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let after = request.timeout;
         let phase = AtomicU8::new(Phase::Answer as u8);
-        match tokio::time::timeout(after, self.exchange(request, &phase)).await {
+        // Pinned here: a timeout would move the exchange, which is large, several times.
+        let exchange = pin!(self.exchange(request, &phase));
+        match tokio::time::timeout(after, exchange).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(EgressError::Timeout {
                 phase: Phase::from_u8(phase.load(Ordering::Relaxed)),

@@ -73,7 +73,9 @@ impl ServerFacts {
     /// Display name, else the name.
     pub fn name(&self) -> Option<String> {
         let text = |member| self.info.get(member).and_then(|raw: Raw| raw.string());
-        text("title").or_else(|| text("name")).filter(|name| !name.is_empty())
+        text("title")
+            .or_else(|| text("name"))
+            .filter(|name| !name.is_empty())
     }
 
     /// The version that it gives itself.

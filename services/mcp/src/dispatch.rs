@@ -114,10 +114,7 @@ pub(crate) async fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => tools::list(cx, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request)
-            .await
-            .map(Box::new)
-            .map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request).await.map(Work::Call),
         Method::PromptsList => done(empty_list(cx, request, &fixed.prompts)?),
         Method::ResourcesList => done(empty_list(cx, request, &fixed.resources)?),
         Method::ResourceTemplatesList => done(empty_list(cx, request, &fixed.templates)?),

@@ -9,7 +9,7 @@ use std::{
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_keys::Purpose;
-use portolan_model::registry::CallOutcome;
+use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
@@ -105,6 +105,8 @@ pub(crate) struct PreparedCall {
     pub(crate) progress: Option<ProgressToken>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
+    /// When it was asked for.
+    at: Timestamp,
     /// Its place among the tenant's running calls.
     _place: Option<Place>,
 }
@@ -116,7 +118,10 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>>
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+pub(crate) async fn prepare(
+    cx: &Context<'_>,
+    request: &Request,
+) -> Result<Box<PreparedCall>, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -151,7 +156,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
         None => Value::Object(serde_json::Map::new()),
     };
-    Ok(PreparedCall {
+    // Last: who is refused for another reason never had one.
+    let place = cx.enter_call(&request.id).await?;
+    Ok(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -162,9 +169,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         client_name: cx.client_name.clone(),
         progress,
         trace: cx.trace.cloned(),
-        // Last: who is refused for another reason never had one.
-        _place: cx.enter_call(&request.id).await?,
-    })
+        at: cx.now,
+        _place: place,
+    }))
 }
 
 impl PreparedCall {
@@ -187,19 +194,19 @@ impl PreparedCall {
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self) -> Running {
+    pub(crate) fn run(self: Box<Self>) -> Running {
         Box::pin(self.make())
     }
 
-    async fn make(self) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
-        let (at, started) = (self.state.clock.now(), Instant::now());
+        let started = Instant::now();
         let tool = &self.server.tools[self.tool];
         let credential = match &tool.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
-                self.log(tool, at, started, CallOutcome::Internal, None);
+                self.log(tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
                 return Ok(jsonrpc::response_with(&self.id, 256, |out| {
@@ -218,7 +225,7 @@ impl PreparedCall {
             shows_sent: false,
         };
         let answer = execute(&calling, &tool.compiled, &self.arguments).await;
-        self.log(tool, at, started, answer.outcome, answer.status);
+        self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
@@ -256,18 +263,11 @@ impl PreparedCall {
         ))
     }
 
-    fn log(
-        &self,
-        tool: &Tool,
-        at: portolan_model::Timestamp,
-        started: Instant,
-        outcome: CallOutcome,
-        status: Option<u16>,
-    ) {
+    fn log(&self, tool: &Tool, started: Instant, outcome: CallOutcome, status: Option<u16>) {
         let elapsed = started.elapsed();
         self.state.instruments.call(tool.kind, outcome, elapsed);
         let call = Call {
-            at,
+            at: self.at,
             server: Some((self.server.id, self.server.slug.clone())),
             tool_name: tool.name.clone(),
             client_name: self.client_name.as_deref().map(str::to_owned),

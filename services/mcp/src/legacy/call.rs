@@ -69,7 +69,7 @@ type Outcome = Result<Vec<u8>, McpError>;
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
