@@ -467,7 +467,7 @@ async fn re_7_a_session_that_subscribed_is_told_of_an_update_on_another_node_too
 async fn sb_3_a_listen_stream_is_told_of_its_resources_and_lists_and_of_nothing_else() {
     let node = Node::offering().await;
     let wanted = json!({"promptsListChanged": true, "resourceSubscriptions": ["notes://a", "x://none", "notes://1/data"]});
-    let body = super::modern_wire::modern("subscriptions/listen", json!({"notifications": wanted}));
+    let body = modern_wire::modern("subscriptions/listen", json!({"notifications": wanted}));
     let request = node.request(
         "POST",
         &[
