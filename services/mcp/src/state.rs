@@ -12,6 +12,7 @@ use quick_cache::sync::Cache;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
@@ -71,6 +72,7 @@ pub struct Shared {
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
     pub(crate) catalog: Catalog,
+    pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) tokens: TokenSource,
@@ -124,6 +126,7 @@ impl McpState {
                 config.max_stale(),
                 config.catalogues,
             ),
+            bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
             tokens: TokenSource::new(clock.clone()),
             gate,

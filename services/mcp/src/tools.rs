@@ -1,4 +1,4 @@
-//! `tools/list` and `tools/call` (spec §9).
+//! `tools/call` (spec §9).
 
 use std::{
     pin::Pin,
@@ -8,7 +8,6 @@ use std::{
 
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_keys::Purpose;
 use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
@@ -23,10 +22,7 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
-    catalog::{
-        pages::{ListParams, Page},
-        server::{Access, Server, Tool},
-    },
+    catalog::server::{Access, Server, Tool},
     dispatch::Context,
     endpoint::bearer::Caller,
     error::McpError,
@@ -34,61 +30,6 @@ use crate::{
     state::McpState,
     trace,
 };
-
-/// Answers `tools/list` from pages written before; only the cursor is the caller's own (PG-2).
-pub(crate) fn list(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
-    let params: ListParams = request
-        .params
-        .read()
-        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))?;
-    let (server, revision) = (cx.server, cx.revision);
-    let pages = server.pages(revision);
-    let scope = cursor_scope(cx.caller, server);
-    let answer = |page: &Page| {
-        let cursor = page.goes_on_after.as_ref().map(|name| {
-            cx.state
-                .keys
-                .stamp(Purpose::Cursor, &scope, name.as_bytes())
-        });
-        let cursor = cursor.unwrap_or_default();
-        jsonrpc::response_with(&request.id, page.len() + cursor.len(), |out| {
-            page.write(&cursor, out);
-        })
-    };
-    match params.cursor {
-        None => pages
-            .first()
-            .map(answer)
-            .ok_or_else(|| cx.fail(&ErrorKind::Internal, &request.id)),
-        Some(cursor) => {
-            let name = cx
-                .state
-                .keys
-                .read_stamp(Purpose::Cursor, &scope, &cursor)
-                .and_then(|name| String::from_utf8(name).ok());
-            let Some(name) = name else {
-                return Err(cx.fail(&ErrorKind::InvalidCursor, &request.id));
-            };
-            Ok(answer(
-                pages
-                    .after(&name, &server.tools, revision, &server.identity)
-                    .page(),
-            ))
-        }
-    }
-}
-
-fn cursor_scope(caller: &Caller, server: &Server) -> Vec<u8> {
-    let mut scope = b"tools/list".to_vec();
-    for part in [
-        server.tenant.uuid(),
-        server.id.uuid(),
-        caller.claims.sub.uuid(),
-    ] {
-        scope.extend_from_slice(part.as_bytes());
-    }
-    scope
-}
 
 /// A call whose tool is found and whose parameters fit; its arguments are not yet checked. Owns all it needs.
 #[derive(Debug)]
