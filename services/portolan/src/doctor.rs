@@ -7,7 +7,7 @@ use portolan_model::Clock;
 use portolan_storage::{SchemaState, StorageConfig, Store};
 use serde::Serialize;
 
-use crate::{node_store, say, settings::Settings};
+use crate::{node_store, open_files, say, settings::Settings};
 
 /// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
 const LONGEST_SKEW_SECONDS: f64 = 5.0;
@@ -24,6 +24,7 @@ pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
     database(settings, &mut findings).await;
     findings.push(redis(settings).await);
+    findings.push(files());
     for (what, address) in [
         ("listen", settings.listen),
         ("admin_listen", settings.admin_listen),
@@ -131,6 +132,22 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
             },
         },
     );
+}
+
+/// Each connection is an open file.
+fn files() -> Finding {
+    let files = open_files::raise();
+    let few = files.is_some_and(|files| files < open_files::FEW);
+    let many = files.map_or_else(|| "any number".to_owned(), |files| files.to_string());
+    Finding {
+        what: "open_files",
+        ok: !few,
+        message: if few {
+            format!("{many} files may be open at once, which is too few; raise the hard limit (ulimit -Hn)")
+        } else {
+            format!("{many} files may be open at once")
+        },
+    }
 }
 
 async fn redis(settings: &Settings) -> Finding {

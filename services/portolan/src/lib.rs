@@ -18,6 +18,7 @@ mod feed;
 mod janitor;
 pub mod lifecycle;
 mod node_store;
+pub mod open_files;
 mod rooms;
 pub mod serve;
 pub mod settings;

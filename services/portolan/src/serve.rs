@@ -18,6 +18,7 @@ use tower::Layer;
 use crate::{
     console,
     lifecycle::{DrainTimes, Lifecycle},
+    open_files,
     rooms::{self, Rooms},
     say,
     settings::{LogFormat, Role, Settings},
@@ -88,6 +89,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             LogFormat::Json => portolan_telemetry::LogFormat::Json,
         },
     })?;
+    open_files::raise();
     let metrics = Metrics::start()?;
     let listeners = match extras.listeners {
         Some(listeners) => listeners,
