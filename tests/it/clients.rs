@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use portolan_tests::{
     console::Published,
     fixture::FixtureApi,
+    native,
     person::Person,
     program::{self, OpensBrowser},
     stack::Stack,
@@ -40,6 +41,7 @@ async fn published() -> Result<(FixtureApi, Stack, Person, Published)> {
         .console()
         .publish_fixture("harbour", &fixture)
         .await?;
+    native::offer(&person.console(), &published).await?;
     Ok((fixture, stack, person, published))
 }
 

@@ -13,6 +13,7 @@ mod login;
 mod matrix;
 mod nodes;
 mod oauth;
+mod offers;
 mod openapi;
 mod tenancy;
 mod tools;
