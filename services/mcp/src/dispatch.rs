@@ -18,6 +18,7 @@ use portolan_protocol::{
 use portolan_traces::Span;
 
 use crate::{
+    ask::retry::Retry,
     catalog::{
         pages::ListParams,
         server::{Server, Tool},
@@ -54,6 +55,8 @@ pub(crate) enum Work {
     Done(Vec<u8>),
     /// A call still to be made; who makes it decides what a disconnect means.
     Call(Box<PreparedCall>),
+    /// A call that waits for this request.
+    Parked(Box<Retry>),
 }
 
 impl Context<'_> {
@@ -114,10 +117,7 @@ pub(crate) async fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => tools::list(cx, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request)
-            .await
-            .map(Box::new)
-            .map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request).await,
         Method::PromptsList => done(empty_list(cx, request, &fixed.prompts)?),
         Method::ResourcesList => done(empty_list(cx, request, &fixed.resources)?),
         Method::ResourceTemplatesList => done(empty_list(cx, request, &fixed.templates)?),

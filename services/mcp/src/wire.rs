@@ -3,9 +3,11 @@
 
 mod admission;
 mod answers_wire;
+mod asking_wire;
 mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
+mod parked_wire;
 mod streams_wire;
 
 use std::{sync::Arc, time::Duration};
