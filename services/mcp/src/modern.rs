@@ -59,7 +59,7 @@ pub(crate) async fn request(
                 let continued = continued.map(|continued| *continued);
                 talk::run(visit, standing, capabilities, continued, progress, begin).await
             }
-            Ok(Work::Call(call)) => run(visit, revision, *call).await,
+            Ok(Work::Call(call)) => run(visit, revision, call).await,
             Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
             Err(error) => Err(error),
         },
@@ -73,7 +73,7 @@ pub(crate) async fn request(
 async fn run(
     visit: &Visit<'_>,
     revision: Revision,
-    mut call: PreparedCall,
+    mut call: Box<PreparedCall>,
 ) -> Result<Response, McpError> {
     let token = call.progress.take().filter(|_| visit.accepted.events);
     let Some(token) = token else {

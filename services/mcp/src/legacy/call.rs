@@ -84,7 +84,7 @@ pub(crate) struct Facts {
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: PreparedCall,
+    mut call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let facts = Facts {
