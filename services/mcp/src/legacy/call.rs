@@ -127,7 +127,8 @@ pub(crate) async fn run_with(
     let begun = Instant::now();
     let (asker, mut talking) = if talks {
         let (asker, talking) = Talking::new(visit, session, token.clone(), may_stream);
-        (Some(asker), Some(talking))
+        // Boxed: a call that says nothing has a smaller future for it.
+        (Some(asker), Some(Box::new(talking)))
     } else {
         (None, None)
     };
@@ -160,11 +161,11 @@ pub(crate) async fn run_with(
     let done = tokio::select! {
         biased;
         done = &mut work => Some(done),
-        () = has_word(talking.as_mut()) => None,
+        () = has_word(talking.as_deref_mut()) => None,
         () = sleep(patience) => None,
     };
     let done = match done {
-        Some((outcome, _running)) if !talking.as_mut().is_some_and(Talking::has_more) => {
+        Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
             return outcome.map(Reply::Whole);
         }
         done => done,
@@ -292,15 +293,15 @@ async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
     mut telling: Option<Telling>,
-    mut talking: Option<Talking>,
+    mut talking: Option<Box<Talking>>,
 ) {
     let fenced = writer.fenced();
     loop {
         let notice = tokio::select! {
             biased;
-            notice = words(talking.as_mut(), &writer) => notice,
+            notice = words(talking.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
-                for notice in talking.as_mut().map(Talking::rest).unwrap_or_default() {
+                for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
                     // If nobody reads it, neither does anybody the answer.
                     let _ = writer.push(Class::Notification, notice).await;
                 }
