@@ -8,13 +8,14 @@ use std::{
 
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_model::registry::CallOutcome;
+use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
     jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
     meta::{self, RequestMeta},
-    revision::{ArgumentFaults, Revision, StructuredOutput},
+    method::Method,
+    revision::{ArgumentFaults, Era, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
@@ -22,8 +23,9 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
+    ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
     catalog::server::{Access, Server, Tool},
-    dispatch::Context,
+    dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
     payloads::About,
@@ -44,8 +46,12 @@ pub(crate) struct PreparedCall {
     client_name: Option<Arc<str>>,
     /// Progress is wanted under this token (PP-1).
     pub(crate) progress: Option<ProgressToken>,
+    /// What an earlier round left (X-29).
+    pub(crate) continued: Option<Box<Continued>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
+    /// When it was asked for.
+    at: Timestamp,
     /// Its place among the tenant's running calls.
     _place: Option<Place>,
 }
@@ -53,11 +59,15 @@ pub(crate) struct PreparedCall {
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
+/// A backend that a test wrote: what the tool of that name does.
+#[cfg(test)]
+pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
+
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -86,13 +96,39 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
+    let mut continued = None;
+    if let Some(state) = params
+        .request_state
+        .as_deref()
+        .filter(|_| cx.revision.era() == Era::Modern)
+    {
+        let standing = Standing::new(cx, Method::ToolsCall, &request.id, &request.params);
+        match standing.open(state)? {
+            Opened::Parked(at) => {
+                return Ok(Work::Parked(Box::new(Retry {
+                    standing: Arc::new(standing),
+                    at,
+                    responses: params.input_responses,
+                    progress,
+                })));
+            }
+            Opened::HandedOn(earlier) => {
+                continued = Some(Box::new(Continued {
+                    responses: params.input_responses.clone(),
+                    ..earlier
+                }));
+            }
+        }
+    }
     let arguments = match &params.arguments {
         Some(raw) => raw
             .read("params.arguments")
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
         None => Value::Object(serde_json::Map::new()),
     };
-    Ok(PreparedCall {
+    // Last: who is refused for another reason never had one.
+    let place = cx.enter_call(&request.id).await?;
+    Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -102,10 +138,11 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
         progress,
+        continued,
         trace: cx.trace.cloned(),
-        // Last: who is refused for another reason never had one.
-        _place: cx.enter_call(&request.id).await?,
-    })
+        at: cx.now,
+        _place: place,
+    })))
 }
 
 impl PreparedCall {
@@ -126,21 +163,45 @@ impl PreparedCall {
         }
     }
 
+    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "the backend decides it")]
+    pub(crate) const fn talks(&self) -> bool {
+        false
+    }
+
+    /// The same, with backends that a test wrote.
+    #[cfg(test)]
+    pub(crate) fn talks(&self) -> bool {
+        self.script().is_some()
+    }
+
+    #[cfg(test)]
+    fn script(&self) -> Option<Script> {
+        let name = &self.server.tools[self.tool].name;
+        self.state.scripts.lock().unwrap().get(name).cloned()
+    }
+
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self) -> Running {
+    #[cfg_attr(not(test), expect(unused_variables, reason = "an API asks nothing"))]
+    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(asker)) = (self.script(), asker) {
+            return script(self.id, asker);
+        }
         Box::pin(self.make())
     }
 
-    async fn make(self) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
-        let (at, started) = (self.state.clock.now(), Instant::now());
+        let started = Instant::now();
         let tool = &self.server.tools[self.tool];
         let credential = match &tool.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
-                self.log(tool, at, started, CallOutcome::Internal, None);
+                self.log(tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
                 return Ok(jsonrpc::response_with(&self.id, 256, |out| {
@@ -156,9 +217,10 @@ impl PreparedCall {
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
+            shows_sent: false,
         };
         let answer = execute(&calling, &tool.compiled, &self.arguments).await;
-        self.log(tool, at, started, answer.outcome, answer.status);
+        self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
@@ -187,23 +249,20 @@ impl PreparedCall {
         let identity = facts
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
-        Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
-            write_result(&answer, identity, out);
-        }))
+        Ok(jsonrpc::response_with(
+            &self.id,
+            answer.size_hint() + 256,
+            |out| {
+                write_result(&answer, identity, out);
+            },
+        ))
     }
 
-    fn log(
-        &self,
-        tool: &Tool,
-        at: portolan_model::Timestamp,
-        started: Instant,
-        outcome: CallOutcome,
-        status: Option<u16>,
-    ) {
+    fn log(&self, tool: &Tool, started: Instant, outcome: CallOutcome, status: Option<u16>) {
         let elapsed = started.elapsed();
         self.state.instruments.call(tool.kind, outcome, elapsed);
         let call = Call {
-            at,
+            at: self.at,
             server: Some((self.server.id, self.server.slug.clone())),
             tool_name: tool.name.clone(),
             client_name: self.client_name.as_deref().map(str::to_owned),
@@ -216,43 +275,17 @@ impl PreparedCall {
     }
 }
 
-/// A guess at the size of the result, so that its buffer grows at most once.
-fn size_of(answer: &ToolAnswer) -> usize {
-    use portolan_http_tools::Content;
-    let content: usize = answer
-        .content
-        .iter()
-        .map(|block| match block {
-            // Quotes of JSON in a string are escaped.
-            Content::Text(text) => text.len() + text.len() / 8,
-            Content::Image { data, .. }
-            | Content::Audio { data, .. }
-            | Content::Blob { data, .. } => data.len() + 128,
-        })
-        .sum();
-    content + answer.structured.as_ref().map_or(0, |raw| raw.get().len()) + 320
-}
-
 /// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
 /// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
-        let start = out.len();
-        if serde_json::to_writer(&mut *out, answer).is_err() {
-            out.truncate(start);
-            out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-        }
+        out.push(b'{');
+        answer.write_members(out);
+        out.push(b'}');
         return;
     };
-    out.extend_from_slice(br#"{"resultType":"complete""#);
-    // The answer is an object that is never empty: its opening brace becomes the comma between the two parts.
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, answer).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-    }
-    out[start] = b',';
-    out.pop();
+    out.extend_from_slice(br#"{"resultType":"complete","#);
+    answer.write_members(out);
     out.extend_from_slice(br#","_meta":{""#);
     out.extend_from_slice(meta::SERVER_INFO.as_bytes());
     out.extend_from_slice(br#"":"#);
@@ -262,15 +295,15 @@ fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>)
 
 #[cfg(test)]
 mod tests {
-    use portolan_http_tools::Content;
-    use serde_json::{json, value::RawValue};
+    use portolan_http_tools::{Content, Structured};
+    use serde_json::json;
 
     use super::*;
 
     fn answer() -> ToolAnswer {
         ToolAnswer {
             content: vec![Content::Text("{\"a\":1}".into())],
-            structured: Some(RawValue::from_string("{\"a\":1}".into()).unwrap()),
+            structured: Structured::Text,
             is_error: false,
             outcome: CallOutcome::Ok,
             faults: Vec::new(),

@@ -24,6 +24,7 @@ use portolan_protocol::{
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
+    ask::{Asker, lines::Talking},
     endpoint::Visit,
     error::{self, McpError},
     legacy::{
@@ -64,30 +65,74 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 }
 
 type Outcome = Result<Vec<u8>, McpError>;
+/// The work of a call.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// What has to be known of a call beside its work.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: RequestId,
+    pub(crate) deadline: Duration,
+    pub(crate) about: About,
+    /// Progress is wanted under this token.
+    pub(crate) progress: Option<ProgressToken>,
+    /// It may say something before its answer.
+    pub(crate) talks: bool,
+}
 
 /// Runs a call. A client that goes away does not end it (T-29).
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    mut call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
+    let facts = Facts {
+        id: call.id.clone(),
+        deadline: call.deadline(),
+        about: call.about(),
+        progress: call.progress.take(),
+        talks: call.talks(),
+    };
+    run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
+}
+
+/// The same for any work that ends with a JSON-RPC response.
+pub(crate) async fn run_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    may_stream: bool,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Reply, McpError> {
+    let Facts {
+        id,
+        deadline,
+        about,
+        progress: token,
+        talks,
+    } = facts;
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
-    let id = call.id.clone();
     let refuse = |text: &'static str| {
         McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
     };
     if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
         return Err(refuse("The id of a request has at most 256 bytes."));
     }
-    let Some(running) = state.node.run(key, &rpc_key(&id), call.deadline()) else {
+    let Some(running) = state.node.run(key, &rpc_key(&id), deadline) else {
         return Err(refuse(
             "A request with this id is still running in this session.",
         ));
     };
     let begun = Instant::now();
-    let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
-    let mut calling = call.run();
+    let (asker, mut talking) = if talks {
+        let (asker, talking) = Talking::new(visit, session, token.clone(), may_stream);
+        // Boxed: a call that says nothing has a smaller future for it.
+        (Some(asker), Some(Box::new(talking)))
+    } else {
+        (None, None)
+    };
+    let mut calling = begin(asker);
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
@@ -109,16 +154,22 @@ pub(crate) async fn run(
     let mut work = Unbroken::new(&state.tracker, work);
     let primed = is_primed(&session.id);
     let patience = if primed { QUICK } else { QUICK_UNPRIMED };
-    if may_stream {
-        tokio::select! {
-            biased;
-            (outcome, _running) = &mut work => return outcome.map(Reply::Whole),
-            () = sleep(patience) => {}
-        }
-    } else {
+    if !may_stream {
         let (outcome, _running) = work.await;
         return outcome.map(Reply::Whole);
     }
+    let done = tokio::select! {
+        biased;
+        done = &mut work => Some(done),
+        () = has_word(talking.as_deref_mut()) => None,
+        () = sleep(patience) => None,
+    };
+    let done = match done {
+        Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
+            return outcome.map(Reply::Whole);
+        }
+        done => done,
+    };
     let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
     let (writer, reader) = state.node.open(NewStream {
         stream: StreamKey {
@@ -132,9 +183,15 @@ pub(crate) async fn run(
         tenant: Some(visit.server.tenant),
         trace: visit.trace.get().cloned(),
     });
-    if let Some(work) = work.into_work() {
-        let telling = token.map(|token| Telling::new(token, revision, begun));
-        state.tracker.spawn(write(writer, work, telling));
+    if let Some(done) = done {
+        let work = Box::pin(std::future::ready(done));
+        state.tracker.spawn(write(writer, work, None, talking));
+    } else if let Some(work) = work.into_work() {
+        // Who talks tells of its progress by itself.
+        let telling = token
+            .filter(|_| !talks)
+            .map(|token| Telling::new(token, revision, begun));
+        state.tracker.spawn(write(writer, work, telling, talking));
     }
     let answer = Answer {
         keys: state.keys.clone(),
@@ -215,17 +272,39 @@ async fn progress(telling: Option<&mut Telling>) -> Bytes {
     }
 }
 
+/// Completes when a call has something to say. Of one that never does: not at all.
+async fn has_word(talking: Option<&mut Talking>) {
+    match talking {
+        Some(talking) => talking.hear().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a call says next; its questions are asked meanwhile.
+async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
+    match talking {
+        Some(talking) => talking.next(writer).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Writes the stream of a call until it ends. Its client may come and go meanwhile.
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
     mut telling: Option<Telling>,
+    mut talking: Option<Box<Talking>>,
 ) {
     let fenced = writer.fenced();
     loop {
-        tokio::select! {
+        let notice = tokio::select! {
             biased;
+            notice = words(talking.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
+                for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
+                    // If nobody reads it, neither does anybody the answer.
+                    let _ = writer.push(Class::Notification, notice).await;
+                }
                 match outcome.map_or_else(McpError::into_message, Some) {
                     Some(body) => writer.finish(body.into()),
                     // A cancelled request has no response (CN-4).
@@ -236,11 +315,10 @@ async fn write(
             }
             // Another node answers now, or nobody may any more: the work must not go on (§0.4).
             () = fenced.cancelled() => return,
-            notice = progress(telling.as_mut()) => {
-                if writer.push(Class::Notification, notice).await.is_err() {
-                    return;
-                }
-            }
+            notice = progress(telling.as_mut()) => notice,
+        };
+        if writer.push(Class::Notification, notice).await.is_err() {
+            return;
         }
     }
 }
