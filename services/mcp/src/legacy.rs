@@ -51,7 +51,7 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
 }
 
 /// Reads a session id, or gives the 404 that it has become (T-43, T-44). The store is not asked.
-fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
+pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
     let (state, caller) = (visit.state, &visit.caller);
     SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
         .filter(|id| !state.revocations.is_grant_revoked(id.grant))
@@ -59,7 +59,7 @@ fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
 }
 
 /// The session of an authentic id, unless it was ended.
-async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
+pub(crate) async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
     let list_hash = visit.server.list_hash;
     let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
     LiveSession::find(visit.state, id, &visit.caller, list_hash, visit.now)
@@ -142,8 +142,10 @@ pub(crate) async fn message(
             notified(visit, &session, &notification).await?;
             Ok(error::accepted())
         }
-        // Nobody asked anything yet: a late or mistaken answer is taken and forgotten (CN-6).
-        Message::Response(_) => Ok(error::accepted()),
+        Message::Response(response) => {
+            answered(visit, &session, response).await?;
+            Ok(error::accepted())
+        }
     }
 }
 
@@ -223,7 +225,7 @@ async fn answer(
 }
 
 /// A notification: taken, whatever it is (J-8, J-9).
-async fn notified(
+pub(crate) async fn notified(
     visit: &Visit<'_>,
     session: &LiveSession,
     notification: &Notification,
@@ -251,6 +253,17 @@ async fn notified(
     };
     visit.count(Era::Legacy, method, &outcome);
     outcome
+}
+
+/// An answer of the client: taken, whatever it is.
+#[expect(clippy::unused_async, reason = "answers will be handed to who asked")]
+pub(crate) async fn answered(
+    _visit: &Visit<'_>,
+    _session: &LiveSession,
+    _response: jsonrpc::Response,
+) -> Result<(), McpError> {
+    // Nobody asked anything yet: a late or mistaken answer is taken and forgotten (CN-6).
+    Ok(())
 }
 
 /// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.

@@ -20,6 +20,7 @@ use crate::{
     limits::{self, Gate},
     news,
     stream::Tag,
+    two_endpoints::Connections,
 };
 
 /// Names of clients that are remembered, for the log of calls.
@@ -73,6 +74,8 @@ pub struct Shared {
     pub(crate) catalog: Catalog,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    /// The connections of the transport with two endpoints that this node holds.
+    pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
@@ -125,6 +128,7 @@ impl McpState {
                 config.catalogues,
             ),
             streams: Streams::default(),
+            connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             gate,
             node,

@@ -64,14 +64,28 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 }
 
 type Outcome = Result<Vec<u8>, McpError>;
+/// A call's outcome, and its place among the running ones until that is written.
+type Ended = (Outcome, Option<Running>);
 
-/// Runs a call. A client that goes away does not end it (T-29).
-pub(crate) async fn run(
+/// A call that runs as a task of its own once it is awaited no longer.
+struct Begun<F>
+where
+    F: Future<Output = Ended> + Send + 'static,
+{
+    work: Unbroken<F>,
+    id: RequestId,
+    about: About,
+    token: Option<ProgressToken>,
+    deadline: Duration,
+    since: Instant,
+}
+
+/// Begins a call, so that cancellations find it.
+fn begin(
     visit: &Visit<'_>,
     session: &LiveSession,
     call: PreparedCall,
-    may_stream: bool,
-) -> Result<Reply, McpError> {
+) -> Result<Begun<impl Future<Output = Ended> + Send + 'static>, McpError> {
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
     let id = call.id.clone();
     let refuse = |text: &'static str| {
@@ -85,7 +99,7 @@ pub(crate) async fn run(
             "A request with this id is still running in this session.",
         ));
     };
-    let begun = Instant::now();
+    let since = Instant::now();
     let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
     let mut calling = call.run();
     let work = async move {
@@ -106,41 +120,77 @@ pub(crate) async fn run(
         };
         ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
     });
-    let mut work = Unbroken::new(&state.tracker, work);
+    Ok(Begun {
+        work: Unbroken::new(&state.tracker, work),
+        id,
+        about,
+        token,
+        deadline,
+        since,
+    })
+}
+
+impl<F> Begun<F>
+where
+    F: Future<Output = Ended> + Send + 'static,
+{
+    /// Lets the call go on as the writer of a stream.
+    fn into_stream(
+        self,
+        visit: &Visit<'_>,
+        session: &LiveSession,
+    ) -> Result<(Nonce, StreamReader), McpError> {
+        let state = visit.state;
+        let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
+        let (writer, reader) = state.node.open(NewStream {
+            stream: StreamKey {
+                session: session.id.key,
+                nonce,
+            },
+            principal: visit.caller.session_principal(),
+            rpc: rpc_key(&self.id),
+            deadline: self.deadline.saturating_sub(self.since.elapsed()),
+            about: self.about.to_bytes(),
+            tenant: Some(visit.server.tenant),
+            trace: visit.trace.get().cloned(),
+        });
+        if let Some(work) = self.work.into_work() {
+            let telling = self
+                .token
+                .map(|token| Telling::new(token, session.id.revision, self.since));
+            state.tracker.spawn(write(writer, work, telling));
+        }
+        Ok((nonce, reader))
+    }
+}
+
+/// Runs a call. A client that goes away does not end it (T-29).
+pub(crate) async fn run(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    call: PreparedCall,
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let mut begun = begin(visit, session, call)?;
     let primed = is_primed(&session.id);
     let patience = if primed { QUICK } else { QUICK_UNPRIMED };
     if may_stream {
         tokio::select! {
             biased;
-            (outcome, _running) = &mut work => return outcome.map(Reply::Whole),
+            (outcome, _running) = &mut begun.work => return outcome.map(Reply::Whole),
             () = sleep(patience) => {}
         }
     } else {
-        let (outcome, _running) = work.await;
+        let (outcome, _running) = begun.work.await;
         return outcome.map(Reply::Whole);
     }
-    let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
-    let (writer, reader) = state.node.open(NewStream {
-        stream: StreamKey {
-            session: key,
-            nonce,
-        },
-        principal: visit.caller.session_principal(),
-        rpc: rpc_key(&id),
-        deadline: deadline.saturating_sub(begun.elapsed()),
-        about: about.to_bytes(),
-        tenant: Some(visit.server.tenant),
-        trace: visit.trace.get().cloned(),
-    });
-    if let Some(work) = work.into_work() {
-        let telling = token.map(|token| Telling::new(token, revision, begun));
-        state.tracker.spawn(write(writer, work, telling));
-    }
+    let request = Some(begun.id.clone());
+    let (nonce, reader) = begun.into_stream(visit, session)?;
     let answer = Answer {
-        keys: state.keys.clone(),
+        keys: visit.state.keys.clone(),
         session: session.id,
         nonce,
-        request: Some(id),
+        request,
         _pass: None,
     };
     let start = Cursor {
@@ -149,6 +199,15 @@ pub(crate) async fn run(
     };
     let place = primed.then_some(start);
     Ok(Reply::Stream(answer.respond(visit, reader, place)))
+}
+
+/// Runs a call whose answer goes to another connection than the request's own: as a stream from the first moment on (O-3).
+pub(crate) fn start(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    call: PreparedCall,
+) -> Result<(Nonce, StreamReader), McpError> {
+    begin(visit, session, call)?.into_stream(visit, session)
 }
 
 /// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
@@ -315,7 +374,7 @@ impl Answer {
 }
 
 /// What a client is told when events that it has not seen are gone (§9).
-fn gap(after: u64, before: u64) -> Vec<u8> {
+pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
     let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
     let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
     logging::message(Level::Warning, Some("stream"), &data)
