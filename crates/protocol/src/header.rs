@@ -246,6 +246,23 @@ pub fn check_params(
     Ok(())
 }
 
+/// The headers `Mcp-Param-*` of a call: names without the prefix, with values as they go over the wire (H-7, H-12, H-14). Arguments
+/// that are absent, null or of another type than annotated have none.
+pub fn mirrored_params(annotations: &[ParamHeader], arguments: &Raw) -> Vec<(String, String)> {
+    let mirrored = annotations.iter().filter_map(|annotation| {
+        let value = at_path(arguments, &annotation.path).ok().flatten()?;
+        let text = match (annotation.kind, value.kind()) {
+            (ParamType::String, Kind::String) => value.string()?,
+            (ParamType::Integer, Kind::Number) | (ParamType::Boolean, Kind::Boolean) => {
+                value.as_str().to_owned()
+            }
+            _ => return None,
+        };
+        Some((annotation.name.clone(), encode(&text).into_owned()))
+    });
+    mirrored.collect()
+}
+
 /// The value at a path of member names. A name that stands twice on the way is refused: it could show one value to the
 /// check and another to the tool.
 fn at_path(root: &Raw, path: &[String]) -> Result<Option<Raw>, ErrorKind> {

@@ -60,9 +60,9 @@ pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpErr
 
 /// The session of an authentic id, unless it was ended.
 pub(crate) async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
-    let list_hash = visit.server.list_hash;
+    let marks = visit.server.marks;
     let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
-    LiveSession::find(visit.state, id, &visit.caller, list_hash, visit.now)
+    LiveSession::find(visit.state, id, &visit.caller, marks, visit.now)
         .await?
         .ok_or_else(McpError::session_not_found)
 }
@@ -212,7 +212,7 @@ async fn answer(
     let outcome = match method {
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
-            Ok(Work::Call(call)) => call::run(visit, session, *call, may_stream).await,
+            Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
             Err(error) => Err(error),
         },
         None => Err(cx.fail(
@@ -303,8 +303,8 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
             cursor,
             request,
         }) => call::resume(visit, &session, nonce, cursor, request, pass).await,
-        Some(EventId::News { list_hash, .. }) => {
-            stream::open_for_session(visit, &session, Some(list_hash), pass)
+        Some(EventId::News { marks, .. }) => {
+            stream::open_for_session(visit, &session, Some(marks), pass)
         }
         None => stream::open_for_session(visit, &session, None, pass),
     }

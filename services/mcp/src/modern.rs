@@ -50,7 +50,7 @@ pub(crate) async fn request(
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
         _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
-            Ok(Work::Call(call)) => run(visit, revision, *call).await,
+            Ok(Work::Call(call)) => run(visit, revision, call).await,
             Err(error) => Err(error),
         },
     };
@@ -63,7 +63,7 @@ pub(crate) async fn request(
 async fn run(
     visit: &Visit<'_>,
     revision: Revision,
-    mut call: PreparedCall,
+    mut call: Box<PreparedCall>,
 ) -> Result<Response, McpError> {
     let token = call.progress.take().filter(|_| visit.accepted.events);
     let Some(token) = token else {

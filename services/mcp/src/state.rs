@@ -12,6 +12,7 @@ use quick_cache::sync::Cache;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
@@ -72,6 +73,7 @@ pub struct Shared {
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
     pub(crate) catalog: Catalog,
+    pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     /// The connections of the transport with two endpoints that this node holds.
@@ -127,6 +129,7 @@ impl McpState {
                 config.max_stale(),
                 config.catalogues,
             ),
+            bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),

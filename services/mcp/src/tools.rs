@@ -1,4 +1,4 @@
-//! `tools/list` and `tools/call` (spec §9).
+//! `tools/call` (spec §9).
 
 use std::{
     pin::Pin,
@@ -8,8 +8,7 @@ use std::{
 
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_keys::Purpose;
-use portolan_model::registry::CallOutcome;
+use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
@@ -23,10 +22,7 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
-    catalog::{
-        pages::{ListParams, Page},
-        server::{Access, Server, Tool},
-    },
+    catalog::server::{Access, Server, Tool},
     dispatch::Context,
     endpoint::bearer::Caller,
     error::McpError,
@@ -34,61 +30,6 @@ use crate::{
     state::McpState,
     trace,
 };
-
-/// Answers `tools/list` from pages written before; only the cursor is the caller's own (PG-2).
-pub(crate) fn list(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
-    let params: ListParams = request
-        .params
-        .read()
-        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))?;
-    let (server, revision) = (cx.server, cx.revision);
-    let pages = server.pages(revision);
-    let scope = cursor_scope(cx.caller, server);
-    let answer = |page: &Page| {
-        let cursor = page.goes_on_after.as_ref().map(|name| {
-            cx.state
-                .keys
-                .stamp(Purpose::Cursor, &scope, name.as_bytes())
-        });
-        let cursor = cursor.unwrap_or_default();
-        jsonrpc::response_with(&request.id, page.len() + cursor.len(), |out| {
-            page.write(&cursor, out);
-        })
-    };
-    match params.cursor {
-        None => pages
-            .first()
-            .map(answer)
-            .ok_or_else(|| cx.fail(&ErrorKind::Internal, &request.id)),
-        Some(cursor) => {
-            let name = cx
-                .state
-                .keys
-                .read_stamp(Purpose::Cursor, &scope, &cursor)
-                .and_then(|name| String::from_utf8(name).ok());
-            let Some(name) = name else {
-                return Err(cx.fail(&ErrorKind::InvalidCursor, &request.id));
-            };
-            Ok(answer(
-                pages
-                    .after(&name, &server.tools, revision, &server.identity)
-                    .page(),
-            ))
-        }
-    }
-}
-
-fn cursor_scope(caller: &Caller, server: &Server) -> Vec<u8> {
-    let mut scope = b"tools/list".to_vec();
-    for part in [
-        server.tenant.uuid(),
-        server.id.uuid(),
-        caller.claims.sub.uuid(),
-    ] {
-        scope.extend_from_slice(part.as_bytes());
-    }
-    scope
-}
 
 /// A call whose tool is found and whose parameters fit; its arguments are not yet checked. Owns all it needs.
 #[derive(Debug)]
@@ -105,6 +46,8 @@ pub(crate) struct PreparedCall {
     pub(crate) progress: Option<ProgressToken>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
+    /// When it was asked for.
+    at: Timestamp,
     /// Its place among the tenant's running calls.
     _place: Option<Place>,
 }
@@ -116,7 +59,10 @@ pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>>
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+pub(crate) async fn prepare(
+    cx: &Context<'_>,
+    request: &Request,
+) -> Result<Box<PreparedCall>, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -151,7 +97,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
         None => Value::Object(serde_json::Map::new()),
     };
-    Ok(PreparedCall {
+    // Last: who is refused for another reason never had one.
+    let place = cx.enter_call(&request.id).await?;
+    Ok(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -162,9 +110,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         client_name: cx.client_name.clone(),
         progress,
         trace: cx.trace.cloned(),
-        // Last: who is refused for another reason never had one.
-        _place: cx.enter_call(&request.id).await?,
-    })
+        at: cx.now,
+        _place: place,
+    }))
 }
 
 impl PreparedCall {
@@ -187,19 +135,19 @@ impl PreparedCall {
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self) -> Running {
+    pub(crate) fn run(self: Box<Self>) -> Running {
         Box::pin(self.make())
     }
 
-    async fn make(self) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
-        let (at, started) = (self.state.clock.now(), Instant::now());
+        let started = Instant::now();
         let tool = &self.server.tools[self.tool];
         let credential = match &tool.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
-                self.log(tool, at, started, CallOutcome::Internal, None);
+                self.log(tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
                 return Ok(jsonrpc::response_with(&self.id, 256, |out| {
@@ -215,9 +163,10 @@ impl PreparedCall {
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
+            shows_sent: false,
         };
         let answer = execute(&calling, &tool.compiled, &self.arguments).await;
-        self.log(tool, at, started, answer.outcome, answer.status);
+        self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
@@ -246,23 +195,20 @@ impl PreparedCall {
         let identity = facts
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
-        Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
-            write_result(&answer, identity, out);
-        }))
+        Ok(jsonrpc::response_with(
+            &self.id,
+            answer.size_hint() + 256,
+            |out| {
+                write_result(&answer, identity, out);
+            },
+        ))
     }
 
-    fn log(
-        &self,
-        tool: &Tool,
-        at: portolan_model::Timestamp,
-        started: Instant,
-        outcome: CallOutcome,
-        status: Option<u16>,
-    ) {
+    fn log(&self, tool: &Tool, started: Instant, outcome: CallOutcome, status: Option<u16>) {
         let elapsed = started.elapsed();
         self.state.instruments.call(tool.kind, outcome, elapsed);
         let call = Call {
-            at,
+            at: self.at,
             server: Some((self.server.id, self.server.slug.clone())),
             tool_name: tool.name.clone(),
             client_name: self.client_name.as_deref().map(str::to_owned),
@@ -275,43 +221,17 @@ impl PreparedCall {
     }
 }
 
-/// A guess at the size of the result, so that its buffer grows at most once.
-fn size_of(answer: &ToolAnswer) -> usize {
-    use portolan_http_tools::Content;
-    let content: usize = answer
-        .content
-        .iter()
-        .map(|block| match block {
-            // Quotes of JSON in a string are escaped.
-            Content::Text(text) => text.len() + text.len() / 8,
-            Content::Image { data, .. }
-            | Content::Audio { data, .. }
-            | Content::Blob { data, .. } => data.len() + 128,
-        })
-        .sum();
-    content + answer.structured.as_ref().map_or(0, |raw| raw.get().len()) + 320
-}
-
 /// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
 /// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
-        let start = out.len();
-        if serde_json::to_writer(&mut *out, answer).is_err() {
-            out.truncate(start);
-            out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-        }
+        out.push(b'{');
+        answer.write_members(out);
+        out.push(b'}');
         return;
     };
-    out.extend_from_slice(br#"{"resultType":"complete""#);
-    // The answer is an object that is never empty: its opening brace becomes the comma between the two parts.
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, answer).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-    }
-    out[start] = b',';
-    out.pop();
+    out.extend_from_slice(br#"{"resultType":"complete","#);
+    answer.write_members(out);
     out.extend_from_slice(br#","_meta":{""#);
     out.extend_from_slice(meta::SERVER_INFO.as_bytes());
     out.extend_from_slice(br#"":"#);
@@ -321,15 +241,15 @@ fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>)
 
 #[cfg(test)]
 mod tests {
-    use portolan_http_tools::Content;
-    use serde_json::{json, value::RawValue};
+    use portolan_http_tools::{Content, Structured};
+    use serde_json::json;
 
     use super::*;
 
     fn answer() -> ToolAnswer {
         ToolAnswer {
             content: vec![Content::Text("{\"a\":1}".into())],
-            structured: Some(RawValue::from_string("{\"a\":1}".into()).unwrap()),
+            structured: Structured::Text,
             is_error: false,
             outcome: CallOutcome::Ok,
             faults: Vec::new(),

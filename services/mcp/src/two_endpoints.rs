@@ -348,7 +348,7 @@ async fn answer(
     visit.count(Era::Legacy, method, &outcome);
     let delivered = match outcome {
         Ok(Work::Done(body)) => Delivered::Whole(body),
-        Ok(Work::Call(call)) => match call::start(visit, session, *call) {
+        Ok(Work::Call(call)) => match call::start(visit, session, call) {
             Ok((nonce, reader)) => Delivered::Stream(nonce, reader),
             Err(error) => Delivered::Whole(said(error)?),
         },

@@ -7,7 +7,7 @@ use std::{
 
 use portolan_cluster::node::LimitKey;
 use portolan_http_tools::{CallTarget, CompiledTool, Credential, CredentialSlot, RequestPlan};
-use portolan_keys::{Keys, digest, vault};
+use portolan_keys::{Keys, vault};
 use portolan_model::{
     Timestamp,
     id::{ServerId, SourceId, TenantId},
@@ -19,14 +19,19 @@ use portolan_protocol::{
     header::{self, ParamHeader},
     initialize::{self, Implementation},
     jsonrpc::Raw,
-    prompt, resource,
     result::{self, CacheHint, Identity},
     revision::Revision,
     tool::Tool as Listed,
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
 
-use crate::{catalog::pages::Pages, limits::TenantLimits};
+use crate::{
+    catalog::{
+        offers::{Marks, Offers, mark},
+        pages::{List, Pages},
+    },
+    limits::TenantLimits,
+};
 
 /// What calls of a source sign in with.
 #[derive(Debug, Clone)]
@@ -69,12 +74,6 @@ pub(crate) struct Fixed {
     pub(crate) discover: Vec<u8>,
     /// `ping` and other empty results.
     pub(crate) empty: Vec<u8>,
-    /// `prompts/list`
-    pub(crate) prompts: Vec<u8>,
-    /// `resources/list`
-    pub(crate) resources: Vec<u8>,
-    /// `resources/templates/list`
-    pub(crate) templates: Vec<u8>,
 }
 
 /// A published server.
@@ -92,8 +91,10 @@ pub(crate) struct Server {
     /// By name, in byte order (TL-3).
     pub(crate) tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
-    /// Differs when the list of tools differs.
-    pub(crate) list_hash: u64,
+    /// Prompts and resources.
+    pub(crate) offers: Offers,
+    /// Differ when the lists differ.
+    pub(crate) marks: Marks,
     /// The bucket of the tenant's calls.
     pub(crate) calls: LimitKey,
     /// What holds for the tenant.
@@ -140,8 +141,7 @@ impl Server {
         for tool in &tools {
             tool.listed.write(Revision::V2026_07_28, &mut all);
         }
-        let mut hash = [0; 8];
-        hash.copy_from_slice(&digest(&all).as_bytes()[..8]);
+        let offers = Offers::build(tenant, row.prompts, row.resources, &sources, page_size);
         Self {
             tenant,
             id: row.id,
@@ -151,7 +151,8 @@ impl Server {
             calls: bucket(tenant, "t"),
             tools,
             by_name,
-            list_hash: u64::from_be_bytes(hash),
+            marks: offers.marks(mark(&all)),
+            offers,
             limits,
             page_size,
             pages: Default::default(),
@@ -167,15 +168,22 @@ impl Server {
     /// The pages of `tools/list`, written once per revision.
     pub(crate) fn pages(&self, revision: Revision) -> &Pages {
         let slot = &self.pages[usize::from(revision.ordinal()) - 1];
-        slot.get_or_init(|| Pages::write(&self.tools, revision, &self.identity, self.page_size))
+        slot.get_or_init(|| {
+            Pages::write(
+                List::Tools,
+                &self.tools,
+                revision,
+                &self.identity,
+                self.page_size,
+            )
+        })
     }
 
     /// The answers that never vary.
     pub(crate) fn fixed(&self, revision: Revision) -> &Fixed {
         let slot = &self.fixed[usize::from(revision.ordinal()) - 1];
         slot.get_or_init(|| {
-            let (identity, capabilities, hint) =
-                (&self.identity, ServerCapabilities::full(), CacheHint::LIST);
+            let (identity, capabilities) = (&self.identity, ServerCapabilities::full());
             let instructions = self.instructions.as_deref();
             Fixed {
                 initialize: initialize::result(revision, identity, &capabilities, instructions),
@@ -187,23 +195,15 @@ impl Server {
                     CacheHint::DISCOVER,
                 ),
                 empty: result::empty(revision, identity),
-                prompts: prompt::list_page(revision, identity, std::iter::empty(), None, hint),
-                resources: resource::list_page(revision, identity, std::iter::empty(), None, hint),
-                templates: resource::template_page(
-                    revision,
-                    identity,
-                    std::iter::empty(),
-                    None,
-                    hint,
-                ),
             }
         })
     }
 }
 
-struct Source {
-    target: Arc<CallTarget>,
-    access: Access,
+/// A source as its tools and resources need it.
+pub(super) struct Source {
+    pub(super) target: Arc<CallTarget>,
+    pub(super) access: Access,
     kind: SourceKind,
 }
 

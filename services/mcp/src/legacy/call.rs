@@ -84,7 +84,7 @@ where
 fn begin(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    call: Box<PreparedCall>,
 ) -> Result<Begun<impl Future<Output = Ended> + Send + 'static>, McpError> {
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
     let id = call.id.clone();
@@ -168,7 +168,7 @@ where
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let mut begun = begin(visit, session, call)?;
@@ -205,7 +205,7 @@ pub(crate) async fn run(
 pub(crate) fn start(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    call: Box<PreparedCall>,
 ) -> Result<(Nonce, StreamReader), McpError> {
     begin(visit, session, call)?.into_stream(visit, session)
 }

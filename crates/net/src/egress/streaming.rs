@@ -1,0 +1,106 @@
+//! Answers that are read while they arrive: event streams.
+
+use std::sync::atomic::AtomicU8;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use url::Url;
+
+use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, pool::Sender};
+
+/// An answer whose head has come. Dropping it closes the connection, which tells the peer that nobody listens any more.
+#[derive(Debug)]
+pub struct EgressStream {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers as received.
+    pub headers: HeaderMap,
+    /// The URL that answered, after redirects.
+    pub final_url: Url,
+    body: Incoming,
+    limit: usize,
+    /// Until the body is at its end; then others use it.
+    sender: Option<Sender>,
+    egress: Egress,
+}
+
+impl Egress {
+    /// Sends one request and hands over the answer as soon as its head is there. `timeout` of the request ends there too: how long
+    /// the body may take, and how much of it is read, is for the reader to say.
+    ///
+    /// # Errors
+    /// See [`EgressError`].
+    pub async fn open(&self, request: EgressRequest) -> Result<EgressStream, EgressError> {
+        let (after, limit) = (request.timeout, request.max_response_bytes);
+        let phase = AtomicU8::new(Phase::Answer as u8);
+        match tokio::time::timeout(after, self.head(request)).await {
+            Ok(answered) => {
+                let Answered {
+                    answer,
+                    sender,
+                    url,
+                } = answered?;
+                let (parts, body) = answer.into_parts();
+                Ok(EgressStream {
+                    status: parts.status,
+                    headers: parts.headers,
+                    final_url: url,
+                    body,
+                    limit,
+                    sender: Some(sender),
+                    egress: self.clone(),
+                })
+            }
+            Err(_elapsed) => Err(EgressError::Timeout {
+                phase: Phase::from_u8(phase.into_inner()),
+                after,
+            }),
+        }
+    }
+}
+
+impl EgressStream {
+    /// The next piece of the body; `None` at its proper end. May be dropped and asked again: no piece is lost.
+    ///
+    /// # Errors
+    /// [`EgressError::Protocol`] if the connection broke.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, EgressError> {
+        loop {
+            let Some(frame) = self.body.frame().await else {
+                if let Some(sender) = self.sender.take() {
+                    self.egress.inner.pool.put(&self.final_url, sender);
+                }
+                return Ok(None);
+            };
+            let frame = frame.map_err(EgressError::broken)?;
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// True if the body has already come to its end.
+    pub fn is_at_end(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    /// Reads what is left as one body, within the limit of the request.
+    ///
+    /// # Errors
+    /// [`EgressError::TooLarge`], or [`EgressError::Protocol`] if the connection broke.
+    pub async fn whole(self) -> Result<EgressResponse, EgressError> {
+        let body = super::read_bounded(self.body, self.limit).await?;
+        if let Some(sender) = self.sender {
+            self.egress.inner.pool.put(&self.final_url, sender);
+        }
+        Ok(EgressResponse {
+            status: self.status,
+            headers: self.headers,
+            body,
+            final_url: self.final_url,
+        })
+    }
+}

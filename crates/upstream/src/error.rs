@@ -1,0 +1,107 @@
+//! Why an upstream server gave no answer (`translation.md` §9, X-80…X-89).
+
+use std::time::Duration;
+
+use http::StatusCode;
+use portolan_net::egress::EgressError;
+use portolan_protocol::error::RpcError;
+
+/// Why an upstream server gave no answer that can be used. The texts may be shown to the tenant: they name no secret, no address
+/// behind a name and no byte of a body.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// No connection, no TLS, or not an address that is called.
+    #[error("{0}")]
+    Egress(#[from] EgressError),
+    /// A status that says the server is not well, or one that says nothing of MCP.
+    #[error("the server answered with HTTP status {}", .0.as_u16())]
+    Status(StatusCode),
+    /// 429, also after one wait.
+    #[error("the server takes no more requests for now (HTTP status 429)")]
+    Limited {
+        /// When to come again, if it said.
+        retry_after: Option<Duration>,
+    },
+    /// 401.
+    #[error("the server wants a credential (HTTP status 401)")]
+    Unauthorized {
+        /// `WWW-Authenticate`, for the discovery of its authorization server.
+        challenge: Option<String>,
+    },
+    /// 403.
+    #[error("the server does not accept the credential for this (HTTP status 403)")]
+    Forbidden {
+        /// `WWW-Authenticate`, which may name missing scopes.
+        challenge: Option<String>,
+    },
+    /// The session is not known any more; the request was not processed.
+    #[error("the server has forgotten the session")]
+    SessionGone,
+    /// No answer within its time.
+    #[error("the server did not answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// A stream ended before its answer, and could not be resumed (X-7E).
+    #[error("the connection broke before the answer was there")]
+    Interrupted,
+    /// It is no MCP, or not as the revision has it (V-8, -31005).
+    #[error("the server answered in an invalid way: {0}")]
+    Violation(String),
+    /// An answer, event or list beyond its bound.
+    #[error("the server answered with more than {0}")]
+    TooMuch(String),
+    /// Only versions that nobody here speaks.
+    #[error("the server speaks no protocol version that is known here ({0})")]
+    Version(String),
+    /// An error of the protocol where an answer was needed: to a handshake or a list.
+    #[error("the server refused: {} ({})", .0.message, .0.code)]
+    Refused(RpcError),
+}
+
+impl UpstreamError {
+    pub(crate) fn violation(what: impl Into<String>) -> Self {
+        Self::Violation(what.into())
+    }
+
+    /// True for what waiting may cure.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Egress(error) => !error.is_refusal(),
+            Self::Status(status) => status.is_server_error(),
+            Self::Limited { .. } | Self::Timeout(_) | Self::Interrupted => true,
+            _ => false,
+        }
+    }
+
+    /// True if nobody can say whether the request was carried out.
+    pub fn is_unclear(&self) -> bool {
+        match self {
+            Self::Egress(error) => matches!(
+                error,
+                EgressError::Timeout { .. }
+                    | EgressError::Protocol { .. }
+                    | EgressError::TooLarge { .. }
+            ),
+            Self::Timeout(_) | Self::Interrupted | Self::Violation(_) | Self::TooMuch(_) => true,
+            Self::Status(status) => status.is_server_error(),
+            _ => false,
+        }
+    }
+
+    /// A bounded word for metrics, logs and pages.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Egress(error) => error.kind(),
+            Self::Status(_) => "status",
+            Self::Limited { .. } => "limited",
+            Self::Unauthorized { .. } => "unauthorized",
+            Self::Forbidden { .. } => "forbidden",
+            Self::SessionGone => "session_gone",
+            Self::Timeout(_) => "timeout",
+            Self::Interrupted => "interrupted",
+            Self::Violation(_) => "violation",
+            Self::TooMuch(_) => "too_much",
+            Self::Version(_) => "version",
+            Self::Refused(_) => "refused",
+        }
+    }
+}

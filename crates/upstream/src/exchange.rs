@@ -1,0 +1,397 @@
+//! One request on its way: what the server tells and asks meanwhile, and at last its answer.
+
+use std::{collections::VecDeque, time::Duration};
+
+use http::StatusCode;
+use portolan_net::egress::{EgressError, EgressStream};
+use portolan_protocol::{
+    error::RpcError,
+    jsonrpc::{Raw, RequestId},
+    method::Method,
+    progress::Progress,
+    revision::Era,
+    sse::Decoder,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::{
+    connection::Connection,
+    endpoint::{is_events, is_json, refusal},
+    error::UpstreamError,
+    message::{self, Incoming},
+    outgoing::LAST_EVENT_ID,
+};
+
+/// What a server says in the course of a request.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// How far it has come.
+    Progress(Progress),
+    /// A log message: the parameters of `notifications/message`.
+    Log(Raw),
+    /// It wants something of the client: answer it by [`Connection::answer`], or it waits.
+    Request {
+        /// Its id, for the answer.
+        id: RequestId,
+        /// The method.
+        method: String,
+        /// The parameters.
+        params: Raw,
+    },
+    /// Any other notification.
+    Notification {
+        /// The method.
+        method: String,
+        /// The parameters.
+        params: Raw,
+    },
+    /// The answer. Nothing follows it. A result of a modern server is `complete`, `input_required` or `task`.
+    Answer(Result<Raw, RpcError>),
+}
+
+/// How often the rest of a stream is asked for without hearing anything new.
+const TRIES: u32 = 5;
+/// Before a stream is asked for again where the server names no time.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest time that a server may make us wait for it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Why a request of a server is refused where nobody could answer it.
+const OUTSIDE: &str = "Not available outside a request";
+
+#[derive(Debug)]
+enum Source {
+    /// All that will come is in the queue.
+    Whole,
+    /// An event stream.
+    Stream {
+        body: Box<EgressStream>,
+        decoder: Decoder,
+    },
+    /// An event stream that broke before the answer.
+    Broken,
+    /// What the event stream of a session brings for this request.
+    Link(mpsc::Receiver<Incoming>),
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub struct Exchange {
+    connection: Connection,
+    id: RequestId,
+    source: Source,
+    queue: VecDeque<Incoming>,
+    last_event: Option<String>,
+    pause: Option<Duration>,
+    tries: u32,
+    until: Instant,
+    over: bool,
+}
+
+impl Exchange {
+    /// The id of the request, for [`Connection::cancel`].
+    pub fn id(&self) -> &RequestId {
+        &self.id
+    }
+
+    /// From the head of the answer to a POST.
+    pub(crate) async fn begin(
+        connection: Connection,
+        id: RequestId,
+        answer: EgressStream,
+        begun: Instant,
+    ) -> Result<Self, UpstreamError> {
+        let limits = connection.client().limits().clone();
+        let mut this = Self {
+            connection,
+            id,
+            source: Source::Whole,
+            queue: VecDeque::new(),
+            last_event: None,
+            pause: None,
+            tries: 0,
+            until: begun + limits.total,
+            over: false,
+        };
+        let status = answer.status;
+        if status.is_success() && is_events(&answer.headers) {
+            this.source = Source::Stream {
+                body: Box::new(answer),
+                decoder: Decoder::new(limits.answer_bytes),
+            };
+            return Ok(this);
+        }
+        let refused = refusal(status, &answer.headers);
+        let speaks = is_json(&answer.headers);
+        // These say nothing of MCP, whatever their bodies hold.
+        let is_about_http = status.is_server_error()
+            || matches!(
+                status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+            );
+        if is_about_http || (!status.is_success() && !speaks) {
+            return Err(refused);
+        }
+        if !speaks {
+            return Err(UpstreamError::violation(
+                "it answered with neither JSON nor an event stream",
+            ));
+        }
+        let body = timeout(limits.silence, answer.whole())
+            .await
+            .map_err(|_| UpstreamError::Timeout(limits.silence))??
+            .body;
+        match message::read(body) {
+            Ok(messages) => this.queue.extend(messages),
+            Err(_) if !status.is_success() => return Err(refused),
+            Err(error) => return Err(error),
+        }
+        // An error body of something else than the protocol, such as a gateway's.
+        let answers = |message: &Incoming| matches!(message, Incoming::Response { .. });
+        if !status.is_success() && !this.queue.iter().any(answers) {
+            return Err(refused);
+        }
+        Ok(this)
+    }
+
+    /// Of a session whose answers come by its own event stream.
+    pub(crate) fn on_link(
+        connection: Connection,
+        id: RequestId,
+        receiver: mpsc::Receiver<Incoming>,
+        begun: Instant,
+    ) -> Self {
+        let until = begun + connection.client().limits().total;
+        Self {
+            connection,
+            id,
+            source: Source::Link(receiver),
+            queue: VecDeque::new(),
+            last_event: None,
+            pause: None,
+            tries: 0,
+            until,
+            over: false,
+        }
+    }
+
+    /// The error that came at once instead of a stream, if it did.
+    pub(crate) fn refused_at_once(&self) -> Option<&RpcError> {
+        match self.queue.front() {
+            Some(Incoming::Response {
+                outcome: Err(error),
+                ..
+            }) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The next event. May be dropped and asked again: nothing is lost.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]: then nothing follows, and whether the request was carried out is not known.
+    pub async fn next(&mut self) -> Result<Event, UpstreamError> {
+        if self.over {
+            return Err(UpstreamError::Interrupted);
+        }
+        loop {
+            while let Some(message) = self.queue.pop_front() {
+                if let Some(event) = self.sort(message).await? {
+                    return Ok(event);
+                }
+            }
+            self.more().await?;
+        }
+    }
+
+    /// Waits for the answer; see [`Connection::ask`].
+    pub(crate) async fn only_answer(mut self) -> Result<Raw, UpstreamError> {
+        loop {
+            match self.next().await? {
+                Event::Answer(Ok(result)) => return Ok(result),
+                Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
+                Event::Request { id, method, .. } => {
+                    self.connection
+                        .answer(&id, &Err(unavailable(&method)))
+                        .await?;
+                }
+                Event::Progress(_) | Event::Log(_) | Event::Notification { .. } => {}
+            }
+        }
+    }
+
+    /// What a message is to this request; `None` for what is done or does not concern it.
+    async fn sort(&mut self, message: Incoming) -> Result<Option<Event>, UpstreamError> {
+        Ok(Some(match message {
+            Incoming::Response { id, outcome } => {
+                if id.is_some_and(|id| id != self.id) {
+                    return Err(UpstreamError::violation(
+                        "it answered a request that was not made",
+                    ));
+                }
+                if let Ok(result) = &outcome {
+                    self.check(result)?;
+                }
+                self.over = true;
+                self.source = Source::Whole;
+                Event::Answer(outcome)
+            }
+            Incoming::Request { id, method, params } => {
+                if self.connection.revision().era() == Era::Modern {
+                    return Err(UpstreamError::violation(
+                        "it made a request on a stream, which this revision does not have",
+                    ));
+                }
+                if method == Method::Ping.name() {
+                    // That it could not be told is for the next of its messages to show.
+                    let pong = Ok(Raw::empty_object());
+                    let _ = self.connection.answer(&id, &pong).await;
+                    return Ok(None);
+                }
+                Event::Request { id, method, params }
+            }
+            Incoming::Notification { method, params } => match Method::from_name(&method) {
+                Some(Method::Progress) => {
+                    let token = params.get("progressToken");
+                    if token.as_ref().and_then(RequestId::from_raw).as_ref() != Some(&self.id) {
+                        return Ok(None);
+                    }
+                    match progress(&params) {
+                        Some(progress) => Event::Progress(progress),
+                        None => return Ok(None),
+                    }
+                }
+                Some(Method::LogMessage) => Event::Log(params),
+                _ => Event::Notification { method, params },
+            },
+        }))
+    }
+
+    /// a result without `resultType` is complete; one of an unknown type is not understood.
+    fn check(&self, result: &Raw) -> Result<(), UpstreamError> {
+        if self.connection.revision().era() == Era::Legacy {
+            return Ok(());
+        }
+        match result.get("resultType") {
+            None => Ok(()),
+            Some(kind) => match kind.string().as_deref() {
+                Some("complete" | "input_required" | "task") => Ok(()),
+                _ => Err(UpstreamError::violation(
+                    "its result is of a type that is not known",
+                )),
+            },
+        }
+    }
+
+    /// Waits until the queue has something.
+    async fn more(&mut self) -> Result<(), UpstreamError> {
+        let silence = self.connection.client().limits().silence;
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            self.over = true;
+            return Err(UpstreamError::Timeout(
+                self.connection.client().limits().total,
+            ));
+        }
+        let patience = silence.min(left);
+        let silent = |_| UpstreamError::Timeout(patience);
+        match &mut self.source {
+            Source::Whole => {
+                self.over = true;
+                Err(UpstreamError::violation("its answer holds no answer"))
+            }
+            Source::Link(receiver) => {
+                let next = timeout(patience, receiver.recv()).await.map_err(silent)?;
+                self.queue
+                    .push_back(next.ok_or(UpstreamError::Interrupted)?);
+                Ok(())
+            }
+            Source::Stream { body, decoder } => {
+                let piece = timeout(patience, body.piece()).await.map_err(silent)?;
+                match piece {
+                    Ok(Some(piece)) => {
+                        let limit = self.connection.client().limits().answer_bytes;
+                        let events = decoder.push(&piece).map_err(|_| {
+                            UpstreamError::TooMuch(format!("{limit} bytes in one event"))
+                        })?;
+                        if let Some(id) = decoder.last_id() {
+                            self.last_event = Some(id.to_owned());
+                        }
+                        self.pause = decoder.retry().map(Duration::from_millis).or(self.pause);
+                        for event in events {
+                            // A priming event has no data (T-24); other types are not of the protocol.
+                            if event.event == "message" && !event.data.is_empty() {
+                                self.queue.extend(message::read(event.data)?);
+                                self.tries = 0;
+                            }
+                        }
+                        Ok(())
+                    }
+                    Ok(None) | Err(EgressError::Protocol { .. }) => {
+                        self.source = Source::Broken;
+                        Ok(())
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Source::Broken => self.resume().await,
+        }
+    }
+
+    /// Asks for the rest of a stream that broke, or that the server closed to be asked again (X-7E, T-25).
+    async fn resume(&mut self) -> Result<(), UpstreamError> {
+        let (Connection::Legacy(legacy), Some(last)) = (&self.connection, &self.last_event) else {
+            self.over = true;
+            return Err(UpstreamError::Interrupted);
+        };
+        if self.tries >= TRIES || !legacy.ticket.revision.facts().resumable {
+            self.over = true;
+            return Err(UpstreamError::Interrupted);
+        }
+        let doubled = PAUSE.saturating_mul(1 << self.tries.min(4));
+        let pause = self.pause.unwrap_or(doubled).min(LONGEST_PAUSE);
+        let mut headers = legacy.headers();
+        headers.push((LAST_EVENT_ID, last.clone()));
+        sleep(pause).await;
+        self.tries += 1;
+        let client = self.connection.client();
+        match client.get(client.url(), &headers).await {
+            Ok(answer) if answer.status.is_success() && is_events(&answer.headers) => {
+                self.source = Source::Stream {
+                    body: Box::new(answer),
+                    decoder: Decoder::new(client.limits().answer_bytes),
+                };
+                Ok(())
+            }
+            // It may come back; what it refuses is over.
+            Ok(answer) if answer.status.is_server_error() => Ok(()),
+            Err(error) if error.is_passing() => Ok(()),
+            Ok(_) => {
+                self.over = true;
+                Err(UpstreamError::Interrupted)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Why a request of a server is refused where nobody could answer it.
+pub(crate) fn unavailable(method: &str) -> RpcError {
+    RpcError {
+        code: -32601,
+        message: format!("{OUTSIDE}: {method}"),
+        data: None,
+    }
+}
+
+fn progress(params: &Raw) -> Option<Progress> {
+    let number =
+        |name: &str| -> Option<f64> { serde_json::from_slice(params.get(name)?.as_bytes()).ok() };
+    Some(Progress {
+        progress: number("progress")?,
+        total: number("total"),
+        message: params.get("message").and_then(|text| text.string()),
+    })
+}

@@ -1,0 +1,205 @@
+//! 2025-03-26 to 2025-11-25: a session is an id and a header. Whoever has the [`Ticket`] can use it, on whatever node.
+
+use std::str::FromStr;
+
+use http::{HeaderMap, HeaderName, StatusCode};
+use portolan_protocol::{
+    jsonrpc::Raw,
+    method::Method,
+    result::write_string,
+    revision::{Era, Revision},
+};
+use tokio::time::Instant;
+
+use crate::{
+    connection::Connection,
+    endpoint::{Client, Speaker},
+    error::UpstreamError,
+    exchange::Exchange,
+    outgoing::{self, PROTOCOL_VERSION, Request, SESSION_ID},
+    probe::ServerFacts,
+};
+
+/// Longest id of a session that is taken, in bytes.
+const LONGEST_ID: usize = 1024;
+
+/// What must be kept to go on with a session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// Its id; servers may give none.
+    pub(crate) session: Option<String>,
+    /// The revision agreed on.
+    pub(crate) revision: Revision,
+}
+
+/// The id opens the session: no log shows it.
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ticket({})", self.revision)
+    }
+}
+
+impl Ticket {
+    /// As text, to be sealed.
+    pub fn to_text(&self) -> String {
+        format!(
+            "{} {}",
+            self.revision,
+            self.session.as_deref().unwrap_or_default()
+        )
+    }
+
+    /// Reads [`Ticket::to_text`].
+    pub fn read(text: &str) -> Option<Self> {
+        let (revision, session) = text.split_once(' ')?;
+        let revision = Revision::from_str(revision).ok()?;
+        Some(Self {
+            session: (!session.is_empty()).then(|| session.to_owned()),
+            revision,
+        })
+    }
+}
+
+/// A session of Streamable HTTP.
+#[derive(Debug, Clone)]
+pub struct Legacy {
+    pub(crate) client: Client,
+    pub(crate) ticket: Ticket,
+    /// The handshake is made, so that requests carry its outcome.
+    is_open: bool,
+}
+
+impl Legacy {
+    /// Goes on with a session.
+    pub fn resume(client: Client, ticket: Ticket) -> Self {
+        Self {
+            client,
+            ticket,
+            is_open: true,
+        }
+    }
+
+    /// What must be kept to go on with it.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Opens a session: `initialize`, then `notifications/initialized`.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]; of statuses only those that say nothing of the era come as anything but [`UpstreamError::Status`].
+    pub async fn open(
+        client: &Client,
+        speaker: &Speaker,
+    ) -> Result<(Self, ServerFacts), UpstreamError> {
+        let begun = Instant::now();
+        let mut this = Self {
+            client: client.clone(),
+            ticket: Ticket {
+                session: None,
+                revision: Revision::LATEST_LEGACY,
+            },
+            is_open: false,
+        };
+        let id = outgoing::new_id()?;
+        let handshake = handshake(speaker);
+        let body = outgoing::request(&id, &handshake, None);
+        let answer = client.post(client.url(), &[], body.into()).await?;
+        let session = session_id(&answer.headers)?;
+        let connection = Connection::Legacy(this.clone());
+        let exchange = Exchange::begin(connection, id, answer, begun).await?;
+        let result = exchange.only_answer().await?;
+        let facts = ServerFacts::of_handshake(&result)?;
+        this.ticket = Ticket {
+            session,
+            revision: facts.revision,
+        };
+        this.is_open = true;
+        let ready = Method::Initialized.name();
+        match Connection::Legacy(this.clone()).notify(ready, None).await {
+            // Some servers answer it oddly and work all the same.
+            Ok(()) | Err(UpstreamError::Status(_)) => Ok((this, facts)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// See [`Connection::call`].
+    pub(crate) async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
+        let begun = Instant::now();
+        let id = outgoing::new_id()?;
+        let body = outgoing::request(&id, request, None);
+        let url = self.client.url();
+        let answer = self.client.post(url, &self.headers(), body.into()).await?;
+        // X-7: it was not processed.
+        if answer.status == StatusCode::NOT_FOUND && self.ticket.session.is_some() {
+            return Err(UpstreamError::SessionGone);
+        }
+        Exchange::begin(Connection::Legacy(self.clone()), id, answer, begun).await
+    }
+
+    /// What every message of the session carries.
+    pub(crate) fn headers(&self) -> Vec<(HeaderName, String)> {
+        let mut headers = Vec::with_capacity(3);
+        if !self.is_open {
+            return headers;
+        }
+        if self.ticket.revision >= Revision::V2025_06_18 {
+            headers.push((PROTOCOL_VERSION, self.ticket.revision.to_string()));
+        }
+        if let Some(id) = &self.ticket.session {
+            headers.push((SESSION_ID, id.clone()));
+        }
+        headers
+    }
+
+    /// DELETE. What comes back does not matter: servers may refuse it (T-45).
+    pub(crate) async fn end(&self) {
+        if self.ticket.session.is_some()
+            && let Err(error) = self.client.delete(&self.headers()).await
+        {
+            tracing::debug!(reason = %error, "a session upstream could not be ended");
+        }
+    }
+}
+
+/// The handshake of every legacy revision.
+pub(crate) fn handshake(speaker: &Speaker) -> Request<'static> {
+    let mut params = br#"{"protocolVersion":"#.to_vec();
+    write_string(Revision::LATEST_LEGACY.as_str(), &mut params);
+    params.extend_from_slice(br#","capabilities":"#);
+    params.extend_from_slice(speaker.capabilities.as_bytes());
+    params.extend_from_slice(br#","clientInfo":"#);
+    params.extend_from_slice(speaker.info.as_bytes());
+    params.push(b'}');
+    let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+    Request::new(Method::Initialize.name(), params)
+}
+
+/// The id that a server gave to the session, if it is one that can be sent back (T-41).
+fn session_id(headers: &HeaderMap) -> Result<Option<String>, UpstreamError> {
+    let Some(value) = headers.get(SESSION_ID) else {
+        return Ok(None);
+    };
+    let fits = |bytes: &[u8]| {
+        !bytes.is_empty()
+            && bytes.len() <= LONGEST_ID
+            && bytes.iter().all(|byte| (0x21..=0x7e).contains(byte))
+    };
+    if !fits(value.as_bytes()) {
+        return Err(UpstreamError::violation(
+            "the id of its session has other characters than visible ASCII, or is longer than 1024",
+        ));
+    }
+    Ok(value.to_str().ok().map(str::to_owned))
+}
+
+/// The revision that a server chose. X-5: one that nobody here knows, or that has no handshake, is a fault of the server.
+pub(crate) fn chosen(version: &str) -> Result<Revision, UpstreamError> {
+    Revision::from_str(version)
+        .ok()
+        .filter(|revision| revision.era() == Era::Legacy)
+        .ok_or_else(|| {
+            let shown: String = version.chars().take(40).collect();
+            UpstreamError::Version(shown)
+        })
+}

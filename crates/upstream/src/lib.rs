@@ -1,0 +1,38 @@
+//! An MCP client over guarded egress: servers of other people, whatever revision they speak (`translation.md` §1).
+//!
+//! ```text
+//! Client::probe ─► Probed ─┬─ Modern   every request stands alone              (2026-07-28)
+//!                          ├─ Legacy   a session: an id and a header           (2025-03-26 … 2025-11-25)
+//!                          └─ Link     a session: one open event stream        (2024-11-05)
+//! Connection::call ─► Exchange ─► Event, Event, … Event::Answer
+//! ```
+//!
+//! - It is protocol only: it knows no tenant, no table and no client of ours. Results stay raw where they only pass through.
+//! - What goes out is built from scratch (X-9): no header and no id of somebody else's request is ever copied.
+//! - What comes in is trusted with nothing: sizes, times, pages and shapes have bounds, and what is beyond them is an
+//!   [`UpstreamError`].
+//! - A request is sent once. What is sent again: a `tools/call` of which the server said that it was not processed (X-6, X-7), and
+//!   the asking for the rest of a broken stream (X-7E).
+
+mod connection;
+mod drain;
+mod endpoint;
+mod error;
+mod exchange;
+mod legacy;
+mod link;
+mod message;
+mod modern;
+mod outgoing;
+mod probe;
+
+pub use connection::Connection;
+pub use drain::List;
+pub use endpoint::{Client, Endpoint, Limits, Speaker};
+pub use error::UpstreamError;
+pub use exchange::{Event, Exchange};
+pub use legacy::{Legacy, Ticket};
+pub use link::Link;
+pub use modern::Modern;
+pub use outgoing::Request;
+pub use probe::{Probed, ServerFacts};

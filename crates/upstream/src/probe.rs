@@ -1,0 +1,239 @@
+//! Which era a server is of (X-1…X-5).
+
+use portolan_protocol::{
+    error::RpcError,
+    jsonrpc::{Kind, Raw},
+    method::Method,
+    revision::{Era, Revision},
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    connection::Connection,
+    endpoint::{Client, Speaker},
+    error::UpstreamError,
+    legacy::{Legacy, chosen},
+    link::Link,
+    modern::Modern,
+    outgoing::Request,
+};
+
+/// What a server says of itself.
+#[derive(Debug, Clone)]
+pub struct ServerFacts {
+    /// The revision that is spoken with it.
+    pub revision: Revision,
+    /// Its capabilities, an object.
+    pub capabilities: Raw,
+    /// Its name card, an object.
+    pub info: Raw,
+    /// For models.
+    pub instructions: Option<String>,
+}
+
+impl ServerFacts {
+    /// From the result of `initialize`.
+    pub(crate) fn of_handshake(result: &Raw) -> Result<Self, UpstreamError> {
+        let version = result.get("protocolVersion").and_then(|raw| raw.string());
+        let version = version
+            .ok_or_else(|| UpstreamError::violation("its handshake names no protocol version"))?;
+        Ok(Self {
+            revision: chosen(&version)?,
+            capabilities: object(result.get("capabilities")),
+            info: object(result.get("serverInfo")),
+            instructions: result.get("instructions").and_then(|text| text.string()),
+        })
+    }
+
+    /// From the result of `server/discover`. X-8: an earlier draft had the name card in the body.
+    fn of_discovery(result: &Raw) -> Self {
+        let signed = result
+            .get("_meta")
+            .and_then(|meta| meta.get(portolan_protocol::meta::SERVER_INFO));
+        Self {
+            revision: Revision::V2026_07_28,
+            capabilities: object(result.get("capabilities")),
+            info: object(signed.or_else(|| result.get("serverInfo"))),
+            instructions: result.get("instructions").and_then(|text| text.string()),
+        }
+    }
+
+    /// True if a capability of this name is declared.
+    pub fn has(&self, capability: &str) -> bool {
+        let declared = self.capabilities.get(capability);
+        declared.is_some_and(|raw| raw.kind() == Kind::Object)
+    }
+
+    /// True if the capability is declared with this flag, such as `resources` with `subscribe`.
+    pub fn has_flag(&self, capability: &str, flag: &str) -> bool {
+        let declared = self.capabilities.get(capability);
+        declared.and_then(|raw| raw.get(flag)?.boolean()) == Some(true)
+    }
+
+    /// Display name, else the name.
+    pub fn name(&self) -> Option<String> {
+        let text = |member| self.info.get(member).and_then(|raw: Raw| raw.string());
+        text("title")
+            .or_else(|| text("name"))
+            .filter(|name| !name.is_empty())
+    }
+
+    /// The version that it gives itself.
+    pub fn version(&self) -> Option<String> {
+        self.info.get("version").and_then(|raw| raw.string())
+    }
+}
+
+fn object(raw: Option<Raw>) -> Raw {
+    raw.filter(|raw| raw.kind() == Kind::Object)
+        .unwrap_or(Raw::empty_object())
+}
+
+/// A server that was found to speak MCP.
+#[derive(Debug, Clone)]
+pub struct Probed {
+    /// The conversation begun.
+    pub connection: Connection,
+    /// What the server says of itself.
+    pub facts: ServerFacts,
+}
+
+/// What the first question tells of the era.
+enum Era1 {
+    Modern(ServerFacts),
+    /// It may be: the handshake decides.
+    Perhaps,
+    Legacy,
+}
+
+impl Client {
+    /// Finds out which era the server is of, and begins a conversation. `speaker` is who opens a session, if it comes to that.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]. Those of X-4 (no connection, 401, 403, 429, 5xx, time) say nothing of the era.
+    pub async fn probe(
+        &self,
+        speaker: &Speaker,
+        tracker: &TaskTracker,
+    ) -> Result<Probed, UpstreamError> {
+        let modern = Modern::new(self.clone(), speaker.clone());
+        let first = self.discover(&modern).await?;
+        if let Era1::Modern(facts) = first {
+            return Ok(Probed {
+                connection: Connection::Modern(modern),
+                facts,
+            });
+        }
+        let handshake = match Legacy::open(self, speaker).await {
+            Ok((legacy, facts)) => {
+                return Ok(Probed {
+                    connection: Connection::Legacy(legacy),
+                    facts,
+                });
+            }
+            Err(error) => error,
+        };
+        // it knows the envelope and has no `server/discover`, which a server must have; it is taken as it is.
+        if matches!(first, Era1::Perhaps) {
+            return Ok(Probed {
+                connection: Connection::Modern(modern),
+                facts: ServerFacts {
+                    revision: Revision::V2026_07_28,
+                    capabilities: Raw::empty_object(),
+                    info: Raw::empty_object(),
+                    instructions: None,
+                },
+            });
+        }
+        match &handshake {
+            // X-3, in its wide reading.
+            UpstreamError::Status(status) if status.is_client_error() => {}
+            UpstreamError::Refused(_) => {}
+            _ => return Err(handshake),
+        }
+        match Link::open(self, speaker, tracker).await {
+            Ok((link, facts)) => Ok(Probed {
+                connection: Connection::Link(link),
+                facts,
+            }),
+            // What the handshake said is nearer to the truth than that there is no old transport either.
+            Err(UpstreamError::Status(_) | UpstreamError::Violation(_)) => Err(handshake),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn discover(&self, modern: &Modern) -> Result<Era1, UpstreamError> {
+        let question = Request::new(Method::Discover.name(), Raw::empty_object());
+        let answered = match modern.once(&question).await {
+            Ok(exchange) => exchange.only_answer().await,
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(result) => {
+                let versions: Vec<String> = result
+                    .get("supportedVersions")
+                    .map(|list| list.elements().filter_map(|raw| raw.string()).collect())
+                    .unwrap_or_default();
+                let modern = Revision::V2026_07_28.as_str();
+                if versions.iter().any(|version| version == modern) {
+                    Ok(Era1::Modern(ServerFacts::of_discovery(&result)))
+                } else if common_legacy(&versions) {
+                    Ok(Era1::Legacy)
+                } else {
+                    Err(UpstreamError::Version(shown(&versions)))
+                }
+            }
+            Err(UpstreamError::Refused(error)) => modern_error(&error),
+            // a legacy server refuses what has no session, each in its own way.
+            Err(UpstreamError::Status(status)) if status.is_client_error() => Ok(Era1::Legacy),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// whether an error is one that only a modern server gives.
+fn modern_error(error: &RpcError) -> Result<Era1, UpstreamError> {
+    let says = |word: &str| {
+        let text = error.message.to_ascii_lowercase();
+        text.contains(word)
+    };
+    let has = |member: &str| {
+        let data = error.data.as_ref();
+        data.is_some_and(|data| data.get(member).is_some())
+    };
+    match error.code {
+        -32022 | -32004 if error.code == -32022 || has("supported") => {
+            let supported = error.data.as_ref().and_then(|data| data.get("supported"));
+            let versions: Vec<String> = supported
+                .map(|list| list.elements().filter_map(|raw| raw.string()).collect())
+                .unwrap_or_default();
+            if common_legacy(&versions) {
+                Ok(Era1::Legacy)
+            } else {
+                Err(UpstreamError::Version(shown(&versions)))
+            }
+        }
+        -32020 | -32021 => Err(UpstreamError::Refused(error.clone())),
+        // Numbers of the drafts, which others use for other things.
+        -32001 if says("header") => Err(UpstreamError::Refused(error.clone())),
+        -32003 if has("requiredCapabilities") => Err(UpstreamError::Refused(error.clone())),
+        -32601 => Ok(Era1::Perhaps),
+        _ => Ok(Era1::Legacy),
+    }
+}
+
+fn common_legacy(versions: &[String]) -> bool {
+    versions
+        .iter()
+        .filter_map(|version| version.parse::<Revision>().ok())
+        .any(|revision| revision.era() == Era::Legacy)
+}
+
+fn shown(versions: &[String]) -> String {
+    let shown: Vec<String> = versions
+        .iter()
+        .take(5)
+        .map(|version| version.chars().take(24).collect())
+        .collect();
+    shown.join(", ")
+}
