@@ -14,6 +14,7 @@ mod matrix;
 mod nodes;
 mod oauth;
 mod openapi;
+mod revisions;
 mod tenancy;
 mod tools;
 mod upstreams;

@@ -7,6 +7,7 @@ mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
 mod offers_wire;
+mod rules_wire;
 mod streams_wire;
 mod two_endpoints_wire;
 
