@@ -15,6 +15,7 @@ use portolan_protocol::{
 use portolan_traces::Span;
 
 use crate::{
+    ask::retry::Retry,
     catalog::{
         pages::List,
         server::{Server, Tool},
@@ -53,6 +54,8 @@ pub(crate) enum Work {
     Done(Vec<u8>),
     /// A call still to be made; who makes it decides what a disconnect means.
     Call(Box<PreparedCall>),
+    /// A call that waits for this request.
+    Parked(Box<Retry>),
 }
 
 impl Context<'_> {
@@ -119,7 +122,7 @@ pub(crate) async fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => lists::answer(cx, List::Tools, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request).await.map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request).await,
         Method::PromptsList => lists::answer(cx, List::Prompts, request).map(Work::Done),
         Method::ResourcesList => lists::answer(cx, List::Resources, request).map(Work::Done),
         Method::ResourceTemplatesList => {

@@ -9,20 +9,21 @@ mod unbroken;
 
 use std::sync::Arc;
 
-use axum::response::Response;
+use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
     cancel::Cancelled,
     error::ErrorKind,
     header::{Headers, Mirroring},
     initialize::InitializeParams,
-    jsonrpc::{self, Batch, BatchContent, Message, Notification, Request},
+    jsonrpc::{self, Batch, BatchContent, Message, Notification, Request, Response},
     method::Method,
     negotiate,
     revision::{Era, Revision},
 };
 
 use crate::{
+    ask::lines,
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::{self, McpError},
@@ -76,7 +77,7 @@ pub(crate) async fn initialize(
     visit: &Visit<'_>,
     request: &Request,
     draft: bool,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let state = visit.state;
     let outcome = async {
         let params = InitializeParams::read(&request.params)
@@ -114,7 +115,7 @@ pub(crate) async fn message(
     session_id: &str,
     message: Message,
     headers: &Headers<'_>,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let id = read_id(visit, session_id)?;
     if portolan_traces::is_on() {
         trace::message(visit, &message, id.revision);
@@ -143,7 +144,7 @@ pub(crate) async fn message(
             Ok(error::accepted())
         }
         Message::Response(response) => {
-            answered(visit, &session, response).await?;
+            answered(visit, &session, &response).await?;
             Ok(error::accepted())
         }
     }
@@ -155,14 +156,20 @@ pub(crate) async fn batch(
     session_id: &str,
     batch: &Batch,
     headers: &Headers<'_>,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let session = find(visit, session_id).await?;
     let SessionId {
         revision, draft, ..
     } = session.id;
     negotiate::check_session_version(headers, revision, None)?;
-    let BatchContent::Calls(messages) = negotiate::open_batch(batch, revision)? else {
-        return Ok(error::accepted());
+    let messages = match negotiate::open_batch(batch, revision)? {
+        BatchContent::Calls(messages) => messages,
+        BatchContent::Responses(responses) => {
+            for response in &responses {
+                answered(visit, &session, response).await?;
+            }
+            return Ok(error::accepted());
+        }
     };
     let cx = visit.context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
@@ -213,6 +220,8 @@ async fn answer(
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
             Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
+            // Only requests that stand alone have a state to come back with.
+            Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
         None => Err(cx.fail(
@@ -222,6 +231,25 @@ async fn answer(
     };
     visit.count(Era::Legacy, method, &outcome);
     outcome
+}
+
+/// The client's answer to a question of ours goes to the node that waits for it (N-3, `streams.md` §14). One that nobody waits for, or a
+/// second one, is taken and forgotten (CN-6).
+pub(crate) async fn answered(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    response: &Response,
+) -> Result<(), McpError> {
+    let Some((question, payload)) = lines::to_payload(response) else {
+        return Ok(());
+    };
+    let (key, principal) = (session.id.key, visit.caller.session_principal());
+    let routed = visit
+        .state
+        .node
+        .answer(key, principal, &question, payload.into())
+        .await;
+    routed.map(|_| ()).map_err(|_| McpError::Unavailable)
 }
 
 /// A notification: taken, whatever it is (J-8, J-9).
@@ -255,19 +283,8 @@ pub(crate) async fn notified(
     outcome
 }
 
-/// An answer of the client: taken, whatever it is.
-#[expect(clippy::unused_async, reason = "answers will be handed to who asked")]
-pub(crate) async fn answered(
-    _visit: &Visit<'_>,
-    _session: &LiveSession,
-    _response: jsonrpc::Response,
-) -> Result<(), McpError> {
-    // Nobody asked anything yet: a late or mistaken answer is taken and forgotten (CN-6).
-    Ok(())
-}
-
 /// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.
-pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
     let state = visit.state;
     let id = read_id(visit, &negotiate::admit_bodyless(headers)?)?;
     let SessionId { key, revision, .. } = id;
@@ -311,7 +328,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
 }
 
 /// DELETE: the session is over on every node (T-45).
-pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
     let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
     negotiate::check_session_version(headers, session.id.revision, None)?;
     let (key, life) = (session.id.key, session.id.life(visit.now));

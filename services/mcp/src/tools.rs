@@ -14,7 +14,8 @@ use portolan_protocol::{
     header::{self, Dialect},
     jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
     meta::{self, RequestMeta},
-    revision::{ArgumentFaults, Revision, StructuredOutput},
+    method::Method,
+    revision::{ArgumentFaults, Era, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
@@ -22,8 +23,9 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
+    ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
     catalog::server::{Access, Server, Tool},
-    dispatch::Context,
+    dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
     payloads::About,
@@ -44,6 +46,8 @@ pub(crate) struct PreparedCall {
     client_name: Option<Arc<str>>,
     /// Progress is wanted under this token (PP-1).
     pub(crate) progress: Option<ProgressToken>,
+    /// What an earlier round left.
+    pub(crate) continued: Option<Box<Continued>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
     /// When it was asked for.
@@ -55,14 +59,15 @@ pub(crate) struct PreparedCall {
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
+/// A backend that a test wrote: what the tool of that name does.
+#[cfg(test)]
+pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
+
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(
-    cx: &Context<'_>,
-    request: &Request,
-) -> Result<Box<PreparedCall>, McpError> {
+pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -91,6 +96,30 @@ pub(crate) async fn prepare(
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
+    let mut continued = None;
+    if let Some(state) = params
+        .request_state
+        .as_deref()
+        .filter(|_| cx.revision.era() == Era::Modern)
+    {
+        let standing = Standing::new(cx, Method::ToolsCall, &request.id, &request.params);
+        match standing.open(state)? {
+            Opened::Parked(at) => {
+                return Ok(Work::Parked(Box::new(Retry {
+                    standing: Arc::new(standing),
+                    at,
+                    responses: params.input_responses,
+                    progress,
+                })));
+            }
+            Opened::HandedOn(earlier) => {
+                continued = Some(Box::new(Continued {
+                    responses: params.input_responses.clone(),
+                    ..earlier
+                }));
+            }
+        }
+    }
     let arguments = match &params.arguments {
         Some(raw) => raw
             .read("params.arguments")
@@ -99,7 +128,7 @@ pub(crate) async fn prepare(
     };
     // Last: who is refused for another reason never had one.
     let place = cx.enter_call(&request.id).await?;
-    Ok(Box::new(PreparedCall {
+    Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -109,10 +138,11 @@ pub(crate) async fn prepare(
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
         progress,
+        continued,
         trace: cx.trace.cloned(),
         at: cx.now,
         _place: place,
-    }))
+    })))
 }
 
 impl PreparedCall {
@@ -133,9 +163,33 @@ impl PreparedCall {
         }
     }
 
+    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "the backend decides it")]
+    pub(crate) const fn talks(&self) -> bool {
+        false
+    }
+
+    /// The same, with backends that a test wrote.
+    #[cfg(test)]
+    pub(crate) fn talks(&self) -> bool {
+        self.script().is_some()
+    }
+
+    #[cfg(test)]
+    fn script(&self) -> Option<Script> {
+        let name = &self.server.tools[self.tool].name;
+        self.state.scripts.lock().unwrap().get(name).cloned()
+    }
+
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self: Box<Self>) -> Running {
+    #[cfg_attr(not(test), expect(unused_variables, reason = "an API asks nothing"))]
+    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(asker)) = (self.script(), asker) {
+            return script(self.id, asker);
+        }
         Box::pin(self.make())
     }
 

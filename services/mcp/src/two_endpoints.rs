@@ -37,7 +37,8 @@ use crate::{
     endpoint::{Visit, accept},
     error::{self, McpError},
     legacy::{
-        self, call,
+        self,
+        call::{self, Begun},
         session::{LiveSession, SessionId},
     },
     payloads::About,
@@ -257,7 +258,7 @@ async fn take(
         Message::Notification(notification) => {
             legacy::notified(visit, &named.session, &notification).await
         }
-        Message::Response(response) => legacy::answered(visit, &named.session, response).await,
+        Message::Response(response) => legacy::answered(visit, &named.session, &response).await,
     }
 }
 
@@ -348,10 +349,15 @@ async fn answer(
     visit.count(Era::Legacy, method, &outcome);
     let delivered = match outcome {
         Ok(Work::Done(body)) => Delivered::Whole(body),
-        Ok(Work::Call(call)) => match call::start(visit, session, call) {
-            Ok((nonce, reader)) => Delivered::Stream(nonce, reader),
+        Ok(Work::Call(call)) => match call::run_apart(visit, session, call).await {
+            Ok(Begun::Whole(body)) => Delivered::Whole(body),
+            Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
+            // CN-4: nobody waits for an answer any more.
+            Err(McpError::Cancelled) => return Ok(()),
             Err(error) => Delivered::Whole(said(error)?),
         },
+        // Only requests that stand alone have a state to come back with.
+        Ok(Work::Parked(_)) => Delivered::Whole(said(cx.fail(&ErrorKind::Internal, &request.id))?),
         Err(error) => Delivered::Whole(said(error)?),
     };
     let sent = deliver(visit, named, &request.id, delivered).await;

@@ -24,6 +24,7 @@ use portolan_protocol::{
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
+    ask::{Asker, lines::Talking},
     endpoint::Visit,
     error::{self, McpError},
     legacy::{
@@ -64,44 +65,127 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 }
 
 type Outcome = Result<Vec<u8>, McpError>;
-/// A call's outcome, and its place among the running ones until that is written.
-type Ended = (Outcome, Option<Running>);
+/// The work of a call.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A call that runs as a task of its own once it is awaited no longer.
-struct Begun<F>
-where
-    F: Future<Output = Ended> + Send + 'static,
-{
-    work: Unbroken<F>,
-    id: RequestId,
-    about: About,
-    token: Option<ProgressToken>,
-    deadline: Duration,
-    since: Instant,
+/// What has to be known of a call beside its work.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: RequestId,
+    pub(crate) deadline: Duration,
+    pub(crate) about: About,
+    /// Progress is wanted under this token.
+    pub(crate) progress: Option<ProgressToken>,
+    /// It may say something before its answer.
+    pub(crate) talks: bool,
 }
 
-/// Begins a call, so that cancellations find it.
-fn begin(
+/// Runs a call. A client that goes away does not end it (T-29).
+pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: Box<PreparedCall>,
-) -> Result<Begun<impl Future<Output = Ended> + Send + 'static>, McpError> {
+    mut call: Box<PreparedCall>,
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let facts = Facts::of(&mut call);
+    run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
+}
+
+impl Facts {
+    fn of(call: &mut PreparedCall) -> Self {
+        Self {
+            id: call.id.clone(),
+            deadline: call.deadline(),
+            about: call.about(),
+            progress: call.progress.take(),
+            talks: call.talks(),
+        }
+    }
+}
+
+/// Runs a call whose answer goes to another connection than the request's own: what is not there at once comes on a stream (O-3).
+pub(crate) async fn run_apart(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    mut call: Box<PreparedCall>,
+) -> Result<Begun, McpError> {
+    let facts = Facts::of(&mut call);
+    let begin = |asker| call.run(asker);
+    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+}
+
+/// A call that ended, or goes on as the writer of a stream.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Whole(Vec<u8>),
+    Stream(RequestId, Nonce, StreamReader),
+}
+
+/// The same for any work that ends with a JSON-RPC response.
+pub(crate) async fn run_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    may_stream: bool,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Reply, McpError> {
+    let primed = is_primed(&session.id);
+    let patience = may_stream.then_some(if primed { QUICK } else { QUICK_UNPRIMED });
+    let (id, nonce, reader) = match begin_with(visit, session, facts, patience, begin).await? {
+        Begun::Whole(body) => return Ok(Reply::Whole(body)),
+        Begun::Stream(id, nonce, reader) => (id, nonce, reader),
+    };
+    let answer = Answer {
+        keys: visit.state.keys.clone(),
+        session: session.id,
+        nonce,
+        request: Some(id),
+        _pass: None,
+    };
+    let start = Cursor {
+        seq: 0,
+        attempt: None,
+    };
+    let place = primed.then_some(start);
+    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+}
+
+/// Runs a call, for so long in the hope of a whole answer; without `patience`, to its end.
+async fn begin_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    patience: Option<Duration>,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Begun, McpError> {
+    let Facts {
+        id,
+        deadline,
+        about,
+        progress: token,
+        talks,
+    } = facts;
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
-    let id = call.id.clone();
     let refuse = |text: &'static str| {
         McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
     };
     if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
         return Err(refuse("The id of a request has at most 256 bytes."));
     }
-    let Some(running) = state.node.run(key, &rpc_key(&id), call.deadline()) else {
+    let Some(running) = state.node.run(key, &rpc_key(&id), deadline) else {
         return Err(refuse(
             "A request with this id is still running in this session.",
         ));
     };
-    let since = Instant::now();
-    let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
-    let mut calling = call.run();
+    let begun = Instant::now();
+    let (asker, mut talking) = if talks {
+        let (asker, talking) = Talking::new(visit, session, token.clone(), patience.is_some());
+        // Boxed: a call that says nothing has a smaller future for it.
+        (Some(asker), Some(Box::new(talking)))
+    } else {
+        (None, None)
+    };
+    let mut calling = begin(asker);
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
@@ -120,94 +204,47 @@ fn begin(
         };
         ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
     });
-    Ok(Begun {
-        work: Unbroken::new(&state.tracker, work),
-        id,
-        about,
-        token,
-        deadline,
-        since,
-    })
-}
-
-impl<F> Begun<F>
-where
-    F: Future<Output = Ended> + Send + 'static,
-{
-    /// Lets the call go on as the writer of a stream.
-    fn into_stream(
-        self,
-        visit: &Visit<'_>,
-        session: &LiveSession,
-    ) -> Result<(Nonce, StreamReader), McpError> {
-        let state = visit.state;
-        let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
-        let (writer, reader) = state.node.open(NewStream {
-            stream: StreamKey {
-                session: session.id.key,
-                nonce,
-            },
-            principal: visit.caller.session_principal(),
-            rpc: rpc_key(&self.id),
-            deadline: self.deadline.saturating_sub(self.since.elapsed()),
-            about: self.about.to_bytes(),
-            tenant: Some(visit.server.tenant),
-            trace: visit.trace.get().cloned(),
-        });
-        if let Some(work) = self.work.into_work() {
-            let telling = self
-                .token
-                .map(|token| Telling::new(token, session.id.revision, self.since));
-            state.tracker.spawn(write(writer, work, telling));
-        }
-        Ok((nonce, reader))
-    }
-}
-
-/// Runs a call. A client that goes away does not end it (T-29).
-pub(crate) async fn run(
-    visit: &Visit<'_>,
-    session: &LiveSession,
-    call: Box<PreparedCall>,
-    may_stream: bool,
-) -> Result<Reply, McpError> {
-    let mut begun = begin(visit, session, call)?;
-    let primed = is_primed(&session.id);
-    let patience = if primed { QUICK } else { QUICK_UNPRIMED };
-    if may_stream {
-        tokio::select! {
-            biased;
-            (outcome, _running) = &mut begun.work => return outcome.map(Reply::Whole),
-            () = sleep(patience) => {}
-        }
-    } else {
-        let (outcome, _running) = begun.work.await;
-        return outcome.map(Reply::Whole);
-    }
-    let request = Some(begun.id.clone());
-    let (nonce, reader) = begun.into_stream(visit, session)?;
-    let answer = Answer {
-        keys: visit.state.keys.clone(),
-        session: session.id,
-        nonce,
-        request,
-        _pass: None,
+    let mut work = Unbroken::new(&state.tracker, work);
+    let Some(patience) = patience else {
+        let (outcome, _running) = work.await;
+        return outcome.map(Begun::Whole);
     };
-    let start = Cursor {
-        seq: 0,
-        attempt: None,
+    let done = tokio::select! {
+        biased;
+        done = &mut work => Some(done),
+        () = has_word(talking.as_deref_mut()) => None,
+        () = sleep(patience) => None,
     };
-    let place = primed.then_some(start);
-    Ok(Reply::Stream(answer.respond(visit, reader, place)))
-}
-
-/// Runs a call whose answer goes to another connection than the request's own: as a stream from the first moment on (O-3).
-pub(crate) fn start(
-    visit: &Visit<'_>,
-    session: &LiveSession,
-    call: Box<PreparedCall>,
-) -> Result<(Nonce, StreamReader), McpError> {
-    begin(visit, session, call)?.into_stream(visit, session)
+    let done = match done {
+        Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
+            return outcome.map(Begun::Whole);
+        }
+        done => done,
+    };
+    let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
+    let (writer, reader) = state.node.open(NewStream {
+        stream: StreamKey {
+            session: key,
+            nonce,
+        },
+        principal: visit.caller.session_principal(),
+        rpc: rpc_key(&id),
+        deadline: deadline.saturating_sub(begun.elapsed()),
+        about: about.to_bytes(),
+        tenant: Some(visit.server.tenant),
+        trace: visit.trace.get().cloned(),
+    });
+    if let Some(done) = done {
+        let work = Box::pin(std::future::ready(done));
+        state.tracker.spawn(write(writer, work, None, talking));
+    } else if let Some(work) = work.into_work() {
+        // Who talks tells of its progress by itself.
+        let telling = token
+            .filter(|_| !talks)
+            .map(|token| Telling::new(token, revision, begun));
+        state.tracker.spawn(write(writer, work, telling, talking));
+    }
+    Ok(Begun::Stream(id, nonce, reader))
 }
 
 /// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
@@ -274,17 +311,39 @@ async fn progress(telling: Option<&mut Telling>) -> Bytes {
     }
 }
 
+/// Completes when a call has something to say. Of one that never does: not at all.
+async fn has_word(talking: Option<&mut Talking>) {
+    match talking {
+        Some(talking) => talking.hear().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What a call says next; its questions are asked meanwhile.
+async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
+    match talking {
+        Some(talking) => talking.next(writer).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Writes the stream of a call until it ends. Its client may come and go meanwhile.
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
     mut telling: Option<Telling>,
+    mut talking: Option<Box<Talking>>,
 ) {
     let fenced = writer.fenced();
     loop {
-        tokio::select! {
+        let notice = tokio::select! {
             biased;
+            notice = words(talking.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
+                for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
+                    // If nobody reads it, neither does anybody the answer.
+                    let _ = writer.push(Class::Notification, notice).await;
+                }
                 match outcome.map_or_else(McpError::into_message, Some) {
                     Some(body) => writer.finish(body.into()),
                     // A cancelled request has no response (CN-4).
@@ -295,11 +354,10 @@ async fn write(
             }
             // Another node answers now, or nobody may any more: the work must not go on (§0.4).
             () = fenced.cancelled() => return,
-            notice = progress(telling.as_mut()) => {
-                if writer.push(Class::Notification, notice).await.is_err() {
-                    return;
-                }
-            }
+            notice = progress(telling.as_mut()) => notice,
+        };
+        if writer.push(Class::Notification, notice).await.is_err() {
+            return;
         }
     }
 }

@@ -87,8 +87,7 @@ impl SessionId {
         }
     }
 
-    /// What the client declared at `initialize`. Nothing asks the client yet.
-    #[cfg(test)]
+    /// What the client declared at `initialize`.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::from_bits(self.capability_bits)
     }
