@@ -82,9 +82,6 @@ async fn l_4_each_session_acts_as_its_revision_and_l_8_initialize_cannot_be_canc
     let node = Node::start().await;
     for revision in LEGACY {
         let session = node.initialize(revision).await;
-        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-        let headers = [("mcp-session-id", session.as_str())];
-        assert_eq!(node.post(&headers, &cancel).await.status, 202, "L-8, CN-6");
         let list = node.call(&session, "tools/list", json!({})).await.json();
         let tool = &list["result"]["tools"][0];
         let has = |field: &str| tool.get(field).is_some();
@@ -110,6 +107,15 @@ async fn l_4_each_session_acts_as_its_revision_and_l_8_initialize_cannot_be_canc
             (unknown.status, unknown.code()),
             (200, -32602),
             "T-22, TL-16"
+        );
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        let headers = [("mcp-session-id", session.as_str())];
+        assert_eq!(node.post(&headers, &cancel).await.status, 202, "L-8, CN-6");
+        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+        assert_eq!(
+            node.post(&headers, &ping).await.json()["result"],
+            json!({}),
+            "L-8: the session lives"
         );
     }
 }
