@@ -15,6 +15,7 @@ mod nodes;
 mod oauth;
 mod offers;
 mod openapi;
+mod revisions;
 mod tenancy;
 mod tools;
 mod upstreams;

@@ -22,6 +22,7 @@ use crate::{
     limits::{self, Gate},
     news,
     stream::Tag,
+    two_endpoints::Connections,
 };
 
 /// Names of clients that are remembered, for the log of calls.
@@ -76,6 +77,8 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    /// The connections of the transport with two endpoints that this node holds.
+    pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
@@ -155,6 +158,7 @@ impl McpState {
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
+            connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             gate,
             node,
