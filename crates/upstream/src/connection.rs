@@ -76,8 +76,7 @@ impl Connection {
     /// # Errors
     /// [`UpstreamError`] if the server did not take it.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), UpstreamError> {
-        let body =
-            portolan_protocol::jsonrpc::notification(method, params.map(Raw::as_bytes));
+        let body = portolan_protocol::jsonrpc::notification(method, params.map(Raw::as_bytes));
         self.post(body).await
     }
 

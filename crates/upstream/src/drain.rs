@@ -74,8 +74,12 @@ impl Connection {
             }
             params.push(b'}');
             let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
-            let page = self.ask(&Request::new(list.method().name(), params)).await?;
-            let Some(part) = page.get(list.member()).filter(|raw| raw.kind() == Kind::Array)
+            let page = self
+                .ask(&Request::new(list.method().name(), params))
+                .await?;
+            let Some(part) = page
+                .get(list.member())
+                .filter(|raw| raw.kind() == Kind::Array)
             else {
                 return Err(UpstreamError::violation(format!(
                     "its list has no `{}`",

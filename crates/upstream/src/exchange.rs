@@ -213,7 +213,9 @@ impl Exchange {
                 Event::Answer(Ok(result)) => return Ok(result),
                 Event::Answer(Err(error)) => return Err(UpstreamError::Refused(error)),
                 Event::Request { id, method, .. } => {
-                    self.connection.answer(&id, &Err(unavailable(&method))).await?;
+                    self.connection
+                        .answer(&id, &Err(unavailable(&method)))
+                        .await?;
                 }
                 Event::Progress(_) | Event::Log(_) | Event::Notification { .. } => {}
             }
@@ -289,7 +291,9 @@ impl Exchange {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             self.over = true;
-            return Err(UpstreamError::Timeout(self.connection.client().limits().total));
+            return Err(UpstreamError::Timeout(
+                self.connection.client().limits().total,
+            ));
         }
         let patience = silence.min(left);
         let silent = |_| UpstreamError::Timeout(patience);
@@ -300,7 +304,8 @@ impl Exchange {
             }
             Source::Link(receiver) => {
                 let next = timeout(patience, receiver.recv()).await.map_err(silent)?;
-                self.queue.push_back(next.ok_or(UpstreamError::Interrupted)?);
+                self.queue
+                    .push_back(next.ok_or(UpstreamError::Interrupted)?);
                 Ok(())
             }
             Source::Stream { body, decoder } => {
@@ -308,9 +313,9 @@ impl Exchange {
                 match piece {
                     Ok(Some(piece)) => {
                         let limit = self.connection.client().limits().answer_bytes;
-                        let events = decoder
-                            .push(&piece)
-                            .map_err(|_| UpstreamError::TooMuch(format!("{limit} bytes in one event")))?;
+                        let events = decoder.push(&piece).map_err(|_| {
+                            UpstreamError::TooMuch(format!("{limit} bytes in one event"))
+                        })?;
                         if let Some(id) = decoder.last_id() {
                             self.last_event = Some(id.to_owned());
                         }
@@ -382,9 +387,8 @@ pub(crate) fn unavailable(method: &str) -> RpcError {
 }
 
 fn progress(params: &Raw) -> Option<Progress> {
-    let number = |name: &str| -> Option<f64> {
-        serde_json::from_slice(params.get(name)?.as_bytes()).ok()
-    };
+    let number =
+        |name: &str| -> Option<f64> { serde_json::from_slice(params.get(name)?.as_bytes()).ok() };
     Some(Progress {
         progress: number("progress")?,
         total: number("total"),

@@ -86,7 +86,8 @@ impl Link {
             .await
             .map_err(|_| UpstreamError::Timeout(silence))??;
         let post = client.url().join(first.endpoint.trim());
-        let post = post.map_err(|_| UpstreamError::violation("its endpoint event is no address"))?;
+        let post =
+            post.map_err(|_| UpstreamError::violation("its endpoint event is no address"))?;
         // Our credential goes there.
         if post.origin() != client.url().origin() {
             return Err(UpstreamError::violation(
@@ -126,7 +127,10 @@ impl Link {
 
     /// The revision agreed on; any legacy one may be (O-5).
     pub(crate) fn revision(&self) -> Revision {
-        self.revision.get().copied().unwrap_or(Revision::V2024_11_05)
+        self.revision
+            .get()
+            .copied()
+            .unwrap_or(Revision::V2024_11_05)
     }
 
     /// True once the stream is over.

@@ -31,8 +31,7 @@ const MOST: usize = 1_000;
 
 /// Reads a body or the data of an event.
 pub(crate) fn read(text: impl Into<bytes::Bytes>) -> Result<Vec<Incoming>, UpstreamError> {
-    let raw =
-        Raw::parse(text).map_err(|_| UpstreamError::violation("what it sent is not JSON"))?;
+    let raw = Raw::parse(text).map_err(|_| UpstreamError::violation("what it sent is not JSON"))?;
     match raw.kind() {
         Kind::Object => one(&raw).map(|message| vec![message]),
         Kind::Array => raw.elements().take(MOST).map(|raw| one(&raw)).collect(),

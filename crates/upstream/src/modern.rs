@@ -38,9 +38,9 @@ impl Modern {
         let code = exchange.refused_at_once().map(|error| error.code);
         match code {
             // what was remembered of the server is wrong.
-            Some(UNSUPPORTED_VERSION) => {
-                Err(UpstreamError::Version("it no longer takes 2026-07-28".into()))
-            }
+            Some(UNSUPPORTED_VERSION) => Err(UpstreamError::Version(
+                "it no longer takes 2026-07-28".into(),
+            )),
             // its schema is not the one that was remembered. It was not called.
             Some(HEADER_MISMATCH) if request.method == Method::ToolsCall.name() => {
                 let Some(mirrored) = self.fresh_mirrors(request).await? else {
@@ -75,8 +75,7 @@ impl Modern {
             return Ok(None);
         };
         // Boxed: lists are fetched by calls.
-        let listed: Vec<Raw> =
-            Box::pin(Connection::Modern(self.clone()).list(List::Tools)).await?;
+        let listed: Vec<Raw> = Box::pin(Connection::Modern(self.clone()).list(List::Tools)).await?;
         let tool = listed.iter().find(|tool| {
             let own = tool.get("name").and_then(|name| name.string());
             own.as_deref() == Some(name.as_str())

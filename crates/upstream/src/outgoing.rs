@@ -73,11 +73,7 @@ fn is_ours(key: &str) -> bool {
 }
 
 /// The body of a request. A `speaker` makes it one that stands alone (2026-07-28).
-pub(crate) fn request(
-    id: &RequestId,
-    request: &Request<'_>,
-    speaker: Option<&Speaker>,
-) -> Vec<u8> {
+pub(crate) fn request(id: &RequestId, request: &Request<'_>, speaker: Option<&Speaker>) -> Vec<u8> {
     let mut out = Vec::with_capacity(request.params.as_bytes().len() + 512);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut out);
@@ -228,17 +224,21 @@ mod tests {
             .into_iter()
             .map(|(name, value)| (name.to_string(), value))
             .collect();
-        let has = |name: &str, value: &str| {
-            headers.contains(&(name.to_owned(), value.to_owned()))
-        };
+        let has = |name: &str, value: &str| headers.contains(&(name.to_owned(), value.to_owned()));
         assert!(has("mcp-protocol-version", "2026-07-28") && has("mcp-method", "tools/call"));
         assert!(has("mcp-name", "=?base64?Z3LDtsOfZXI=?="));
         assert!(has("mcp-param-region", "eu") && has("mcp-param-count", "3"));
         assert_eq!(headers.len(), 5, "null has no header: {headers:?}");
         let body = request(&new_id().unwrap(), &call, Some(&Speaker::ourselves()));
         let body = Raw::parse(body).unwrap();
-        let meta = body.get("params").and_then(|params| params.get("_meta")).unwrap();
+        let meta = body
+            .get("params")
+            .and_then(|params| params.get("_meta"))
+            .unwrap();
         assert!(meta.get(meta::CLIENT_CAPABILITIES).is_some());
-        assert_eq!(meta.get(meta::PROTOCOL_VERSION).unwrap().string().unwrap(), "2026-07-28");
+        assert_eq!(
+            meta.get(meta::PROTOCOL_VERSION).unwrap().string().unwrap(),
+            "2026-07-28"
+        );
     }
 }
