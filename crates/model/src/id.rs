@@ -147,6 +147,10 @@ kinds! {
     SourceKind, SourceId, "src";
     /// A tool.
     ToolKind, ToolId, "tol";
+    /// A prompt.
+    PromptKind, PromptId, "prm";
+    /// A resource, or a template of resources.
+    ResourceKind, ResourceId, "rsc";
     /// A hosted MCP server.
     ServerKind, ServerId, "srv";
     /// A sealed credential of a source.

@@ -17,6 +17,8 @@
 //! | [`client`] | OAuth clients as stored |
 //! | [`token_family`] | refresh tokens: rotation, replay window, reuse |
 //! | [`registry`] | sources, tools and servers of a tenant |
+//! | [`prompt`] | prompts that tenants write: arguments, messages, what becomes of placeholders |
+//! | [`uri_template`] | templates of resources, and which URIs fit them |
 //! | [`audit`] | who did what |
 
 pub mod audit;
@@ -27,12 +29,14 @@ pub mod email;
 pub mod id;
 pub mod limits;
 pub mod member;
+pub mod prompt;
 pub mod redirect;
 pub mod registry;
 pub mod resource;
 pub mod scope;
 pub mod slug;
 pub mod token_family;
+pub mod uri_template;
 
 pub use clock::{Clock, Timestamp};
 pub use digest::Digest;

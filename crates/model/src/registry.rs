@@ -63,6 +63,30 @@ words! {
 }
 
 words! {
+    /// One resource, or many by a template.
+    ResourceShape {
+        /// At one URI.
+        Resource = "resource",
+        /// At every URI that fits a template.
+        Template = "template",
+    }
+}
+
+words! {
+    /// Where what a resource holds comes from.
+    ResourceBody {
+        /// A text that was written here.
+        Text = "text",
+        /// A file that was uploaded.
+        File = "file",
+        /// An HTTP source, asked at each read.
+        Http = "http",
+        /// The upstream MCP server that it was found at.
+        Upstream = "upstream",
+    }
+}
+
+words! {
     /// How a tool call ended, as counted and shown.
     CallOutcome {
         /// The API answered with success.

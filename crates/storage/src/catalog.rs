@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::{
     StorageError, TenantTx,
     credentials::{SealedCredential, WrappedKey},
+    prompts, resources,
 };
 
 /// The tenant of the transaction as a node sees it.
@@ -39,7 +40,11 @@ pub struct PublishedServer {
     pub instructions: Option<String>,
     /// Enabled tools of living sources, by published name in byte order (TL-3).
     pub tools: Vec<PublishedTool>,
-    /// The sources of these tools.
+    /// Enabled prompts, by published name in byte order.
+    pub prompts: Vec<prompts::Published>,
+    /// Enabled resources and templates, by published URI in byte order.
+    pub resources: Vec<resources::Published>,
+    /// The sources of all of them.
     pub sources: BTreeMap<SourceId, PublishedSource>,
 }
 
@@ -114,6 +119,8 @@ pub async fn published(
         return Ok(None);
     };
     let tools = tools(tx, server.id).await?;
+    let prompts = prompts::published(tx, server.id).await?;
+    let resources = resources::published(tx, server.id).await?;
     let sources = sources(tx, server.id).await?;
     Ok(Some(PublishedServer {
         id: ServerId::from_uuid(server.id),
@@ -122,6 +129,8 @@ pub async fn published(
         description: server.description,
         instructions: server.instructions,
         tools,
+        prompts,
+        resources,
         sources,
     }))
 }
@@ -168,8 +177,12 @@ async fn sources(
              left join source_credentials c on c.tenant_id = s.tenant_id and c.source_id = s.id
              left join tenant_deks k on k.tenant_id = c.tenant_id and k.id = c.dek_id
             where s.tenant_id = $1 and s.deleted_at is null
-              and exists (select 1 from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
-                           where u.tenant_id = s.tenant_id and u.server_id = $2 and t.source_id = s.id)"#,
+              and (exists (select 1 from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
+                            where u.tenant_id = s.tenant_id and u.server_id = $2 and t.source_id = s.id)
+                or exists (select 1 from server_prompts u join prompts p on p.tenant_id = u.tenant_id and p.id = u.prompt_id
+                            where u.tenant_id = s.tenant_id and u.server_id = $2 and p.source_id = s.id)
+                or exists (select 1 from server_resources u join resources r on r.tenant_id = u.tenant_id and r.id = u.resource_id
+                            where u.tenant_id = s.tenant_id and u.server_id = $2 and coalesce(r.source_id, r.http_source_id) = s.id))"#,
         tenant,
         server
     )

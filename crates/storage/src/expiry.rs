@@ -26,6 +26,10 @@ pub enum Expired {
     Sources,
     /// Servers that were deleted and not restored; their addresses stay taken.
     Servers,
+    /// Prompts that were deleted and not restored.
+    Prompts,
+    /// Resources that were deleted and not restored.
+    Resources,
     /// Log of calls: 30 d.
     ToolCalls,
     /// What limits refused: 30 d.
@@ -41,6 +45,8 @@ impl Expired {
         Self::UnverifiedUsers,
         Self::Mails,
         Self::Servers,
+        Self::Prompts,
+        Self::Resources,
         Self::Sources,
         Self::ToolCalls,
         Self::LimitRefusals,
@@ -113,7 +119,13 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                        (select tenant_id, id from servers where deleted_at < $1 and name <> '' limit $2 for update skip locked)
                      returning tenant_id, id),
                    emptied as (
-                     delete from server_tools using over where server_tools.tenant_id = over.tenant_id and server_tools.server_id = over.id)
+                     delete from server_tools using over where server_tools.tenant_id = over.tenant_id and server_tools.server_id = over.id),
+                   without_prompts as (
+                     delete from server_prompts using over
+                      where server_prompts.tenant_id = over.tenant_id and server_prompts.server_id = over.id),
+                   without_resources as (
+                     delete from server_resources using over
+                      where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
                    select count(*) as "count!" from over"#,
                 now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
                 BATCH
@@ -121,6 +133,26 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             .fetch_one(connection)
             .await?;
             return Ok(u64::try_from(emptied).unwrap_or(0));
+        }
+        Expired::Prompts => {
+            sqlx::query!(
+                "delete from prompts where (tenant_id, id) in
+                   (select tenant_id, id from prompts where deleted_at < $1 limit $2 for update skip locked)",
+                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Resources => {
+            sqlx::query!(
+                "delete from resources where (tenant_id, id) in
+                   (select tenant_id, id from resources where deleted_at < $1 limit $2 for update skip locked)",
+                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                BATCH
+            )
+            .execute(connection)
+            .await?
         }
         Expired::ToolCalls => {
             sqlx::query!(

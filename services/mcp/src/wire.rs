@@ -275,6 +275,8 @@ impl Node {
             description: None,
             instructions: Some("Ask before you adopt.".to_owned()),
             tools: tools.collect(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
             sources: [(source, self.source())].into(),
         };
         let server = Server::build(

@@ -7,5 +7,6 @@ mod database;
 mod expiry;
 mod limits;
 mod oauth;
+mod prompts_and_resources;
 mod row_level_security;
 mod scene;
