@@ -34,7 +34,7 @@ pub mod token_source;
 
 pub use answer::{Content, Outcome, Sent, ToolAnswer};
 pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
-pub use credential::{Credential, CredentialSlot, InvalidCredential};
+pub use credential::{Credential, CredentialSlot, InvalidCredential, SignInError};
 pub use diff::{Changed, Diff, KnownTool, Removed};
 pub use document::{Document, DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, SpecVersion};
 pub use execute::{CallTarget, Caller, execute};
