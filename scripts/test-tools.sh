@@ -21,6 +21,7 @@ npm_ci() {
     fi
 }
 npm_ci tests/clients/typescript
+npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/browser
 

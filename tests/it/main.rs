@@ -16,3 +16,4 @@ mod oauth;
 mod openapi;
 mod tenancy;
 mod tools;
+mod upstreams;

@@ -3,7 +3,8 @@
 //! [`stack::Stack`] starts `portolan dev` the way `make run` does, on free ports and with its own data. A [`person::Person`]
 //! signs up and clicks through the real pages with a cookie jar and an HTML parser; [`console::Console`] is the JSON API as the
 //! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones. [`program`] runs clients that
-//! nobody of this project wrote and plays the person for them. [`fixture::FixtureApi`] is the API behind the tools.
+//! nobody of this project wrote and plays the person for them. [`fixture::FixtureApi`] is the API behind the tools,
+//! [`upstream::Upstream`] an MCP server behind them.
 //!
 //! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx, each of which can be killed, held or
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
@@ -28,8 +29,10 @@ pub mod process;
 pub mod program;
 pub mod proxy;
 pub mod redis;
+mod rmcp_upstream;
 pub mod scene;
 pub mod sdk;
 pub mod sse;
 pub mod stack;
 pub mod stand_in;
+pub mod upstream;

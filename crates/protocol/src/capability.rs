@@ -140,6 +140,43 @@ impl ClientCapabilities {
         }
     }
 
+    /// The object as a client of `revision` declares it, toward an upstream: only what the revision knows.
+    pub fn write(&self, revision: Revision, out: &mut Vec<u8>) {
+        let facts = revision.facts();
+        let mut object = Object::begin(out);
+        if self.roots {
+            // X-3I: what changes is asked for again, never announced.
+            object.raw("roots", b"{}");
+        }
+        if self.sampling {
+            object.key("sampling");
+            let mut modes = Object::begin(object.out());
+            if self.sampling_tools && facts.later_questions {
+                modes.raw("tools", b"{}");
+            }
+            if self.sampling_context && facts.later_questions {
+                modes.raw("context", b"{}");
+            }
+            modes.end();
+        }
+        let by_url = self.elicitation_url && facts.later_questions;
+        if facts.elicitation && (self.elicitation_form || by_url) {
+            object.key("elicitation");
+            let mut modes = Object::begin(object.out());
+            if self.elicitation_form && facts.later_questions {
+                modes.raw("form", b"{}");
+            }
+            if by_url {
+                modes.raw("url", b"{}");
+            }
+            modes.end();
+        }
+        if facts.extensions && !self.extensions.is_empty() {
+            object.value("extensions", &self.extensions);
+        }
+        object.end();
+    }
+
     /// The flags in six bits (extensions are not among them), for session ids that can rebuild their session.
     pub fn bits(&self) -> u8 {
         [

@@ -207,7 +207,7 @@ impl ContentBlock {
             Self::Audio(audio) if !facts.audio => Cow::Owned(Self::text(format!(
                 "[audio, {}, {} bytes: not supported by this protocol revision]",
                 audio.mime_type,
-                base64_len(&audio.data)
+                decoded_len(&audio.data)
             ))),
             Self::ResourceLink(link) if !facts.resource_links => Cow::Owned(Self::text(format!(
                 "[resource link] {} {}",
@@ -319,7 +319,7 @@ impl ResourceContents {
 }
 
 /// How many bytes a Base64 text stands for.
-fn base64_len(text: &str) -> usize {
+pub(crate) fn decoded_len(text: &str) -> usize {
     let padding = text
         .bytes()
         .rev()

@@ -36,6 +36,7 @@
 //! [`initialize::result`], … and [`jsonrpc::response`] puts id and result together without reading either. Errors:
 //! [`error::ErrorKind::refuse`]. Streams: [`sse::message`].
 
+pub mod ask;
 pub mod cancel;
 pub mod capability;
 pub mod completion;
@@ -44,6 +45,7 @@ pub mod discover;
 pub mod error;
 pub mod header;
 pub mod initialize;
+pub mod input_required;
 pub mod jsonrpc;
 pub mod logging;
 pub mod meta;
@@ -56,7 +58,10 @@ pub mod result;
 pub mod revision;
 pub mod sse;
 pub mod subscription;
+pub mod task;
 pub mod tool;
+pub mod translate;
+pub mod visible;
 
 pub use error::{ErrorKind, Refusal, RpcError};
 pub use jsonrpc::{Body, Message, Misfit, Params, Raw, Request, RequestId};

@@ -20,6 +20,8 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// The name card of the server, in every modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The task that a message belongs to (R4, TK-12).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// True if `key` fits the grammar: an optional prefix of labels, then a name (J-20).
 pub fn is_valid_key(key: &str) -> bool {

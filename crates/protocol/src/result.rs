@@ -136,9 +136,14 @@ pub(crate) struct ResultObject<'a> {
 
 impl<'a> ResultObject<'a> {
     pub(crate) fn begin(out: &'a mut Vec<u8>, revision: Revision) -> Self {
+        Self::begin_as(out, revision, "complete")
+    }
+
+    /// A result of another sort (J-17).
+    pub(crate) fn begin_as(out: &'a mut Vec<u8>, revision: Revision, sort: &str) -> Self {
         let mut object = Object::begin(out);
         if revision.facts().result_envelope {
-            object.raw("resultType", br#""complete""#);
+            object.value("resultType", sort);
         }
         Self { object, revision }
     }

@@ -115,6 +115,10 @@ pub struct Facts {
     pub progress_message: bool,
     /// The server may ask for elicitation (EL-1).
     pub elicitation: bool,
+    /// Elicitation with modes and with every kind of choice, sampling with tools and several blocks (FA-9, FA-10).
+    pub later_questions: bool,
+    /// `elicitationId` and the notice of its end (EL-3, EL-14).
+    pub elicitation_ids: bool,
     /// SSE streams begin with an empty event and may be closed to be polled (T-24, T-25).
     pub priming_event: bool,
     /// SSE events carry ids and can be replayed (T-34, T-64).
@@ -158,6 +162,8 @@ const R1: Facts = Facts {
     completion_context: false,
     progress_message: false,
     elicitation: false,
+    later_questions: false,
+    elicitation_ids: false,
     priming_event: false,
     resumable: false,
     tasks: Tasks::Absent,
@@ -199,6 +205,8 @@ const R4: Facts = Facts {
     icons: true,
     tool_execution: true,
     schema_dialect: true,
+    later_questions: true,
+    elicitation_ids: true,
     priming_event: true,
     tasks: Tasks::Core,
     argument_faults: ArgumentFaults::ToolResult,
@@ -213,6 +221,7 @@ const R5: Facts = Facts {
     tool_execution: false,
     boolean_properties: true,
     structured_output: StructuredOutput::Any,
+    elicitation_ids: false,
     priming_event: false,
     resumable: false,
     tasks: Tasks::Extension,

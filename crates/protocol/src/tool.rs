@@ -1,6 +1,6 @@
 //! Tools (spec §9, FA-1, FA-2): the list, the call, the result, each as its revision knows it.
 
-mod shape;
+pub(crate) mod shape;
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use crate::revision::Revision;
 
 /// Appends `schema` without `$schema` where the revision does not name it, and with boolean property schemas written as
 /// objects where the revision's schema file asks for objects. All else stays as it is.
-pub(super) fn schema(schema: &Raw, revision: Revision, out: &mut Vec<u8>) {
+pub(crate) fn schema(schema: &Raw, revision: Revision, out: &mut Vec<u8>) {
     let facts = revision.facts();
     if facts.schema_dialect && facts.boolean_properties || schema.kind() != Kind::Object {
         out.extend_from_slice(schema.as_bytes());
@@ -39,6 +39,6 @@ fn properties(properties: &Raw, out: &mut Vec<u8>) {
 }
 
 /// True if the root says `type: "object"` and nothing else.
-pub(super) fn has_object_root(schema: &Raw) -> bool {
+pub(crate) fn has_object_root(schema: &Raw) -> bool {
     schema.get("type").and_then(|kind| kind.string()).as_deref() == Some("object")
 }

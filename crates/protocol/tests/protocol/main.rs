@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod admission;
+mod asking;
 mod errors;
 mod framing;
 mod headers;
@@ -10,6 +11,10 @@ mod metadata;
 mod schema;
 mod shaping;
 mod streams;
+mod tasks;
+mod translating;
+mod translation_laws;
+mod visible;
 
 use portolan_protocol::header::Headers;
 use portolan_protocol::negotiate::{self, Admitted};

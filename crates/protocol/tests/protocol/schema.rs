@@ -4,7 +4,8 @@
 //! revision is a fault here, as FA-1…FA-8 want it. Known faults of the generated files are JS-12: R1–R3 demand an `id` in
 //! errors and are draft-07 with `definitions`, R4 and R5 are 2020-12 with `$defs`.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use portolan_protocol::capability::ServerCapabilities;
 use portolan_protocol::content::{
@@ -72,7 +73,17 @@ fn closed(mut file: Value) -> Value {
     file
 }
 
-fn faults(revision: Revision, definition: &str, instance: &Value) -> Vec<String> {
+type Validators = Mutex<HashMap<(Revision, String), Arc<jsonschema::Validator>>>;
+static VALIDATORS: LazyLock<Validators> = LazyLock::new(Mutex::default);
+
+fn validator(revision: Revision, definition: &str) -> Arc<jsonschema::Validator> {
+    let mut known = VALIDATORS.lock().unwrap();
+    let made = || Arc::new(compile(revision, definition));
+    let entry = known.entry((revision, definition.to_owned()));
+    Arc::clone(entry.or_insert_with(made))
+}
+
+fn compile(revision: Revision, definition: &str) -> jsonschema::Validator {
     let file = &FILES
         .iter()
         .find(|(known, _)| *known == revision)
@@ -88,14 +99,18 @@ fn faults(revision: Revision, definition: &str, instance: &Value) -> Vec<String>
         "$ref": format!("#/{key}/{definition}"),
         key: file[key],
     });
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+pub(crate) fn faults(revision: Revision, definition: &str, instance: &Value) -> Vec<String> {
+    let validator = validator(revision, definition);
     let faults = validator.iter_errors(instance);
     faults
         .map(|error| format!("{} at {}", error, error.instance_path()))
         .collect()
 }
 
-fn conforms(revision: Revision, definition: &str, instance: &Value) {
+pub(crate) fn conforms(revision: Revision, definition: &str, instance: &Value) {
     let faults = faults(revision, definition, instance);
     assert!(
         faults.is_empty(),

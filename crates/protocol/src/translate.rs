@@ -1,0 +1,74 @@
+//! Results, definitions and errors of one revision read as another's (§7 and §9 of the translation rules).
+//!
+//! Every function here is total: for any JSON it gives a value that the target revision allows, or the named [`Violation`] of who
+//! sent it. What is lost on the way is a [`Loss`], never silence. Members that no revision knows pass untouched (J-10), and
+//! what passes untouched is copied as text: numbers keep their digits.
+//!
+//! | What | Function |
+//! |---|---|
+//! | results of `tools/call`, `prompts/get`, `resources/read`, `completion/complete` | [`result`] |
+//! | tools, prompts, resources and templates in lists | [`definition`] |
+//! | errors | [`error`] |
+//! | questions to the client and their answers | [`crate::ask`] |
+
+pub(crate) mod block;
+mod definition;
+mod error;
+mod loss;
+mod result;
+
+pub use definition::{Listed, definition};
+pub use error::{Failed, UrlStep, error};
+pub use loss::{Loss, Losses};
+pub use result::{Shape, result};
+
+/// A value as the other side knows it, and what that cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shaped {
+    /// The JSON text.
+    pub json: Vec<u8>,
+    /// What it lost.
+    pub losses: Losses,
+}
+
+impl Shaped {
+    /// The value, to be read on.
+    pub fn into_raw(self) -> crate::jsonrpc::Raw {
+        crate::jsonrpc::Raw::trusted(self.json.into())
+    }
+}
+
+/// What an upstream sent that its revision does not allow: V-8 with `-31005`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Violation {
+    /// A result or a definition that is no object.
+    #[error("not an object")]
+    NotAnObject,
+    /// A `resultType` that nobody asked for.
+    #[error("an unknown resultType")]
+    ResultType,
+    /// Content that is no list of blocks.
+    #[error("content is not a list of blocks")]
+    Content,
+    /// A block without what its type needs.
+    #[error("a block lacks what its type needs")]
+    Block,
+    /// Messages of a prompt that are none.
+    #[error("messages are malformed")]
+    Messages,
+    /// Contents of a resource that are none.
+    #[error("contents are malformed")]
+    Contents,
+    /// A completion without values.
+    #[error("a completion lacks values")]
+    Completion,
+    /// A result that asks for nothing, or in a wrong form (MR-2, MR-3).
+    #[error("an input_required result is malformed")]
+    InputRequired,
+    /// A definition without a name, a URI or a schema.
+    #[error("a definition lacks a required member")]
+    Definition,
+    /// A task without id, state or times.
+    #[error("a task is malformed")]
+    Task,
+}
