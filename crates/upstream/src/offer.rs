@@ -150,7 +150,11 @@ impl Offer {
             };
             let name = text(&definition, key);
             let what = list.member().trim_end_matches('s');
-            let longest = if key == "name" { LONGEST_NAME } else { LONGEST_URI };
+            let longest = if key == "name" {
+                LONGEST_NAME
+            } else {
+                LONGEST_URI
+            };
             let fault = if name.is_empty() {
                 Some("has no name".to_owned())
             } else if name.chars().any(char::is_control) || name.len() > longest {
@@ -200,7 +204,11 @@ impl Offer {
                 ])
             })
             .collect();
-        let prompts: Vec<&Value> = self.prompts.iter().map(|prompt| &prompt.definition).collect();
+        let prompts: Vec<&Value> = self
+            .prompts
+            .iter()
+            .map(|prompt| &prompt.definition)
+            .collect();
         let resources: Vec<Value> = self
             .resources
             .iter()
@@ -337,10 +345,19 @@ mod tests {
             panic!("an object")
         };
         let read = tool("t".to_owned(), definition).unwrap();
-        assert_eq!(read.input_schema["properties"]["a"], json!({"type": "number"}));
+        assert_eq!(
+            read.input_schema["properties"]["a"],
+            json!({"type": "number"})
+        );
         assert_eq!(read.input_schema["properties"]["b"]["x-mcp-header"], "B");
-        assert_eq!((read.warnings.len(), read.title.as_str()), (1, "From hints"));
-        assert_eq!(read.plan["upstream"]["execution"]["taskSupport"], "optional");
+        assert_eq!(
+            (read.warnings.len(), read.title.as_str()),
+            (1, "From hints")
+        );
+        assert_eq!(
+            read.plan["upstream"]["execution"]["taskSupport"],
+            "optional"
+        );
     }
 
     #[test]

@@ -163,7 +163,10 @@ async fn tools_of(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Tool>, Stor
 fn differences(known: &Tool, new: &Imported) -> Vec<String> {
     let checks = [
         (known.original.title != new.wording.title, "title"),
-        (known.original.description != new.wording.description, "description"),
+        (
+            known.original.description != new.wording.description,
+            "description",
+        ),
         (known.input_schema != new.input_schema, "arguments"),
         (known.output_schema != new.output_schema, "result"),
         (known.annotations != new.annotations, "hints"),
@@ -214,9 +217,17 @@ async fn compare(
         }
     }
     for tool in &tools {
-        let is_there = new.iter().any(|new| new.operation_key == tool.operation_key);
+        let is_there = new
+            .iter()
+            .any(|new| new.operation_key == tool.operation_key);
         if tool.state == ToolState::Active && !is_there {
-            change("tool", &tool.operation_key, "removed", Vec::new(), &tool.used_by);
+            change(
+                "tool",
+                &tool.operation_key,
+                "removed",
+                Vec::new(),
+                &tool.used_by,
+            );
         }
     }
     let known = upstreams::known(tx, source).await?;
@@ -276,7 +287,9 @@ async fn apply(
         .iter()
         .filter(|tool| {
             tool.state == ToolState::Active
-                && !new.iter().any(|new| new.operation_key == tool.operation_key)
+                && !new
+                    .iter()
+                    .any(|new| new.operation_key == tool.operation_key)
         })
         .map(|tool| tool.operation_key.clone())
         .collect();
@@ -515,7 +528,10 @@ pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
         let due = match take_due(&state).await {
             Ok(due) => due,
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "cannot ask which upstream servers are due");
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot ask which upstream servers are due"
+                );
                 continue;
             }
         };

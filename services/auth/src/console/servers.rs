@@ -455,18 +455,17 @@ async fn set_tools(
         )
         .field("tools"));
     }
-    let own_names: HashMap<ToolId, String> =
-        if chosen.iter().any(|tool| {
-            let name = tool.published_name.as_deref();
-            name.is_none_or(|name| !naming::is_valid(name.trim()))
-        }) {
-            let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
-            all.into_iter()
-                .map(|tool| (tool.id, tool.name().to_owned()))
-                .collect()
-        } else {
-            HashMap::new()
-        };
+    let own_names: HashMap<ToolId, String> = if chosen.iter().any(|tool| {
+        let name = tool.published_name.as_deref();
+        name.is_none_or(|name| !naming::is_valid(name.trim()))
+    }) {
+        let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
+        all.into_iter()
+            .map(|tool| (tool.id, tool.name().to_owned()))
+            .collect()
+    } else {
+        HashMap::new()
+    };
     let unknown = || {
         ConsoleError::invalid(
             "tool_unknown",

@@ -130,7 +130,10 @@ impl From<OfferedResource> for UpstreamResource {
 pub(super) fn endpoint_url(state: &AuthState, text: &str) -> Result<Url, ConsoleError> {
     let invalid = |message: String| ConsoleError::invalid("url_invalid", message).field("url");
     let url = Url::parse(text.trim()).map_err(|_| {
-        invalid("Give the complete address of the server, such as https://mcp.example.com/mcp.".to_owned())
+        invalid(
+            "Give the complete address of the server, such as https://mcp.example.com/mcp."
+                .to_owned(),
+        )
     })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(invalid(
@@ -213,7 +216,11 @@ fn preview(offer: Offer) -> UpstreamPreview {
         server_version: offer.facts.version(),
         instructions: offer.facts.instructions.clone(),
         tools: offer.tools.into_iter().map(UpstreamTool::from).collect(),
-        prompts: offer.prompts.into_iter().map(UpstreamPrompt::from).collect(),
+        prompts: offer
+            .prompts
+            .into_iter()
+            .map(UpstreamPrompt::from)
+            .collect(),
         resources: offer
             .resources
             .into_iter()
@@ -269,7 +276,12 @@ pub(crate) async fn add_upstream(
         .await
         .map_err(|error| not_looked_at(&error))?;
     let given = request.name.trim().to_owned();
-    let own = || offer.facts.name().map(|name| name.chars().take(80).collect());
+    let own = || {
+        offer
+            .facts
+            .name()
+            .map(|name| name.chars().take(80).collect())
+    };
     let host = || url.host_str().unwrap_or_default().to_owned();
     let name = if given.is_empty() {
         own().unwrap_or_else(host)
@@ -294,9 +306,16 @@ pub(crate) async fn add_upstream(
             .await?
             .ok_or_else(|| ConsoleError::not_found("this source"))?;
         let credential = &slot.credential;
-        let sealed =
-            credentials::seal(&state, &mut tx, workspace.id, new.id, version, credential, now)
-                .await?;
+        let sealed = credentials::seal(
+            &state,
+            &mut tx,
+            workspace.id,
+            new.id,
+            version,
+            credential,
+            now,
+        )
+        .await?;
         stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), now).await?;
     }
     let chosen = request.tools.as_deref();
