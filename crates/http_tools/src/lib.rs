@@ -33,7 +33,7 @@ pub mod security;
 pub mod token_source;
 
 pub use answer::{Content, Outcome, Sent, ToolAnswer};
-pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
+pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool, OutputCheck};
 pub use credential::{Credential, CredentialSlot, InvalidCredential, SignInError};
 pub use diff::{Changed, Diff, KnownTool, Removed};
 pub use document::{Document, DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, SpecVersion};

@@ -118,7 +118,8 @@ impl Probed {
         };
         let says_nothing = self.facts.capabilities.members().next().is_none();
         for list in [List::Tools, List::Prompts, List::Resources, List::Templates] {
-            if !self.facts.has(list.capability()) && !(says_nothing && list == List::Tools) {
+            let is_worth_asking = says_nothing && list == List::Tools;
+            if !is_worth_asking && !self.facts.has(list.capability()) {
                 continue;
             }
             let entries = match self.connection.list(list).await {

@@ -38,7 +38,7 @@ const CHUNK: usize = 100;
 
 /// A change of what a server offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct UpstreamChange {
+pub(crate) struct UpstreamChange {
     /// `tool`, `prompt`, `resource` or `template`.
     pub(crate) kind: String,
     /// The server's own name or URI.
@@ -53,12 +53,12 @@ pub struct UpstreamChange {
 
 /// Changes that wait until somebody agrees.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct PendingChanges {
+pub(crate) struct PendingChanges {
     /// Send it back to agree to these very changes.
     pub(crate) digest: String,
     /// When they were found.
     #[serde(with = "time::serde::rfc3339")]
-    pub(crate) found_at: Timestamp,
+    pub(crate) found_at: time::OffsetDateTime,
     /// What they are.
     pub(crate) changes: Vec<UpstreamChange>,
 }
@@ -112,7 +112,7 @@ pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer,
         let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
         let offer = probed.offer().await;
         probed.connection.end().await;
-        Ok::<_, UpstreamError>(offer?)
+        offer
     })
     .await;
     tracker.close();
@@ -174,7 +174,8 @@ fn differences(known: &Tool, new: &Imported) -> Vec<String> {
     ];
     checks
         .into_iter()
-        .filter_map(|(differs, what)| differs.then(|| what.to_owned()))
+        .filter(|(differs, _)| *differs)
+        .map(|(_, what)| what.to_owned())
         .collect()
 }
 
@@ -268,17 +269,26 @@ async fn compare(
     Ok(Compared { changes, tools })
 }
 
+/// What a source has, and under which prefix.
+struct Had<'a> {
+    tools: &'a [Tool],
+    prefix: &'a str,
+}
+
 /// Takes an offer over. New tools are enabled if `enabled` says so; what the workspace wrote or switched stays.
 async fn apply(
     tx: &mut TenantTx,
     source: SourceId,
     offer: &Offer,
-    known: &[Tool],
+    had: Had<'_>,
     new: Vec<Imported>,
-    prefix: &str,
     enabled: impl Fn(&str) -> bool,
     now: Timestamp,
 ) -> Result<(), StorageError> {
+    let Had {
+        tools: known,
+        prefix,
+    } = had;
     let by_key: BTreeMap<&str, &Tool> = known
         .iter()
         .map(|tool| (tool.operation_key.as_str(), tool))
@@ -379,7 +389,8 @@ pub(crate) async fn take_first(
 ) -> Result<(), StorageError> {
     let enabled = |name: &str| chosen.is_none_or(|chosen| chosen.iter().any(|own| own == name));
     let new = imported(offer, prefix);
-    apply(tx, source, offer, &[], new, prefix, enabled, now).await?;
+    let had = Had { tools: &[], prefix };
+    apply(tx, source, offer, had, new, enabled, now).await?;
     note(tx, source, offer, None, now).await
 }
 
@@ -413,7 +424,7 @@ pub(crate) enum SyncError {
     Look(#[from] LookError),
     /// The credential does not open.
     #[error("its credential cannot be used")]
-    Credential(#[source] crate::console::error::ConsoleError),
+    Credential(crate::console::error::ConsoleError),
     /// What was agreed to is not what the server offers now.
     #[error("the server offers something else by now")]
     Moved,
@@ -493,7 +504,11 @@ pub(crate) async fn sync(
             Ok(Synced::Held(pending))
         };
     }
-    apply(&mut tx, source, &offer, &tools, new, &prefix, |_| true, now).await?;
+    let had = Had {
+        tools: &tools,
+        prefix: &prefix,
+    };
+    apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
     note(&mut tx, source, &offer, None, now).await?;
     registry_news::changed(&mut tx).await?;
     let event = Event {

@@ -8,7 +8,8 @@ use portolan_protocol::{
     completion::CompleteParams,
     error::ErrorKind,
     header::Headers,
-    jsonrpc::{self, Misfit, Request, RequestId},
+    initialize::Implementation,
+    jsonrpc::{self, Misfit, Raw, Request, RequestId},
     logging::{Level, SetLevelParams},
     method::Method,
     prompt::GetParams,
@@ -16,8 +17,10 @@ use portolan_protocol::{
     revision::Revision,
 };
 use portolan_traces::Span;
+use portolan_upstream::Speaker;
 
 use crate::{
+    backends::upstream::{OfSession, Who},
     catalog::{
         pages::ListParams,
         server::{Server, Tool},
@@ -42,6 +45,8 @@ pub(crate) struct Context<'a> {
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
     pub(crate) client_name: Option<Arc<str>>,
+    /// As the path names the tenant.
+    pub(crate) tenant_slug: &'a str,
     /// The trace of a call, if it has one.
     pub(crate) trace: Option<&'a Arc<Span>>,
     pub(crate) now: Timestamp,
@@ -60,6 +65,51 @@ impl Context<'_> {
     /// A refusal in the words and numbers of this revision.
     pub(crate) fn fail(&self, kind: &ErrorKind, id: &RequestId) -> McpError {
         McpError::of(kind, self.revision, Some(id))
+    }
+
+    /// Who speaks, as upstream servers are told.
+    pub(crate) fn who(&self) -> Who {
+        let name = self.client_name.as_deref().unwrap_or("portolan");
+        let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
+        let ourselves = Speaker::ourselves();
+        Who {
+            session: self.of_session(),
+            principal: self.caller.principal,
+            tenant_slug: self.tenant_slug.into(),
+            speaker: Speaker {
+                info: Raw::of(&card).unwrap_or(ourselves.info),
+                capabilities: ourselves.capabilities,
+            },
+        }
+    }
+
+    fn of_session(&self) -> Option<OfSession> {
+        self.session.map(|session| OfSession {
+            key: session.id.key,
+            principal: self.caller.session_principal(),
+            life: session.id.life(self.now),
+            level: session.level(),
+        })
+    }
+
+    /// The least level of log messages that the session wants.
+    pub(crate) fn level(&self) -> Option<Level> {
+        self.session.map(LiveSession::level)
+    }
+
+    /// the servers behind this one hear of the level too. Nobody waits for that.
+    fn tell_level(&self, level: Level) {
+        let sources = self.server.upstreams();
+        let Some(session) = self.of_session().filter(|_| !sources.is_empty()) else {
+            return;
+        };
+        let state = self.state.clone();
+        self.state.tracker.spawn(async move {
+            for source in sources {
+                let session = OfSession { level, ..session };
+                source.level_changed(&state, session).await;
+            }
+        });
     }
 
     /// Takes one from a bucket, or refuses with 429 (T-14).
@@ -149,6 +199,7 @@ pub(crate) async fn dispatch(
                 session
                     .change(cx.state, cx.caller, cx.now, |body| body.level = level)
                     .await?;
+                cx.tell_level(params.level);
             }
             done(&fixed.empty)
         }

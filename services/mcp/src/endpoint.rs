@@ -97,6 +97,7 @@ impl<'a> Visit<'a> {
             draft,
             headers: headers.unwrap_or(self.headers),
             client_name,
+            tenant_slug: self.target.tenant,
             trace: self.trace.get(),
             now: self.now,
         }

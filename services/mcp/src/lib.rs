@@ -16,6 +16,7 @@
 //! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
 //! | `error` | the only place with HTTP statuses |
 
+mod backends;
 mod call_log;
 mod catalog;
 mod config;

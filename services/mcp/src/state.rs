@@ -12,6 +12,7 @@ use quick_cache::sync::Cache;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    backends::upstream::Upstreams,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
@@ -74,6 +75,7 @@ pub struct Shared {
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) tokens: TokenSource,
+    pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
@@ -126,6 +128,7 @@ impl McpState {
             ),
             streams: Streams::default(),
             tokens: TokenSource::new(clock.clone()),
+            upstreams: Upstreams::default(),
             gate,
             node,
             instruments: Instruments::default(),

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_keys::Purpose;
@@ -13,16 +14,24 @@ use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
-    jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
+    jsonrpc::{self, Misfit, ProgressToken, Raw, Request, RequestId},
+    logging::Level,
     meta::{self, RequestMeta},
+    method::Method,
+    result,
     revision::{ArgumentFaults, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
 use portolan_traces::Span;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use crate::{
+    backends::{
+        Backend,
+        upstream::{Forward, LONGEST_CALL, Teller, UpstreamTool, Who, forward},
+    },
     catalog::{
         pages::{ListParams, Page},
         server::{Access, Server, Tool},
@@ -97,6 +106,14 @@ pub(crate) struct PreparedCall {
     server: Arc<Server>,
     tool: usize,
     arguments: Value,
+    /// The parameters as they came, for an upstream server.
+    params: Raw,
+    /// Who speaks to an upstream server.
+    who: Option<Box<Who>>,
+    /// What an upstream server's call tells meanwhile goes there.
+    teller: Option<Teller>,
+    /// Log messages of an upstream server are wanted from this level on.
+    pub(crate) level: Option<Level>,
     pub(crate) id: RequestId,
     revision: Revision,
     caller: Arc<Caller>,
@@ -112,6 +129,8 @@ pub(crate) struct PreparedCall {
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
+/// Notices of a call that wait to be sent on; the upstream server waits beyond that.
+const TOLD: usize = 64;
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
@@ -145,7 +164,10 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
+    let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
     let arguments = match &params.arguments {
+        // They pass as they are, and the server checks them.
+        _ if is_upstream => Value::Null,
         Some(raw) => raw
             .read("params.arguments")
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
@@ -156,6 +178,14 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         server: Arc::clone(cx.server),
         tool: index,
         arguments,
+        params: if is_upstream {
+            request.params.raw().cloned().unwrap_or(Raw::empty_object())
+        } else {
+            Raw::empty_object()
+        },
+        who: is_upstream.then(|| Box::new(cx.who())),
+        teller: None,
+        level: if is_upstream { cx.level() } else { None },
         id: request.id.clone(),
         revision: cx.revision,
         caller: Arc::clone(cx.caller),
@@ -170,7 +200,10 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
 impl PreparedCall {
     /// Time that the call has in all.
     pub(crate) fn deadline(&self) -> Duration {
-        self.server.tools[self.tool].target.timeout + BEYOND
+        match &self.server.tools[self.tool].backend {
+            Backend::Http(tool) => tool.target.timeout + BEYOND,
+            Backend::Upstream(_) => LONGEST_CALL + BEYOND,
+        }
     }
 
     /// What another node must know of it.
@@ -185,6 +218,54 @@ impl PreparedCall {
         }
     }
 
+    /// What an upstream server tells of the call meanwhile; asked for before the call is made. An HTTP API tells nothing.
+    pub(crate) fn told(&mut self) -> Option<mpsc::Receiver<Bytes>> {
+        let is_upstream = matches!(self.server.tools[self.tool].backend, Backend::Upstream(_));
+        is_upstream.then(|| {
+            let (teller, told) = mpsc::channel(TOLD);
+            self.teller = Some(teller);
+            told
+        })
+    }
+
+    /// A call through an upstream server.
+    async fn forward(&self, upstream: &UpstreamTool) -> Result<Vec<u8>, McpError> {
+        let _running = self.state.call_log.begin();
+        let (at, started) = (self.state.clock.now(), Instant::now());
+        let tool = &self.server.tools[self.tool];
+        let Some(who) = &self.who else {
+            return Err(McpError::of(
+                &ErrorKind::Internal,
+                self.revision,
+                Some(&self.id),
+            ));
+        };
+        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let ask = Forward {
+            method: Method::ToolsCall,
+            params: named(&self.params, &upstream.name),
+            id: &self.id,
+            revision: self.revision,
+            who,
+            mirrored: &tool.headers,
+            tool: Some(upstream),
+            progress: self.progress.as_ref(),
+            level: self.level,
+            teller: self.teller.as_ref(),
+            traceparent: run
+                .as_ref()
+                .or(self.trace.as_deref())
+                .map(|span| span.context().traceparent()),
+            identity: &self.server.identity,
+        };
+        let answered = forward(&self.state, &upstream.source, &ask).await;
+        self.log(tool, at, started, answered.outcome, None);
+        if let Some(run) = &run {
+            trace::ran(run, answered.outcome);
+        }
+        answered.into_body()
+    }
+
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
     pub(crate) fn run(self) -> Running {
@@ -192,10 +273,15 @@ impl PreparedCall {
     }
 
     async fn make(self) -> Result<Vec<u8>, McpError> {
+        let http = match &self.server.tools[self.tool].backend {
+            Backend::Http(http) => http,
+            // Boxed: the futures of other calls need not be as large.
+            Backend::Upstream(upstream) => return Box::pin(self.forward(upstream)).await,
+        };
         let _running = self.state.call_log.begin();
         let (at, started) = (self.state.clock.now(), Instant::now());
         let tool = &self.server.tools[self.tool];
-        let credential = match &tool.access {
+        let credential = match &http.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
@@ -211,12 +297,12 @@ impl PreparedCall {
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let calling = Calling {
             egress: &self.state.egress,
-            target: &tool.target,
+            target: &http.target,
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
         };
-        let answer = execute(&calling, &tool.compiled, &self.arguments).await;
+        let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, at, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
@@ -273,6 +359,23 @@ impl PreparedCall {
         };
         self.state.call_log.write(self.server.tenant, call);
     }
+}
+
+/// The parameters of a call with the upstream's own name in the place of the published one.
+fn named(params: &Raw, name: &str) -> Raw {
+    let mut out = br#"{"name":"#.to_vec();
+    result::write_string(name, &mut out);
+    for (member, value) in params.members() {
+        // What belongs to our own leg does not go on; `task`, `inputResponses` and `requestState` are answers to nobody there.
+        if matches!(member.as_str(), "arguments" | "_meta") {
+            out.push(b',');
+            result::write_string(&member, &mut out);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    out.push(b'}');
+    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
 /// A guess at the size of the result, so that its buffer grows at most once.

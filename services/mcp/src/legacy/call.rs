@@ -21,7 +21,10 @@ use portolan_protocol::{
     revision::Revision,
     sse,
 };
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, Interval, MissedTickBehavior, interval_at, sleep},
+};
 
 use crate::{
     endpoint::Visit,
@@ -69,7 +72,7 @@ type Outcome = Result<Vec<u8>, McpError>;
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    call: PreparedCall,
+    mut call: PreparedCall,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
@@ -87,6 +90,7 @@ pub(crate) async fn run(
     };
     let begun = Instant::now();
     let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
+    let mut told = if may_stream { call.told() } else { None };
     let mut calling = call.run();
     let work = async move {
         let cancelled = running.cancelled.clone();
@@ -109,10 +113,19 @@ pub(crate) async fn run(
     let mut work = Unbroken::new(&state.tracker, work);
     let primed = is_primed(&session.id);
     let patience = if primed { QUICK } else { QUICK_UNPRIMED };
+    let (mut first, mut ready) = (None, None);
     if may_stream {
         tokio::select! {
             biased;
-            (outcome, _running) = &mut work => return outcome.map(Reply::Whole),
+            notice = hear(told.as_mut()) => first = Some(notice),
+            (outcome, running) = &mut work => {
+                // What was told in the same moment makes a stream of it, too.
+                first = told.as_mut().and_then(|told| told.try_recv().ok());
+                if first.is_none() {
+                    return outcome.map(Reply::Whole);
+                }
+                ready = Some((outcome, running));
+            }
             () = sleep(patience) => {}
         }
     } else {
@@ -132,9 +145,19 @@ pub(crate) async fn run(
         tenant: Some(visit.server.tenant),
         trace: visit.trace.get().cloned(),
     });
-    if let Some(work) = work.into_work() {
-        let telling = token.map(|token| Telling::new(token, revision, begun));
-        state.tracker.spawn(write(writer, work, telling));
+    let telling = token
+        .filter(|_| told.is_none())
+        .map(|token| Telling::new(token, revision, begun));
+    let notices = Notices {
+        first,
+        told,
+        telling,
+    };
+    if let Some(ready) = ready {
+        let work = Box::pin(std::future::ready(ready));
+        state.tracker.spawn(write(writer, work, notices));
+    } else if let Some(work) = work.into_work() {
+        state.tracker.spawn(write(writer, work, notices));
     }
     let answer = Answer {
         keys: state.keys.clone(),
@@ -208,24 +231,64 @@ impl Telling {
 }
 
 /// Of a call whose client asked for no progress: never.
-async fn progress(telling: Option<&mut Telling>) -> Bytes {
+pub(crate) async fn progress(telling: Option<&mut Telling>) -> Bytes {
     match telling {
         Some(telling) => telling.next().await,
         None => std::future::pending().await,
     }
 }
 
+/// What is told of a call before its answer.
+struct Notices {
+    /// What made a stream of it.
+    first: Option<Bytes>,
+    /// By an upstream server.
+    told: Option<mpsc::Receiver<Bytes>>,
+    /// By ourselves.
+    telling: Option<Telling>,
+}
+
+/// What an upstream server tells next; of a call that tells nothing: never.
+pub(crate) async fn hear(told: Option<&mut mpsc::Receiver<Bytes>>) -> Bytes {
+    if let Some(told) = told
+        && let Some(notice) = told.recv().await
+    {
+        return notice;
+    }
+    std::future::pending().await
+}
+
 /// Writes the stream of a call until it ends. Its client may come and go meanwhile.
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
-    mut telling: Option<Telling>,
+    notices: Notices,
 ) {
+    let Notices {
+        first,
+        mut told,
+        mut telling,
+    } = notices;
     let fenced = writer.fenced();
+    if let Some(notice) = first
+        && writer.push(Class::Notification, notice).await.is_err()
+    {
+        return;
+    }
     loop {
         tokio::select! {
             biased;
+            notice = hear(told.as_mut()) => {
+                if writer.push(Class::Notification, notice).await.is_err() {
+                    return;
+                }
+            }
             (outcome, _running) = &mut work => {
+                while let Some(notice) = told.as_mut().and_then(|told| told.try_recv().ok()) {
+                    if writer.push(Class::Notification, notice).await.is_err() {
+                        return;
+                    }
+                }
                 match outcome.map_or_else(McpError::into_message, Some) {
                     Some(body) => writer.finish(body.into()),
                     // A cancelled request has no response (CN-4).
