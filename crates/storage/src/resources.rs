@@ -297,6 +297,18 @@ pub async fn content(
     Ok(row.map(|row| (row.version, row.content)))
 }
 
+/// Bytes of all texts and files.
+pub async fn bytes(tx: &mut TenantTx) -> Result<i64, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let bytes = sqlx::query_scalar!(
+        r#"select coalesce(sum(octet_length(content)), 0) as "bytes!" from resources where tenant_id = $1"#,
+        tenant
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(bytes)
+}
+
 /// Enables or disables.
 pub async fn set_enabled(
     tx: &mut TenantTx,

@@ -3,6 +3,7 @@
 //! No request waits for Postgres but the first one of a server after a change. News of the registry make entries old;
 //! the next request reloads once, whoever else waits. While the database is away the old entry is served (`streams.md` §17.4).
 
+pub(crate) mod offers;
 pub(crate) mod pages;
 pub(crate) mod server;
 

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use portolan_cluster::node::{Limit, LimitKey, Place, Rate};
 use portolan_model::Timestamp;
 use portolan_protocol::{
-    completion::CompleteParams,
     error::ErrorKind,
     header::Headers,
     initialize::Implementation,
     jsonrpc::{self, Misfit, Raw, Request, RequestId},
     logging::{Level, SetLevelParams},
     method::Method,
-    prompt::GetParams,
-    resource::UriParams,
     revision::Revision,
 };
 use portolan_traces::Span;
@@ -22,12 +19,14 @@ use portolan_upstream::Speaker;
 use crate::{
     backends::upstream::{OfSession, Who},
     catalog::{
-        pages::ListParams,
+        pages::List,
         server::{Server, Tool},
     },
+    complete,
     endpoint::bearer::Caller,
     error::McpError,
     legacy::session::LiveSession,
+    lists, prompts, resources,
     state::McpState,
     tools::{self, PreparedCall},
 };
@@ -136,6 +135,12 @@ impl Context<'_> {
         self.limit(&tool.calls, limits.tool_calls, id).await
     }
 
+    /// The limit of calls for what else asks an API: of the tenant.
+    pub(crate) async fn limit_read(&self, id: &RequestId) -> Result<(), McpError> {
+        self.limit(&self.server.calls, self.server.limits.calls, id)
+            .await
+    }
+
     /// The place of a call among those that run: on this node, and of the tenant on all nodes (`streams.md` §16.2, §16.3).
     pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Option<Place>, McpError> {
         let (gate, server) = (&self.state.gate, self.server);
@@ -163,31 +168,28 @@ pub(crate) async fn dispatch(
     match method {
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
-        Method::ToolsList => tools::list(cx, request).map(Work::Done),
+        Method::ToolsList => lists::answer(cx, List::Tools, request).map(Work::Done),
         Method::ToolsCall => tools::prepare(cx, request)
             .await
             .map(Box::new)
             .map(Work::Call),
-        Method::PromptsList => done(empty_list(cx, request, &fixed.prompts)?),
-        Method::ResourcesList => done(empty_list(cx, request, &fixed.resources)?),
-        Method::ResourceTemplatesList => done(empty_list(cx, request, &fixed.templates)?),
-        Method::PromptsGet => {
-            let params: GetParams = read(cx, request)?;
-            fail(&ErrorKind::UnknownPrompt(params.name))
+        Method::PromptsList => lists::answer(cx, List::Prompts, request).map(Work::Done),
+        Method::ResourcesList => lists::answer(cx, List::Resources, request).map(Work::Done),
+        Method::ResourceTemplatesList => {
+            lists::answer(cx, List::Templates, request).map(Work::Done)
         }
-        Method::ResourcesRead | Method::ResourcesSubscribe => {
-            let params: UriParams = read(cx, request)?;
-            fail(&ErrorKind::ResourceNotFound { uri: params.uri })
-        }
-        Method::ResourcesUnsubscribe => {
-            // RE-7: of what was never subscribed, too.
-            let _: UriParams = read(cx, request)?;
-            done(&fixed.empty)
-        }
-        Method::Complete => {
-            let _: CompleteParams = read(cx, request)?;
-            fail(&CompleteParams::unknown_ref().into())
-        }
+        // Boxed: what they need would make the future of every request larger.
+        Method::PromptsGet => Box::pin(prompts::get(cx, request)).await.map(Work::Done),
+        Method::ResourcesRead => Box::pin(resources::read(cx, request)).await.map(Work::Done),
+        Method::ResourcesSubscribe => Box::pin(resources::subscribe(cx, request))
+            .await
+            .map(Work::Done),
+        Method::ResourcesUnsubscribe => Box::pin(resources::unsubscribe(cx, request))
+            .await
+            .map(Work::Done),
+        Method::Complete => Box::pin(complete::complete(cx, request))
+            .await
+            .map(Work::Done),
         Method::SetLevel => {
             let params: SetLevelParams = read(cx, request)?;
             if let Some(session) = cx.session {
@@ -215,18 +217,4 @@ fn read<T: serde::de::DeserializeOwned>(
         .params
         .read()
         .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))
-}
-
-/// A list that is served and empty: it has one page, so that no cursor of it exists (PG-2).
-fn empty_list<'r>(
-    cx: &Context<'_>,
-    request: &Request,
-    result: &'r [u8],
-) -> Result<&'r [u8], McpError> {
-    let params: ListParams = read(cx, request)?;
-    if params.cursor.is_some() {
-        Err(cx.fail(&ErrorKind::InvalidCursor, &request.id))
-    } else {
-        Ok(result)
-    }
 }

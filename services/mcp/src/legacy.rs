@@ -61,9 +61,9 @@ fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
 
 /// The session of an authentic id, unless it was ended.
 async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
-    let list_hash = visit.server.list_hash;
+    let marks = visit.server.marks;
     let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
-    LiveSession::find(visit.state, id, &visit.caller, list_hash, visit.now)
+    LiveSession::find(visit.state, id, &visit.caller, marks, visit.now)
         .await?
         .ok_or_else(McpError::session_not_found)
 }
@@ -291,8 +291,8 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
             cursor,
             request,
         }) => call::resume(visit, &session, nonce, cursor, request, pass).await,
-        Some(EventId::News { list_hash, .. }) => {
-            stream::open_for_session(visit, &session, Some(list_hash), pass)
+        Some(EventId::News { marks, .. }) => {
+            stream::open_for_session(visit, &session, Some(marks), pass)
         }
         None => stream::open_for_session(visit, &session, None, pass),
     }

@@ -11,14 +11,16 @@
 //! | `modern` | 2026-07-28: requests that stand alone |
 //! | `stream` | open event streams of both eras, and the news on them |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
-//! | `dispatch`, `tools` | a method → its handler |
-//! | `catalog` | what a URL serves, kept in memory |
+//! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
+//! | `catalog` | what a URL serves, kept in memory; `bodies`: what is too large for it |
 //! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
 //! | `error` | the only place with HTTP statuses |
 
 mod backends;
+mod bodies;
 mod call_log;
 mod catalog;
+mod complete;
 mod config;
 mod dispatch;
 mod endpoint;
@@ -26,9 +28,12 @@ mod error;
 mod instruments;
 mod legacy;
 mod limits;
+mod lists;
 mod modern;
 mod news;
 mod payloads;
+mod prompts;
+mod resources;
 mod state;
 mod stream;
 mod tools;

@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     backends::upstream::Upstreams,
+    bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
@@ -72,6 +73,7 @@ pub struct Shared {
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
     pub(crate) catalog: Catalog,
+    pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) tokens: TokenSource,
@@ -126,6 +128,7 @@ impl McpState {
                 config.max_stale(),
                 config.catalogues,
             ),
+            bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),

@@ -2,10 +2,11 @@
 //! news.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeSet, HashSet, VecDeque},
+    mem,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -31,6 +32,10 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
+    catalog::{
+        offers::{Marks, Versions},
+        server::Server,
+    },
     endpoint::{Visit, bearer::Caller, target::Target},
     error::McpError,
     legacy::session::{EventId, LiveSession, SessionId},
@@ -53,8 +58,7 @@ pub(crate) struct Tag {
     tenant_slug: Box<str>,
     server_slug: Box<str>,
     server: ServerId,
-    /// The list of tools that its reader was last told of.
-    seen: AtomicU64,
+    seen: Mutex<Seen>,
     kind: Kind,
 }
 
@@ -69,8 +73,74 @@ enum Kind {
     },
     Listen {
         id: RequestId,
-        tools: bool,
+        /// What is honoured.
+        filter: Filter,
     },
+}
+
+/// What the reader of a stream was told, and what it is to be told next.
+#[derive(Debug)]
+struct Seen {
+    /// What its frames have told of.
+    told: Marks,
+    /// What they will have told of when all that waits is sent.
+    current: Marks,
+    /// The versions of `current`; none if the client saw them on an earlier stream.
+    versions: Option<Arc<Versions>>,
+    /// Notices that wait.
+    lists: Vec<List>,
+    updated: BTreeSet<String>,
+}
+
+/// A frame in a slot only says that there is something to tell: what, is told by the tag.
+const DOORBELL: Bytes = Bytes::from_static(b".");
+
+impl Seen {
+    fn new(known: Marks, versions: Option<Arc<Versions>>) -> Mutex<Self> {
+        Mutex::new(Self {
+            told: known,
+            current: known,
+            versions,
+            lists: Vec::new(),
+            updated: BTreeSet::new(),
+        })
+    }
+
+    /// True if something waits to be told.
+    fn waits(&self) -> bool {
+        !self.lists.is_empty() || !self.updated.is_empty()
+    }
+
+    /// Notes what is different now from what the reader knows.
+    fn note(
+        &mut self,
+        server: &Server,
+        wants: impl Fn(List) -> bool,
+        subscribed: &[(String, Option<i64>)],
+    ) {
+        let (before, now) = (self.current, server.marks);
+        let lists = [
+            (List::Tools, before.tools != now.tools),
+            (List::Prompts, before.prompts != now.prompts),
+            (List::Resources, before.resources != now.resources),
+        ];
+        for (list, differs) in lists {
+            if differs && wants(list) && !self.lists.contains(&list) {
+                self.lists.push(list);
+            }
+        }
+        if before.updates != now.updates {
+            for (uri, since) in subscribed {
+                let version = server.offers.versions.of(uri);
+                let known = self.versions.as_ref().map(|versions| versions.of(uri));
+                if known != Some(version) && (since.is_none() || *since != version) {
+                    self.updated.insert(uri.clone());
+                }
+            }
+        }
+        self.current = now;
+        self.versions = Some(Arc::clone(&server.offers.versions));
+    }
 }
 
 impl Tag {
@@ -78,47 +148,76 @@ impl Tag {
         *self.tenant_slug == *tenant_slug && *self.server_slug == *server_slug
     }
 
-    /// The notice that the list of tools is now `hash`, if the reader should get one.
-    fn notice(&self, state: &McpState, hash: u64) -> Option<Bytes> {
-        if self.seen.load(Ordering::Acquire) == hash || !self.wants_news() {
-            return None;
-        }
-        self.seen.store(hash, Ordering::Release);
-        Some(self.frame(state, hash))
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wants_news(&self) -> bool {
+    /// Compares what the reader knows with what is now, and notes what it is to be told. A session whose client is not ready is told
+    /// later; one that subscribed is asked for what, since it may have done so through any node.
+    async fn compare(&self, state: &McpState, server: &Server) {
         match &self.kind {
-            Kind::Listen { tools, .. } => *tools,
-            Kind::Session { initialized, .. } => initialized.load(Ordering::Acquire),
-        }
-    }
-
-    /// Asks whether the client said meanwhile, to whatever node, that it is ready.
-    async fn look_again(&self, state: &McpState) {
-        let Kind::Session {
-            session,
-            initialized,
-            ..
-        } = &self.kind
-        else {
-            return;
-        };
-        if initialized.load(Ordering::Acquire) {
-            return;
-        }
-        let (seen, now) = (self.seen.load(Ordering::Acquire), state.clock.now());
-        let found = LiveSession::find(state, *session, &self.caller, seen, now).await;
-        if let Ok(Some(session)) = found {
-            initialized.store(session.body.initialized, Ordering::Release);
-        }
-    }
-
-    fn frame(&self, state: &McpState, hash: u64) -> Bytes {
-        let frame = match &self.kind {
-            Kind::Listen { id, .. } => {
-                sse::message(None, &subscription::list_changed(List::Tools, Some(id)))
+            Kind::Listen { filter, .. } => {
+                let uris = filter.uris.iter().map(|uri| (uri.clone(), None));
+                let subscribed: Vec<_> = uris.collect();
+                let mut seen = self.seen();
+                seen.note(server, |list| filter.wants(list), &subscribed);
             }
+            Kind::Session {
+                session,
+                initialized,
+                ..
+            } => {
+                let updates = self.seen().current.updates != server.marks.updates;
+                let mut subscribed = Vec::new();
+                if updates || !initialized.load(Ordering::Acquire) {
+                    let (marks, now) = (self.seen().current, state.clock.now());
+                    let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
+                    let Ok(Some(found)) = found else {
+                        return;
+                    };
+                    initialized.store(found.body.initialized, Ordering::Release);
+                    subscribed = since(&found.body.subscriptions);
+                }
+                if initialized.load(Ordering::Acquire) {
+                    self.seen().note(server, |_| true, &subscribed);
+                }
+            }
+        }
+    }
+
+    /// The frames of all that waits to be told. Each id says what was told up to it and no more.
+    fn frames(&self, state: &McpState) -> VecDeque<Bytes> {
+        let mut seen = self.seen();
+        let (lists, updated) = (mem::take(&mut seen.lists), mem::take(&mut seen.updated));
+        let mut frames = VecDeque::with_capacity(lists.len() + updated.len());
+        for list in lists {
+            match list {
+                List::Tools => seen.told.tools = seen.current.tools,
+                List::Prompts => seen.told.prompts = seen.current.prompts,
+                List::Resources => seen.told.resources = seen.current.resources,
+            }
+            let notice = |listen: Option<&RequestId>| subscription::list_changed(list, listen);
+            frames.push_back(self.frame(state, seen.told, notice));
+        }
+        let last = updated.len();
+        for (index, uri) in updated.iter().enumerate() {
+            if index + 1 == last {
+                seen.told.updates = seen.current.updates;
+            }
+            let notice = |listen: Option<&RequestId>| subscription::resource_updated(uri, listen);
+            frames.push_back(self.frame(state, seen.told, notice));
+        }
+        frames
+    }
+
+    fn frame(
+        &self,
+        state: &McpState,
+        marks: Marks,
+        notice: impl Fn(Option<&RequestId>) -> Vec<u8>,
+    ) -> Bytes {
+        let frame = match &self.kind {
+            Kind::Listen { id, .. } => sse::message(None, &notice(Some(id))),
             Kind::Session {
                 session,
                 stream,
@@ -129,14 +228,21 @@ impl Tag {
                 let id = EventId::News {
                     stream: *stream,
                     sequence,
-                    list_hash: hash,
+                    marks,
                 }
                 .to_wire(&state.keys, session.key);
-                sse::message(Some(&id), &subscription::list_changed(List::Tools, None))
+                sse::message(Some(&id), &notice(None))
             }
         };
         Bytes::from(frame)
     }
+}
+
+fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
+    subscriptions
+        .iter()
+        .map(|(uri, version)| (uri.clone(), Some(*version)))
+        .collect()
 }
 
 /// The permission for one more stream: of the tenant on all nodes, and of this node (§16.2, §16.3).
@@ -161,15 +267,15 @@ pub(crate) async fn pass(
 pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
-    known: Option<u64>,
+    known: Option<Marks>,
     pass: StreamPass,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
     let LiveSession {
         id: session, body, ..
-    } = *session;
-    let current = visit.server.list_hash;
-    let known = known.unwrap_or(body.list_hash);
+    } = session;
+    let session = *session;
+    let known = known.unwrap_or(body.marks);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
     let kind = Kind::Session {
         session,
@@ -180,7 +286,8 @@ pub(crate) fn open_for_session(
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
     let limit = state.config.streams_per_session;
-    let open = open(visit, Digest::from_bytes(group), limit, known, kind)
+    let seen = Seen::new(known, None);
+    let open = open(visit, Digest::from_bytes(group), limit, seen, kind)
         .ok_or(McpError::TooManyStreams)?;
     // Among the running requests, so that the end of the session reaches it from any node.
     let life = caller.expires_at() + AFTER_EXPIRY - now;
@@ -195,7 +302,7 @@ pub(crate) fn open_for_session(
         let id = EventId::News {
             stream,
             sequence: 0,
-            list_hash: known,
+            marks: known,
         }
         .to_wire(&state.keys, session.key);
         first.push_back(Bytes::from(sse::retry(reconnect_after())));
@@ -204,7 +311,13 @@ pub(crate) fn open_for_session(
         // Older clients cannot read empty data (T-24), but proxies pass the head on only with a first byte.
         first.push_back(Bytes::from_static(sse::KEEP_ALIVE));
     }
-    first.extend(open.tag.notice(state, current));
+    // What changed since the client looked last. A session without a record of what its subscriptions were then hears of all
+    // that are not what they were when it subscribed: rather once too often than never.
+    if body.initialized {
+        let subscribed = since(&body.subscriptions);
+        open.tag.seen().note(&visit.server, |_| true, &subscribed);
+        first.extend(open.tag.frames(state));
+    }
     let farewell = if primed {
         Farewell::Retry
     } else {
@@ -214,8 +327,11 @@ pub(crate) fn open_for_session(
     Ok(respond(state, open, first, life, farewell, held))
 }
 
-/// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists. Prompts and resources
-/// never change here, and no resource exists whose updates could be wanted (SB-6).
+/// URIs of one listen stream (`streams.md` §15.4); more are left out of the acknowledgement.
+const MOST_URIS: usize = 256;
+
+/// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists, and of the resources that
+/// there are (SB-6).
 pub(crate) fn open_for_listen(
     visit: &Visit<'_>,
     id: &RequestId,
@@ -224,31 +340,33 @@ pub(crate) fn open_for_listen(
     pass: StreamPass,
 ) -> Result<Response, McpError> {
     let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
-    let Filter {
-        tools,
-        prompts,
-        resources,
-        ..
-    } = *asked;
+    let mut uris: Vec<String> = Vec::new();
+    for uri in &asked.uris {
+        let honoured = uris.len() < MOST_URIS && server.offers.versions.of(uri).is_some();
+        if honoured && !uris.contains(uri) {
+            uris.push(uri.clone());
+        }
+    }
     let honoured = Filter {
-        tools,
-        prompts,
-        resources,
-        ..Filter::default()
+        tools: asked.tools,
+        prompts: asked.prompts,
+        resources: asked.resources,
+        uris,
+        task_ids: None,
     };
     let kind = Kind::Listen {
         id: id.clone(),
-        tools,
+        filter: honoured.clone(),
     };
     let limit = state.config.listens_per_principal;
-    let open = open(visit, caller.principal, limit, server.list_hash, kind).ok_or_else(|| {
-        McpError::Limited {
+    let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
+    let open =
+        open(visit, caller.principal, limit, seen, kind).ok_or_else(|| McpError::Limited {
             id: Some(id.clone()),
             revision,
             limit: Limit::OpenStreams,
             retry_after: 60,
-        }
-    })?;
+        })?;
     let first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
@@ -267,7 +385,7 @@ fn open(
     visit: &Visit<'_>,
     group: Digest,
     limit: usize,
-    seen: u64,
+    seen: Mutex<Seen>,
     kind: Kind,
 ) -> Option<OpenStream<Tag>> {
     let (target, server) = (&visit.target, &visit.server);
@@ -276,7 +394,7 @@ fn open(
         tenant_slug: target.tenant.into(),
         server_slug: target.server.unwrap_or_default().into(),
         server: server.id,
-        seen: AtomicU64::new(seen),
+        seen,
         kind,
     };
     visit
@@ -366,7 +484,7 @@ impl Reader {
             biased;
             () = stopping.cancelled() => End::Drain,
             next = self.open.next() => match next {
-                Ok(notice) => return self.pace(notice).await,
+                Ok(_) => return Box::pin(self.pace()).await,
                 Err(end) => end,
             },
             () = ended(self.held.running.as_ref()) => End::Revoked,
@@ -375,8 +493,8 @@ impl Reader {
         self.goodbye(end)
     }
 
-    /// Notices say the same, so of those that come too close together the last one is enough (SB-11).
-    async fn pace(mut self, notice: Bytes) -> Option<(Bytes, Self)> {
+    /// What comes too close together is told at once, and each thing once (SB-11).
+    async fn pace(mut self) -> Option<(Bytes, Self)> {
         if let Some(last) = self.last_notice {
             let stopping = self.state.stopping.clone();
             tokio::select! {
@@ -384,12 +502,12 @@ impl Reader {
                 () = stopping.cancelled() => {}
             }
         }
-        let mut latest = notice;
-        while let Some(later) = self.open.take_waiting() {
-            latest = later;
-        }
+        while self.open.take_waiting().is_some() {}
         self.last_notice = Some(Instant::now());
-        Some((latest, self))
+        self.first.extend(self.open.tag.frames(&self.state));
+        // A comment, if another doorbell told it already.
+        let frame = self.first.pop_front();
+        Some((frame.unwrap_or(Bytes::from_static(sse::KEEP_ALIVE)), self))
     }
 
     fn goodbye(mut self, end: End) -> Option<(Bytes, Self)> {
@@ -430,14 +548,13 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
         });
         if let Some(server) = server {
             for tag in state.streams.tags(tenant) {
-                tag.look_again(state).await;
+                if tag.is_of(&tenant_slug, &server_slug) {
+                    tag.compare(state, server).await;
+                }
             }
             let sent = state.streams.send(tenant, |tag| {
-                if tag.is_of(&tenant_slug, &server_slug) {
-                    tag.notice(state, server.list_hash)
-                } else {
-                    None
-                }
+                let waits = tag.is_of(&tenant_slug, &server_slug) && tag.seen().waits();
+                waits.then_some(DOORBELL)
             });
             crate::instruments::news_sent(sent);
         }

@@ -1,4 +1,4 @@
-//! `tools/list` and `tools/call` (spec §9).
+//! `tools/call` (spec §9).
 
 use std::{
     pin::Pin,
@@ -9,7 +9,6 @@ use std::{
 use bytes::Bytes;
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_keys::Purpose;
 use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     error::ErrorKind,
@@ -18,7 +17,6 @@ use portolan_protocol::{
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    result,
     revision::{ArgumentFaults, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
@@ -30,12 +28,9 @@ use tokio::sync::mpsc;
 use crate::{
     backends::{
         Backend,
-        upstream::{Forward, LONGEST_CALL, Teller, UpstreamTool, Who, forward},
+        upstream::{Forward, LONGEST_CALL, Teller, UpstreamTool, Who, forward, renamed},
     },
-    catalog::{
-        pages::{ListParams, Page},
-        server::{Access, Server, Tool},
-    },
+    catalog::server::{Access, Server, Tool},
     dispatch::Context,
     endpoint::bearer::Caller,
     error::McpError,
@@ -43,61 +38,6 @@ use crate::{
     state::McpState,
     trace,
 };
-
-/// Answers `tools/list` from pages written before; only the cursor is the caller's own (PG-2).
-pub(crate) fn list(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
-    let params: ListParams = request
-        .params
-        .read()
-        .map_err(|misfit: Misfit| cx.fail(&misfit.into(), &request.id))?;
-    let (server, revision) = (cx.server, cx.revision);
-    let pages = server.pages(revision);
-    let scope = cursor_scope(cx.caller, server);
-    let answer = |page: &Page| {
-        let cursor = page.goes_on_after.as_ref().map(|name| {
-            cx.state
-                .keys
-                .stamp(Purpose::Cursor, &scope, name.as_bytes())
-        });
-        let cursor = cursor.unwrap_or_default();
-        jsonrpc::response_with(&request.id, page.len() + cursor.len(), |out| {
-            page.write(&cursor, out);
-        })
-    };
-    match params.cursor {
-        None => pages
-            .first()
-            .map(answer)
-            .ok_or_else(|| cx.fail(&ErrorKind::Internal, &request.id)),
-        Some(cursor) => {
-            let name = cx
-                .state
-                .keys
-                .read_stamp(Purpose::Cursor, &scope, &cursor)
-                .and_then(|name| String::from_utf8(name).ok());
-            let Some(name) = name else {
-                return Err(cx.fail(&ErrorKind::InvalidCursor, &request.id));
-            };
-            Ok(answer(
-                pages
-                    .after(&name, &server.tools, revision, &server.identity)
-                    .page(),
-            ))
-        }
-    }
-}
-
-fn cursor_scope(caller: &Caller, server: &Server) -> Vec<u8> {
-    let mut scope = b"tools/list".to_vec();
-    for part in [
-        server.tenant.uuid(),
-        server.id.uuid(),
-        caller.claims.sub.uuid(),
-    ] {
-        scope.extend_from_slice(part.as_bytes());
-    }
-    scope
-}
 
 /// A call whose tool is found and whose parameters fit; its arguments are not yet checked. Owns all it needs.
 #[derive(Debug)]
@@ -243,7 +183,7 @@ impl PreparedCall {
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let ask = Forward {
             method: Method::ToolsCall,
-            params: named(&self.params, &upstream.name),
+            params: renamed(&self.params, ("name", &upstream.name)),
             id: &self.id,
             revision: self.revision,
             who,
@@ -359,23 +299,6 @@ impl PreparedCall {
         };
         self.state.call_log.write(self.server.tenant, call);
     }
-}
-
-/// The parameters of a call with the upstream's own name in the place of the published one.
-fn named(params: &Raw, name: &str) -> Raw {
-    let mut out = br#"{"name":"#.to_vec();
-    result::write_string(name, &mut out);
-    for (member, value) in params.members() {
-        // What belongs to our own leg does not go on; `task`, `inputResponses` and `requestState` are answers to nobody there.
-        if matches!(member.as_str(), "arguments" | "_meta") {
-            out.push(b',');
-            result::write_string(&member, &mut out);
-            out.push(b':');
-            out.extend_from_slice(value.as_bytes());
-        }
-    }
-    out.push(b'}');
-    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
 /// A guess at the size of the result, so that its buffer grows at most once.

@@ -6,6 +6,7 @@ mod answers_wire;
 mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
+mod offers_wire;
 mod streams_wire;
 
 use std::{sync::Arc, time::Duration};
@@ -269,16 +270,28 @@ impl Node {
             _ => tool(source, name, "/pets/1", json!({"type": "object"})),
         });
         let row = PublishedServer {
+            sources: [(source, self.source())].into(),
+            ..self.row(tools.collect())
+        };
+        self.serve(row, own);
+    }
+
+    /// A server with these tools and nothing else.
+    fn row(&self, tools: Vec<PublishedTool>) -> PublishedServer {
+        PublishedServer {
             id: self.server,
             slug: "pets".to_owned(),
             name: "Pets".to_owned(),
             description: None,
             instructions: Some("Ask before you adopt.".to_owned()),
-            tools: tools.collect(),
+            tools,
             prompts: Vec::new(),
             resources: Vec::new(),
-            sources: [(source, self.source())].into(),
-        };
+            sources: std::collections::BTreeMap::new(),
+        }
+    }
+
+    fn serve(&self, row: PublishedServer, own: &LimitSet) {
         let server = Server::build(
             self.tenant,
             row,

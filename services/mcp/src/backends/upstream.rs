@@ -13,11 +13,12 @@ use portolan_model::{
     registry::SourceSettings,
 };
 use portolan_net::egress::Egress;
+use portolan_protocol::jsonrpc::Raw;
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
 pub(crate) use self::{
-    forward::{Forward, Teller, forward},
+    forward::{Forward, Teller, forward, pass, renamed},
     sessions::{OfSession, Upstreams, Who, end_sessions},
 };
 use crate::catalog::server::Access;
@@ -43,10 +44,18 @@ pub(crate) struct UpstreamSource {
 #[derive(Debug)]
 pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
-    /// The server's own name for it.
-    pub(crate) name: String,
+    /// The server's own name for it, a JSON string.
+    pub(crate) name: Raw,
     /// What its structured results must be (X-6G).
     pub(crate) output: Option<OutputCheck>,
+}
+
+/// A prompt, resource or template of an MCP server.
+#[derive(Debug)]
+pub(crate) struct UpstreamPlace {
+    pub(crate) source: Arc<UpstreamSource>,
+    /// The server's own name or URI for it, a JSON string.
+    pub(crate) own: Raw,
 }
 
 /// Why no call can be made.

@@ -1,10 +1,11 @@
-//! Pages of `tools/list`, written once. Only the cursor differs from caller to caller, so a page is kept in two pieces with the
+//! Pages of the four lists, written once. Only the cursor differs from caller to caller, so a page is kept in two pieces with the
 //! cursor between them.
 
 use portolan_protocol::{
+    prompt, resource,
     result::{CacheHint, Identity},
     revision::Revision,
-    tool::{self, list_page},
+    tool,
 };
 
 use crate::catalog::server::Tool;
@@ -12,12 +13,70 @@ use crate::catalog::server::Tool;
 /// Stands for the cursor while a page is written.
 const MARK: &str = "portolan-next-cursor";
 
+/// One of the lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    /// `tools/list`
+    Tools,
+    /// `prompts/list`
+    Prompts,
+    /// `resources/list`
+    Resources,
+    /// `resources/templates/list`
+    Templates,
+}
+
+impl List {
+    /// Its method.
+    pub(crate) const fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    fn page(
+        self,
+        revision: Revision,
+        identity: &Identity,
+        items: &[Vec<u8>],
+        cursor: Option<&str>,
+    ) -> Vec<u8> {
+        let (items, hint) = (items.iter().map(Vec::as_slice), CacheHint::LIST);
+        match self {
+            Self::Tools => tool::list_page(revision, identity, items, cursor, hint),
+            Self::Prompts => prompt::list_page(revision, identity, items, cursor, hint),
+            Self::Resources => resource::list_page(revision, identity, items, cursor, hint),
+            Self::Templates => resource::template_page(revision, identity, items, cursor, hint),
+        }
+    }
+}
+
+/// What stands in a list.
+pub(crate) trait Listed {
+    /// What the list is sorted by.
+    fn key(&self) -> &str;
+    /// The entry, as the revision knows it.
+    fn json(&self, revision: Revision) -> Vec<u8>;
+}
+
+impl Listed for Tool {
+    fn key(&self) -> &str {
+        &self.name
+    }
+    fn json(&self, revision: Revision) -> Vec<u8> {
+        self.listed.to_json(revision)
+    }
+}
+
 /// One page as the `result` of an answer.
 #[derive(Debug)]
 pub(crate) struct Page {
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// The name of the last tool of the page, if more follow.
+    /// The key of the last entry of the page, if more follow.
     pub(crate) goes_on_after: Option<String>,
 }
 
@@ -36,21 +95,18 @@ impl Page {
         }
     }
 
-    fn of(tools: &[Tool], more: bool, revision: Revision, identity: &Identity) -> Self {
-        let items: Vec<Vec<u8>> = tools
-            .iter()
-            .map(|tool| tool.listed.to_json(revision))
-            .collect();
+    fn of<T: Listed>(
+        list: List,
+        entries: &[T],
+        more: bool,
+        revision: Revision,
+        identity: &Identity,
+    ) -> Self {
+        let items: Vec<Vec<u8>> = entries.iter().map(|entry| entry.json(revision)).collect();
         let cursor = more.then_some(MARK);
-        let mut head = list_page(
-            revision,
-            identity,
-            items.iter().map(Vec::as_slice),
-            cursor,
-            CacheHint::LIST,
-        );
+        let mut head = list.page(revision, identity, &items, cursor);
         let mark = format!("\"nextCursor\":\"{MARK}\"");
-        // The last one: what a tool's own text says comes before it.
+        // The last one: what an entry's own text says comes before it.
         let at = if more {
             head.windows(mark.len())
                 .rposition(|window| window == mark.as_bytes())
@@ -65,7 +121,7 @@ impl Page {
                 Self {
                     head,
                     tail,
-                    goes_on_after: tools.last().map(|tool| tool.name.clone()),
+                    goes_on_after: entries.last().map(|entry| entry.key().to_owned()),
                 }
             }
             None => Self {
@@ -80,30 +136,33 @@ impl Page {
 /// All pages of one revision.
 #[derive(Debug)]
 pub(crate) struct Pages {
+    list: List,
     pages: Vec<Page>,
     size: usize,
 }
 
 impl Pages {
-    pub(crate) fn write(
-        tools: &[Tool],
+    pub(crate) fn write<T: Listed>(
+        list: List,
+        entries: &[T],
         revision: Revision,
         identity: &Identity,
         size: usize,
     ) -> Self {
-        let mut pages: Vec<Page> = Vec::with_capacity(tools.len().div_ceil(size).max(1));
-        for (index, chunk) in tools.chunks(size).enumerate() {
+        let mut pages: Vec<Page> = Vec::with_capacity(entries.len().div_ceil(size).max(1));
+        for (index, chunk) in entries.chunks(size).enumerate() {
             pages.push(Page::of(
+                list,
                 chunk,
-                (index + 1) * size < tools.len(),
+                (index + 1) * size < entries.len(),
                 revision,
                 identity,
             ));
         }
         if pages.is_empty() {
-            pages.push(Page::of(&[], false, revision, identity));
+            pages.push(Page::of::<T>(list, &[], false, revision, identity));
         }
-        Self { pages, size }
+        Self { list, pages, size }
     }
 
     /// The first page.
@@ -111,25 +170,26 @@ impl Pages {
         self.pages.first()
     }
 
-    /// The page after the tool `name`, which need not be there any more (PG-3). Pages begin where they always do; after a change of
-    /// the list the tools in between are written for this answer alone.
-    pub(crate) fn after(
+    /// The page after the entry `key`, which need not be there any more (PG-3). Pages begin where they always do; after a change of
+    /// the list the entries in between are written for this answer alone.
+    pub(crate) fn after<T: Listed>(
         &self,
-        name: &str,
-        tools: &[Tool],
+        key: &str,
+        entries: &[T],
         revision: Revision,
         identity: &Identity,
     ) -> Found<'_> {
-        let start = tools.partition_point(|tool| tool.name.as_str() <= name);
+        let start = entries.partition_point(|entry| entry.key() <= key);
         if start.is_multiple_of(self.size)
             && let Some(page) = self.pages.get(start / self.size)
         {
             return Found::Kept(page);
         }
-        let end = (start + self.size).min(tools.len());
+        let end = (start + self.size).min(entries.len());
         Found::Made(Page::of(
-            &tools[start..end],
-            end < tools.len(),
+            self.list,
+            &entries[start..end],
+            end < entries.len(),
             revision,
             identity,
         ))

@@ -9,7 +9,7 @@ use portolan_cluster::node::LimitKey;
 use portolan_http_tools::{
     CallTarget, CompiledTool, Credential, CredentialSlot, OutputCheck, RequestPlan,
 };
-use portolan_keys::{Keys, digest, vault};
+use portolan_keys::{Keys, vault};
 use portolan_model::{
     Timestamp,
     id::{ServerId, SourceId, TenantId},
@@ -21,7 +21,6 @@ use portolan_protocol::{
     header::{self, ParamHeader},
     initialize::{self, Icon, Implementation},
     jsonrpc::Raw,
-    prompt, resource,
     result::{self, CacheHint, Identity},
     revision::Revision,
     tool::Tool as Listed,
@@ -33,7 +32,10 @@ use crate::{
         Backend, HttpTool,
         upstream::{UpstreamSource, UpstreamTool},
     },
-    catalog::pages::Pages,
+    catalog::{
+        offers::{Marks, Offers, mark},
+        pages::{List, Pages},
+    },
     limits::TenantLimits,
 };
 
@@ -74,12 +76,6 @@ pub(crate) struct Fixed {
     pub(crate) discover: Vec<u8>,
     /// `ping` and other empty results.
     pub(crate) empty: Vec<u8>,
-    /// `prompts/list`
-    pub(crate) prompts: Vec<u8>,
-    /// `resources/list`
-    pub(crate) resources: Vec<u8>,
-    /// `resources/templates/list`
-    pub(crate) templates: Vec<u8>,
 }
 
 /// A published server.
@@ -97,8 +93,10 @@ pub(crate) struct Server {
     /// By name, in byte order (TL-3).
     pub(crate) tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
-    /// Differs when the list of tools differs.
-    pub(crate) list_hash: u64,
+    /// Prompts and resources.
+    pub(crate) offers: Offers,
+    /// Differ when the lists differ.
+    pub(crate) marks: Marks,
     /// The bucket of the tenant's calls.
     pub(crate) calls: LimitKey,
     /// What holds for the tenant.
@@ -145,8 +143,7 @@ impl Server {
         for tool in &tools {
             tool.listed.write(Revision::V2026_07_28, &mut all);
         }
-        let mut hash = [0; 8];
-        hash.copy_from_slice(&digest(&all).as_bytes()[..8]);
+        let offers = Offers::build(tenant, row.prompts, row.resources, &sources, page_size);
         Self {
             tenant,
             id: row.id,
@@ -156,7 +153,8 @@ impl Server {
             calls: bucket(tenant, "t"),
             tools,
             by_name,
-            list_hash: u64::from_be_bytes(hash),
+            marks: offers.marks(mark(&all)),
+            offers,
             limits,
             page_size,
             pages: Default::default(),
@@ -166,12 +164,14 @@ impl Server {
 
     /// The MCP servers behind it, each once.
     pub(crate) fn upstreams(&self) -> Vec<Arc<UpstreamSource>> {
+        let of_tools = self.tools.iter().filter_map(|tool| match &tool.backend {
+            Backend::Upstream(tool) => Some(&tool.source),
+            Backend::Http(_) => None,
+        });
         let mut found: Vec<Arc<UpstreamSource>> = Vec::new();
-        for tool in &self.tools {
-            if let Backend::Upstream(tool) = &tool.backend
-                && !found.iter().any(|known| known.id == tool.source.id)
-            {
-                found.push(Arc::clone(&tool.source));
+        for source in of_tools.chain(self.offers.upstreams()) {
+            if !found.iter().any(|known| known.id == source.id) {
+                found.push(Arc::clone(source));
             }
         }
         found
@@ -185,15 +185,22 @@ impl Server {
     /// The pages of `tools/list`, written once per revision.
     pub(crate) fn pages(&self, revision: Revision) -> &Pages {
         let slot = &self.pages[usize::from(revision.ordinal()) - 1];
-        slot.get_or_init(|| Pages::write(&self.tools, revision, &self.identity, self.page_size))
+        slot.get_or_init(|| {
+            Pages::write(
+                List::Tools,
+                &self.tools,
+                revision,
+                &self.identity,
+                self.page_size,
+            )
+        })
     }
 
     /// The answers that never vary.
     pub(crate) fn fixed(&self, revision: Revision) -> &Fixed {
         let slot = &self.fixed[usize::from(revision.ordinal()) - 1];
         slot.get_or_init(|| {
-            let (identity, capabilities, hint) =
-                (&self.identity, ServerCapabilities::full(), CacheHint::LIST);
+            let (identity, capabilities) = (&self.identity, ServerCapabilities::full());
             let instructions = self.instructions.as_deref();
             Fixed {
                 initialize: initialize::result(revision, identity, &capabilities, instructions),
@@ -205,26 +212,18 @@ impl Server {
                     CacheHint::DISCOVER,
                 ),
                 empty: result::empty(revision, identity),
-                prompts: prompt::list_page(revision, identity, std::iter::empty(), None, hint),
-                resources: resource::list_page(revision, identity, std::iter::empty(), None, hint),
-                templates: resource::template_page(
-                    revision,
-                    identity,
-                    std::iter::empty(),
-                    None,
-                    hint,
-                ),
             }
         })
     }
 }
 
-struct Source {
-    target: Arc<CallTarget>,
-    access: Access,
+/// A source as its tools and resources need it.
+pub(super) struct Source {
+    pub(super) target: Arc<CallTarget>,
+    pub(super) access: Access,
     kind: SourceKind,
     /// If it is an MCP server.
-    upstream: Option<Arc<UpstreamSource>>,
+    pub(super) upstream: Option<Arc<UpstreamSource>>,
 }
 
 impl Source {
@@ -312,7 +311,7 @@ fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<T
             dress(&mut listed, &own);
             Backend::Upstream(Box::new(UpstreamTool {
                 source: Arc::clone(upstream),
-                name: own.get("name")?.as_str()?.to_owned(),
+                name: Raw::of(own.get("name")?.as_str()?).ok()?,
                 output: row.output_schema.map(OutputCheck::new),
             }))
         }

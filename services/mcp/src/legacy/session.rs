@@ -30,7 +30,7 @@ use portolan_protocol::{
 use time::Duration;
 use uuid::Uuid;
 
-use crate::{endpoint::bearer::Caller, error::McpError, state::McpState};
+use crate::{catalog::offers::Marks, endpoint::bearer::Caller, error::McpError, state::McpState};
 
 /// After so long a session is over, whatever its use.
 pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
@@ -157,8 +157,8 @@ pub(crate) enum EventId {
         stream: [u8; 8],
         /// Number of the event on it; 0 is the priming event.
         sequence: u32,
-        /// The list of tools that the client knew of when it got the event.
-        list_hash: u64,
+        /// The lists that the client knew of when it got the event.
+        marks: Marks,
     },
     /// On the stream that answers a request.
     Answer {
@@ -182,12 +182,12 @@ impl EventId {
             Self::News {
                 stream,
                 sequence,
-                list_hash,
+                marks,
             } => {
                 payload.push(b'N');
                 payload.extend_from_slice(stream);
                 payload.extend_from_slice(&sequence.to_be_bytes());
-                payload.extend_from_slice(&list_hash.to_be_bytes());
+                payload.extend_from_slice(&marks.to_bytes());
             }
             Self::Answer {
                 nonce,
@@ -222,11 +222,11 @@ impl EventId {
         let (stream, rest) = rest.split_first_chunk::<8>()?;
         match kind {
             b'N' => {
-                let (sequence, hash) = rest.split_first_chunk::<4>()?;
+                let (sequence, marks) = rest.split_first_chunk::<4>()?;
                 Some(Self::News {
                     stream: *stream,
                     sequence: u32::from_be_bytes(*sequence),
-                    list_hash: u64::from_be_bytes(hash.try_into().ok()?),
+                    marks: Marks::read(marks)?,
                 })
             }
             b'A' => {
@@ -257,34 +257,60 @@ fn event_scope(session: SessionKey) -> Vec<u8> {
 }
 
 /// What is kept of a session besides what its id says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionBody {
     /// `notifications/initialized` came, so that news may be sent (L-6).
     pub(crate) initialized: bool,
     /// The least level of log messages, as its place in `Level::ALL`.
     pub(crate) level: u8,
-    /// The list of tools that the client was last told of.
-    pub(crate) list_hash: u64,
+    /// The lists that the client began with.
+    pub(crate) marks: Marks,
+    /// The resources whose updates it wants, each with the version it had then (RE-7).
+    pub(crate) subscriptions: Vec<(String, i64)>,
 }
+
+/// Resources that a session can subscribe to (`streams.md` §3.1).
+pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
+/// Bytes of their URIs: every request of the session reads them.
+pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
 
 impl SessionBody {
     /// The record's body.
-    pub(crate) fn to_bytes(self) -> Bytes {
-        let mut bytes = [0; 10];
-        bytes[0] = u8::from(self.initialized);
-        bytes[1] = self.level;
-        bytes[2..].copy_from_slice(&self.list_hash.to_be_bytes());
-        Bytes::copy_from_slice(&bytes)
+    pub(crate) fn to_bytes(&self) -> Bytes {
+        let mut bytes = Vec::with_capacity(2 + Marks::LEN);
+        bytes.push(u8::from(self.initialized));
+        bytes.push(self.level);
+        bytes.extend_from_slice(&self.marks.to_bytes());
+        for (uri, version) in &self.subscriptions {
+            let Ok(length) = u16::try_from(uri.len()) else {
+                continue;
+            };
+            bytes.extend_from_slice(&version.to_be_bytes());
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.extend_from_slice(uri.as_bytes());
+        }
+        Bytes::from(bytes)
     }
 
     /// Reads a record's body; `None` if it is not of this form.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: [u8; 10] = bytes.try_into().ok()?;
-        let (head, hash) = bytes.split_first_chunk::<2>()?;
+        let (head, rest) = bytes.split_first_chunk::<2>()?;
+        // A release that knew of tools only wrote eight bytes.
+        let (marks, mut rest) = rest.split_at(rest.len().min(Marks::LEN));
+        let mut subscriptions = Vec::new();
+        while !rest.is_empty() {
+            let (version, after) = rest.split_first_chunk::<8>()?;
+            let (length, after) = after.split_first_chunk::<2>()?;
+            let (uri, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
+            let uri = std::str::from_utf8(uri).ok()?.to_owned();
+            subscriptions.push((uri, i64::from_be_bytes(*version)));
+            rest = after;
+        }
         Some(Self {
             initialized: head[0] == 1,
             level: head[1],
-            list_hash: u64::from_be_bytes(*hash.first_chunk::<8>()?),
+            marks: Marks::read(marks)?,
+            subscriptions,
         })
     }
 }
@@ -295,7 +321,7 @@ const SURELY_INITIALIZED: Duration = Duration::MINUTE;
 const TRIES: usize = 4;
 
 /// A session that lives: what its id says, and what is kept of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct LiveSession {
     /// Its id.
     pub(crate) id: SessionId,
@@ -311,13 +337,13 @@ impl LiveSession {
         state: &McpState,
         id: SessionId,
         caller: &Caller,
-        list_hash: u64,
+        marks: Marks,
         now: Timestamp,
     ) -> Result<Option<Self>, McpError> {
-        let fresh = SessionBody::fresh(&id, list_hash, now);
+        let fresh = SessionBody::fresh(&id, marks, now);
         let begun = state
             .node
-            .begin(id.key, caller.session_principal(), &id.record(fresh, now))
+            .begin(id.key, caller.session_principal(), &id.record(&fresh, now))
             .await;
         match begun {
             Ok(begun) => Ok(Some(Self {
@@ -344,9 +370,9 @@ impl LiveSession {
         now: Timestamp,
         change: impl Fn(&mut SessionBody),
     ) -> Result<(), McpError> {
-        let (mut version, mut body) = (self.version, self.body);
+        let (mut version, mut body) = (self.version, self.body.clone());
         for _ in 0..TRIES {
-            let mut wanted = body;
+            let mut wanted = body.clone();
             change(&mut wanted);
             if wanted == body {
                 return Ok(());
@@ -368,7 +394,7 @@ impl LiveSession {
                 }
                 // The store lost the record: it is made again, as the change would have left it.
                 Update::Unknown => {
-                    let record = self.id.record(wanted, now);
+                    let record = self.id.record(&wanted, now);
                     match state.node.begin(self.id.key, principal, &record).await {
                         Ok(begun) => {
                             version = begun.version;
@@ -392,7 +418,7 @@ impl SessionId {
             .unwrap_or_default()
     }
 
-    fn record(&self, body: SessionBody, now: Timestamp) -> Fresh {
+    fn record(&self, body: &SessionBody, now: Timestamp) -> Fresh {
         Fresh {
             body: body.to_bytes(),
             life: self.life(now),
@@ -402,7 +428,7 @@ impl SessionId {
 
 impl SessionBody {
     /// Of a session that has no record yet, or lost it.
-    fn fresh(id: &SessionId, list_hash: u64, now: Timestamp) -> Self {
+    fn fresh(id: &SessionId, marks: Marks, now: Timestamp) -> Self {
         let level = Level::ALL
             .iter()
             .position(|level| *level == Level::SESSION_DEFAULT)
@@ -410,7 +436,8 @@ impl SessionBody {
         Self {
             initialized: now - id.created_at > SURELY_INITIALIZED,
             level: u8::try_from(level).unwrap_or(0),
-            list_hash,
+            marks,
+            subscriptions: Vec::new(),
         }
     }
 }
@@ -598,7 +625,11 @@ mod tests {
         let news = EventId::News {
             stream: [1; 8],
             sequence: 5,
-            list_hash: 42,
+            marks: Marks {
+                tools: 42,
+                updates: u64::MAX,
+                ..Marks::default()
+            },
         };
         let answer = |seq, request: RequestId| EventId::Answer {
             nonce: Nonce([2; 8]),
@@ -653,9 +684,18 @@ mod tests {
         let body = SessionBody {
             initialized: true,
             level: 3,
-            list_hash: u64::MAX - 1,
+            marks: Marks {
+                tools: u64::MAX - 1,
+                ..Marks::default()
+            },
+            subscriptions: vec![("x://a".into(), 7), ("x://ü".into(), -1)],
         };
-        assert_eq!(SessionBody::read(&body.to_bytes()), Some(body));
+        assert_eq!(SessionBody::read(&body.to_bytes()), Some(body.clone()));
+        let cut = body.to_bytes();
+        assert_eq!(SessionBody::read(&cut[..cut.len() - 1]), None);
+        let of_before = [&[1, 3][..], &7_u64.to_be_bytes()].concat();
+        let read = SessionBody::read(&of_before).unwrap();
+        assert_eq!((read.initialized, read.marks.tools), (true, 7));
         assert_eq!(SessionBody::read(b"other"), None);
         let _: Id<portolan_model::id::ServerKind> = ServerId::generate();
     }

@@ -15,7 +15,7 @@ pub(super) fn modern(method: &str, params: Value) -> Value {
 }
 
 impl Node {
-    async fn ask(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Answer {
+    pub(super) async fn ask(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Answer {
         let mut headers = vec![("mcp-protocol-version", VERSION), ("mcp-method", method)];
         headers.extend_from_slice(more);
         self.post(&headers, &modern(method, params)).await

@@ -4,13 +4,14 @@ use portolan_keys::random;
 use portolan_model::{registry::CallOutcome, resource::Site};
 use portolan_protocol::{
     capability::ClientCapabilities,
+    completion,
     error::{ErrorKind, Refusal, RpcError},
     header::ParamHeader,
-    jsonrpc::{self, ProgressToken, Raw, RequestId},
+    jsonrpc::{self, ProgressToken, Raw, Request as PeerRequest, RequestId},
     logging::Level,
     method::Method,
     progress::{self, Gate},
-    result::Identity,
+    result::{self, Identity},
     revision::{Era, Revision, StructuredOutput},
     tool::CallResult,
     translate::{self, Failed, Shape},
@@ -23,7 +24,7 @@ use super::{
     NoClient, UpstreamSource, UpstreamTool,
     sessions::{NoConversation, Who},
 };
-use crate::{error::McpError, state::McpState};
+use crate::{dispatch::Context, error::McpError, state::McpState};
 
 /// Takes what a running request tells its client: whole notifications.
 pub(crate) type Teller = mpsc::Sender<bytes::Bytes>;
@@ -101,6 +102,61 @@ pub(crate) async fn forward(
             ask.failed(&error, source, state.site())
         }
     }
+}
+
+/// A request that is no tool's call, through the server that has the prompt or resource: `named` is how the server calls it, as a member
+/// of the parameters; the others pass as they are.
+pub(crate) async fn pass(
+    cx: &Context<'_>,
+    request: &PeerRequest,
+    method: Method,
+    source: &UpstreamSource,
+    named: (&str, &Raw),
+) -> Result<Vec<u8>, McpError> {
+    cx.limit_read(&request.id).await?;
+    let _place = cx.enter_call(&request.id).await?;
+    let _running = cx.state.call_log.begin();
+    let params = request.params.raw().cloned();
+    let params = params.unwrap_or(Raw::empty_object());
+    let ask = Forward {
+        method,
+        params: renamed(&params, named),
+        id: &request.id,
+        revision: cx.revision,
+        who: &cx.who(),
+        mirrored: &[],
+        tool: None,
+        progress: None,
+        level: None,
+        teller: None,
+        traceparent: cx.trace.map(|trace| trace.context().traceparent()),
+        identity: &cx.server.identity,
+    };
+    forward(cx.state, source, &ask).await.into_body()
+}
+
+/// The parameters with the server's own name for what is asked. What belongs to our own leg (`task`, answers to questions that the
+/// server never asked) does not go on.
+pub(crate) fn renamed(params: &Raw, (member, own): (&str, &Raw)) -> Raw {
+    let mut out = vec![b'{'];
+    result::write_string(member, &mut out);
+    out.push(b':');
+    out.extend_from_slice(own.as_bytes());
+    for (name, value) in params.members() {
+        if name != member
+            && matches!(
+                name.as_str(),
+                "arguments" | "argument" | "context" | "_meta"
+            )
+        {
+            out.push(b',');
+            result::write_string(&name, &mut out);
+            out.push(b':');
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    out.push(b'}');
+    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
 type Reply = (Revision, Result<Raw, RpcError>);
@@ -317,6 +373,14 @@ impl Forward<'_> {
 
     /// An error of the protocol, as the client's revision has it (§9).
     fn refused(&self, error: &RpcError, from: Revision) -> Answered {
+        if self.method == Method::Complete && error.code == -32601 {
+            // it has no completion, so it has no suggestions.
+            let result = completion::result(self.revision, self.identity, &[], None, false);
+            return Answered {
+                body: Ok(jsonrpc::response(self.id, &result)),
+                outcome: CallOutcome::Ok,
+            };
+        }
         let nothing = ClientCapabilities::default();
         match translate::error(error, self.method, from, self.revision, &nothing) {
             Failed::Error(error, _) | Failed::Degraded(error) => {
@@ -352,7 +416,7 @@ impl Forward<'_> {
         let page = || Visible::NotLinked {
             url: format!(
                 "{}/w/{}/sources/{}?tab=credential",
-                site.origin(),
+                site.issuer(),
                 self.who.tenant_slug,
                 source.id
             ),

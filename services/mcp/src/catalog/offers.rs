@@ -1,0 +1,484 @@
+//! What a server offers besides tools: prompts and resources, ready to be listed, got and read.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use portolan_http_tools::{CallTarget, CompiledTool, RequestPlan};
+use portolan_keys::digest;
+use portolan_model::{
+    id::{PromptId, ResourceId, SourceId, TenantId},
+    prompt::{Argument, Message},
+    registry::{ResourceBody, ResourceShape},
+    uri_template::UriTemplate,
+};
+use portolan_protocol::{
+    jsonrpc::Raw,
+    prompt::{Prompt as ListedPrompt, PromptArgument},
+    resource::{Location, Resource as ListedResource},
+    result::Identity,
+    revision::Revision,
+};
+use portolan_storage::{prompts, resources};
+use serde_json::json;
+
+use crate::{
+    backends::upstream::{UpstreamPlace, UpstreamSource},
+    catalog::{
+        pages::{List, Listed, Pages},
+        server::{Access, Source},
+    },
+};
+
+/// A prompt, ready to be got.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) id: PromptId,
+    /// As it stands in the list.
+    pub(crate) listed: ListedPrompt,
+    /// With what completion offers.
+    pub(crate) arguments: Vec<Argument>,
+    /// Raised by every change.
+    pub(crate) version: i64,
+    /// Who answers.
+    pub(crate) backend: PromptBackend,
+}
+
+/// Who answers for a prompt.
+#[derive(Debug)]
+pub(crate) enum PromptBackend {
+    /// We do: it was written here. Its messages, if they are small.
+    Written(Option<Arc<[Message]>>),
+    /// An MCP server.
+    Upstream(UpstreamPlace),
+}
+
+/// A resource or template, ready to be read.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    pub(crate) id: ResourceId,
+    /// As it stands in the list.
+    pub(crate) listed: ListedResource,
+    template: Option<UriTemplate>,
+    /// With what completion offers.
+    pub(crate) variables: Vec<Argument>,
+    /// Raised by every change.
+    pub(crate) version: i64,
+    /// Who answers.
+    pub(crate) backend: ResourceBackend,
+}
+
+/// Who answers for a resource.
+#[derive(Debug)]
+pub(crate) enum ResourceBackend {
+    /// We do. The bytes, if they are few.
+    Stored {
+        /// UTF-8, with placeholders if it is a template; else a file.
+        is_text: bool,
+        /// The bytes, if they are few.
+        content: Option<Arc<[u8]>>,
+    },
+    /// An HTTP source, asked at each read.
+    Http(Box<HttpRead>),
+    /// An MCP server.
+    Upstream(UpstreamPlace),
+}
+
+/// How an HTTP source is asked.
+#[derive(Debug)]
+pub(crate) struct HttpRead {
+    pub(crate) compiled: CompiledTool,
+    pub(crate) target: Arc<CallTarget>,
+    pub(crate) access: Access,
+}
+
+impl Listed for Prompt {
+    fn key(&self) -> &str {
+        &self.listed.name
+    }
+    fn json(&self, revision: Revision) -> Vec<u8> {
+        self.listed.to_json(revision)
+    }
+}
+
+impl Resource {
+    /// The URI or template.
+    pub(crate) fn uri(&self) -> &str {
+        match &self.listed.location {
+            Location::Uri(uri) | Location::Template(uri) => uri,
+        }
+    }
+
+    /// True for a template.
+    pub(crate) fn is_template(&self) -> bool {
+        self.template.is_some()
+    }
+}
+
+impl Listed for Resource {
+    fn key(&self) -> &str {
+        self.uri()
+    }
+    fn json(&self, revision: Revision) -> Vec<u8> {
+        self.listed.to_json(revision)
+    }
+}
+
+/// Which lists a reader has seen: each differs when its list differs, `updates` when what some resource holds may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Marks {
+    pub(crate) tools: u64,
+    pub(crate) prompts: u64,
+    pub(crate) resources: u64,
+    pub(crate) updates: u64,
+}
+
+impl Marks {
+    /// Bytes of [`Marks::to_bytes`].
+    pub(crate) const LEN: usize = 32;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        for (place, mark) in
+            bytes
+                .chunks_exact_mut(8)
+                .zip([self.tools, self.prompts, self.resources, self.updates])
+        {
+            place.copy_from_slice(&mark.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads back; eight bytes are of a release that knew of tools only.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != Self::LEN && bytes.len() != 8 {
+            return None;
+        }
+        let mut marks = bytes.chunks_exact(8).map(|chunk| {
+            let mut mark = [0; 8];
+            mark.copy_from_slice(chunk);
+            u64::from_be_bytes(mark)
+        });
+        let mut next = || marks.next().unwrap_or(0);
+        Some(Self {
+            tools: next(),
+            prompts: next(),
+            resources: next(),
+            updates: next(),
+        })
+    }
+}
+
+/// Which version of each resource a server has, for those who subscribed.
+#[derive(Debug, Default)]
+pub(crate) struct Versions {
+    exact: HashMap<Box<str>, i64>,
+    templates: Vec<(UriTemplate, i64)>,
+}
+
+impl Versions {
+    /// The version of what a URI names; none if there is nothing.
+    pub(crate) fn of(&self, uri: &str) -> Option<i64> {
+        self.exact.get(uri).copied().or_else(|| {
+            let fits = |(template, _): &&(UriTemplate, i64)| template.read(uri).is_some();
+            self.templates
+                .iter()
+                .find(fits)
+                .map(|(_, version)| *version)
+        })
+    }
+}
+
+/// The prompts and resources of a server.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    /// By name, in byte order.
+    pub(crate) prompts: Vec<Prompt>,
+    /// By URI, in byte order.
+    pub(crate) resources: Vec<Resource>,
+    /// By template, in byte order.
+    pub(crate) templates: Vec<Resource>,
+    pub(crate) versions: Arc<Versions>,
+    page_size: usize,
+    pages: [OnceLock<Box<[Pages; 3]>>; Revision::ALL.len()],
+}
+
+impl Offers {
+    /// Builds what can be built; the rest is left out and logged.
+    pub(super) fn build(
+        tenant: TenantId,
+        prompts: Vec<prompts::Published>,
+        resources: Vec<resources::Published>,
+        sources: &BTreeMap<SourceId, Source>,
+        page_size: usize,
+    ) -> Self {
+        let mut prompts: Vec<Prompt> = prompts
+            .into_iter()
+            .filter_map(|row| {
+                let id = row.id;
+                let built = prompt(row, sources);
+                if built.is_none() {
+                    tracing::error!(tenant.id = %tenant, prompt.id = %id, "a published prompt cannot be built and is left out");
+                }
+                built
+            })
+            .collect();
+        prompts.sort_by(|a, b| a.key().cmp(b.key()));
+        let built = resources.into_iter().filter_map(|row| {
+            let id = row.id;
+            let built = resource(row, sources);
+            if built.is_none() {
+                tracing::error!(tenant.id = %tenant, resource.id = %id, "a published resource cannot be built and is left out");
+            }
+            built
+        });
+        let (mut templates, mut resources): (Vec<Resource>, Vec<Resource>) =
+            built.partition(Resource::is_template);
+        resources.sort_by(|a, b| a.key().cmp(b.key()));
+        templates.sort_by(|a, b| a.key().cmp(b.key()));
+        let versions = Versions {
+            exact: resources
+                .iter()
+                .map(|one| (one.uri().into(), one.version))
+                .collect(),
+            templates: templates
+                .iter()
+                .filter_map(|one| Some((one.template.clone()?, one.version)))
+                .collect(),
+        };
+        Self {
+            prompts,
+            resources,
+            templates,
+            versions: Arc::new(versions),
+            page_size,
+            pages: Default::default(),
+        }
+    }
+
+    /// The marks of these lists; that of the tools is the caller's.
+    pub(super) fn marks(&self, tools: u64) -> Marks {
+        let mut lists = Vec::new();
+        for prompt in &self.prompts {
+            lists.extend(prompt.json(Revision::V2026_07_28));
+        }
+        let prompts = mark(&lists);
+        lists.clear();
+        let mut versions = Vec::new();
+        for resource in self.resources.iter().chain(&self.templates) {
+            lists.extend(resource.json(Revision::V2026_07_28));
+            versions.extend_from_slice(resource.uri().as_bytes());
+            versions.extend_from_slice(&resource.version.to_be_bytes());
+        }
+        Marks {
+            tools,
+            prompts,
+            resources: mark(&lists),
+            updates: mark(&versions),
+        }
+    }
+
+    /// The MCP servers behind them, some more than once.
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamSource>> {
+        let prompts = self.prompts.iter().filter_map(|one| match &one.backend {
+            PromptBackend::Upstream(place) => Some(&place.source),
+            PromptBackend::Written(_) => None,
+        });
+        let resources = self.resources.iter().chain(&self.templates);
+        prompts.chain(resources.filter_map(|one| match &one.backend {
+            ResourceBackend::Upstream(place) => Some(&place.source),
+            _ => None,
+        }))
+    }
+
+    /// The prompt of that name.
+    pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {
+        let at = self
+            .prompts
+            .binary_search_by(|prompt| prompt.key().cmp(name));
+        at.ok().map(|at| &self.prompts[at])
+    }
+
+    /// What a URI names, with the variables of the template it fits.
+    pub(crate) fn resource(&self, uri: &str) -> Option<(&Resource, BTreeMap<String, String>)> {
+        let at = self.resources.binary_search_by(|one| one.uri().cmp(uri));
+        if let Ok(at) = at {
+            return Some((&self.resources[at], BTreeMap::new()));
+        }
+        self.templates.iter().find_map(|one| {
+            let values = one.template.as_ref()?.read(uri)?;
+            Some((one, values))
+        })
+    }
+
+    /// The template that is written so.
+    pub(crate) fn template(&self, text: &str) -> Option<&Resource> {
+        let at = self.templates.binary_search_by(|one| one.uri().cmp(text));
+        at.ok().map(|at| &self.templates[at])
+    }
+
+    /// The pages of one of the three lists, written once per revision.
+    pub(crate) fn pages(&self, list: List, revision: Revision, identity: &Identity) -> &Pages {
+        let slot = &self.pages[usize::from(revision.ordinal()) - 1];
+        let pages = slot.get_or_init(|| {
+            let size = self.page_size;
+            Box::new([
+                Pages::write(List::Prompts, &self.prompts, revision, identity, size),
+                Pages::write(List::Resources, &self.resources, revision, identity, size),
+                Pages::write(List::Templates, &self.templates, revision, identity, size),
+            ])
+        });
+        match list {
+            List::Prompts => &pages[0],
+            List::Resources => &pages[1],
+            List::Templates | List::Tools => &pages[2],
+        }
+    }
+}
+
+/// Differs when the bytes differ.
+pub(super) fn mark(bytes: &[u8]) -> u64 {
+    let mut mark = [0; 8];
+    mark.copy_from_slice(&digest(bytes).as_bytes()[..8]);
+    u64::from_be_bytes(mark)
+}
+
+fn filled(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn upstream(
+    source: Option<SourceId>,
+    own: Option<&str>,
+    sources: &BTreeMap<SourceId, Source>,
+) -> Option<UpstreamPlace> {
+    Some(UpstreamPlace {
+        source: Arc::clone(sources.get(&source?)?.upstream.as_ref()?),
+        own: Raw::of(own?).ok()?,
+    })
+}
+
+fn prompt(row: prompts::Published, sources: &BTreeMap<SourceId, Source>) -> Option<Prompt> {
+    let backend = if row.source.is_some() {
+        PromptBackend::Upstream(upstream(row.source, row.upstream_name.as_deref(), sources)?)
+    } else {
+        PromptBackend::Written(match row.messages {
+            Some(messages) => Some(
+                serde_json::from_value::<Vec<Message>>(messages)
+                    .ok()?
+                    .into(),
+            ),
+            None => None,
+        })
+    };
+    Some(Prompt {
+        id: row.id,
+        listed: ListedPrompt {
+            name: row.name,
+            title: filled(row.title),
+            description: filled(row.description),
+            arguments: row.arguments.iter().map(listed_argument).collect(),
+            ..ListedPrompt::default()
+        },
+        arguments: row.arguments,
+        version: row.version,
+        backend,
+    })
+}
+
+fn listed_argument(argument: &Argument) -> PromptArgument {
+    PromptArgument {
+        name: argument.name.clone(),
+        title: argument.title.clone(),
+        description: argument.description.clone(),
+        required: argument.required,
+    }
+}
+
+fn resource(row: resources::Published, sources: &BTreeMap<SourceId, Source>) -> Option<Resource> {
+    let backend = match row.body {
+        ResourceBody::Text | ResourceBody::File => ResourceBackend::Stored {
+            is_text: row.body == ResourceBody::Text,
+            content: row.content.map(Into::into),
+        },
+        ResourceBody::Http => {
+            let source = sources.get(&row.source?)?;
+            let plan: RequestPlan = serde_json::from_value(row.plan?).ok()?;
+            ResourceBackend::Http(Box::new(HttpRead {
+                compiled: CompiledTool::new(json!({"type": "object"}), None, plan),
+                target: Arc::clone(&source.target),
+                access: source.access.clone(),
+            }))
+        }
+        ResourceBody::Upstream => {
+            ResourceBackend::Upstream(upstream(row.source, row.upstream_uri.as_deref(), sources)?)
+        }
+    };
+    let (location, template) = match row.shape {
+        ResourceShape::Resource => (Location::Uri(row.uri), None),
+        ResourceShape::Template => {
+            let template = UriTemplate::parse(&row.uri).ok()?;
+            (Location::Template(row.uri), Some(template))
+        }
+    };
+    let annotations = row
+        .annotations
+        .as_object()
+        .is_some_and(|object| !object.is_empty());
+    Some(Resource {
+        id: row.id,
+        listed: ListedResource {
+            location,
+            name: row.name,
+            title: filled(row.title),
+            description: filled(row.description),
+            mime_type: row.mime_type,
+            size: row.size.and_then(|size| u64::try_from(size).ok()),
+            annotations: annotations
+                .then(|| serde_json::from_value(row.annotations).ok())
+                .flatten(),
+            icons: Vec::new(),
+            meta: None,
+        },
+        template,
+        variables: row.variables,
+        version: row.version,
+        backend,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_read_back_and_those_of_a_release_before_too() {
+        let marks = Marks {
+            tools: u64::MAX,
+            prompts: 2,
+            resources: 3,
+            updates: 4,
+        };
+        assert_eq!(Marks::read(&marks.to_bytes()), Some(marks));
+        assert_eq!(
+            Marks::read(&7_u64.to_be_bytes()),
+            Some(Marks {
+                tools: 7,
+                ..Marks::default()
+            })
+        );
+        assert_eq!(Marks::read(b"other"), None);
+    }
+
+    #[test]
+    fn re_7_a_version_is_found_by_uri_and_by_template() {
+        let versions = Versions {
+            exact: [("x://a".into(), 1)].into(),
+            templates: vec![(UriTemplate::parse("x://b/{id}").unwrap(), 2)],
+        };
+        assert_eq!(versions.of("x://a"), Some(1));
+        assert_eq!(versions.of("x://b/7"), Some(2));
+        assert_eq!(versions.of("x://c"), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! `resources/read`, `resources/subscribe` and `resources/unsubscribe` (spec §10).
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use portolan_http_tools::{Caller as Calling, Content, ToolAnswer, execute};
+use portolan_model::{
+    prompt::{Escape, fill},
+    registry::CallOutcome,
+};
+use portolan_protocol::{
+    content::ResourceContents,
+    error::ErrorKind,
+    jsonrpc::{self, Misfit, Raw, Request},
+    method::Method,
+    resource::{UriParams, read_result},
+    result::CacheHint,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    backends::upstream::pass,
+    catalog::{
+        offers::{HttpRead, Resource, ResourceBackend},
+        server::Access,
+    },
+    dispatch::Context,
+    error::McpError,
+    legacy::session::{MOST_SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS},
+};
+
+fn uri(cx: &Context<'_>, request: &Request) -> Result<String, McpError> {
+    let params: Result<UriParams, Misfit> = request.params.read();
+    params
+        .map(|params| params.uri)
+        .map_err(|misfit| cx.fail(&misfit.into(), &request.id))
+}
+
+fn not_found(cx: &Context<'_>, request: &Request, uri: String) -> McpError {
+    cx.fail(&ErrorKind::ResourceNotFound { uri }, &request.id)
+}
+
+/// Answers `resources/read`.
+pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+    let uri = uri(cx, request)?;
+    let Some((resource, values)) = cx.server.offers.resource(&uri) else {
+        return Err(not_found(cx, request, uri));
+    };
+    let contents = match &resource.backend {
+        ResourceBackend::Stored { is_text, .. } => {
+            stored(cx, request, resource, *is_text, &uri, &values).await?
+        }
+        ResourceBackend::Upstream(place) => {
+            // What a template makes is the server's own URI already.
+            let made = if resource.is_template() {
+                Raw::of(&uri).ok()
+            } else {
+                None
+            };
+            let own = ("uri", made.as_ref().unwrap_or(&place.own));
+            return pass(cx, request, Method::ResourcesRead, &place.source, own).await;
+        }
+        ResourceBackend::Http(http) => asked(cx, request, resource, http, &uri, values).await?,
+    };
+    let Some(contents) = contents else {
+        return Err(not_found(cx, request, uri));
+    };
+    let (identity, hint) = (&cx.server.identity, CacheHint::READ);
+    let result = read_result(cx.revision, identity, &[contents], hint);
+    Ok(jsonrpc::response(&request.id, &result))
+}
+
+async fn stored(
+    cx: &Context<'_>,
+    request: &Request,
+    resource: &Resource,
+    is_text: bool,
+    uri: &str,
+    values: &BTreeMap<String, String>,
+) -> Result<Option<ResourceContents>, McpError> {
+    let Some(bytes) = cx.state.bodies.bytes(cx.server.tenant, resource).await? else {
+        return Ok(None);
+    };
+    let (uri, mime_type) = (uri.to_owned(), resource.listed.mime_type.clone());
+    if !is_text {
+        return Ok(Some(ResourceContents::Blob {
+            uri,
+            mime_type,
+            blob: STANDARD.encode(&bytes),
+            meta: None,
+        }));
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    let text = if resource.is_template() {
+        fill(&text, values, Escape::of(mime_type.as_deref())).map_err(|_| {
+            let misfit = Misfit::new("params.uri", "its parts would make the text too long");
+            cx.fail(&misfit.into(), &request.id)
+        })?
+    } else {
+        text.into_owned()
+    };
+    Ok(Some(ResourceContents::Text {
+        uri,
+        mime_type,
+        text,
+        meta: None,
+    }))
+}
+
+/// Asks the HTTP source. What it does not have is not found; that it cannot be asked is said so.
+async fn asked(
+    cx: &Context<'_>,
+    request: &Request,
+    resource: &Resource,
+    http: &HttpRead,
+    uri: &str,
+    values: BTreeMap<String, String>,
+) -> Result<Option<ResourceContents>, McpError> {
+    let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
+    cx.limit_read(&request.id).await?;
+    let _place = cx.enter_call(&request.id).await?;
+    let _running = cx.state.call_log.begin();
+    let credential = match &http.access {
+        Access::Open => None,
+        Access::With(slot) => Some(&**slot),
+        Access::Broken => return Err(fail(&ErrorKind::Internal)),
+    };
+    let calling = Calling {
+        egress: &cx.state.egress,
+        target: &http.target,
+        credential,
+        tokens: &cx.state.tokens,
+        trace: cx.trace.map(|trace| &**trace),
+    };
+    let arguments: Map<String, Value> = values
+        .into_iter()
+        .map(|(name, value)| (name, Value::String(value)))
+        .collect();
+    let answer = Box::pin(execute(&calling, &http.compiled, &Value::Object(arguments))).await;
+    if answer.is_error {
+        return match (answer.status, answer.outcome) {
+            (Some(404 | 410), _) | (_, CallOutcome::InvalidArguments) => Ok(None),
+            (None, CallOutcome::UpstreamError) => Err(fail(&ErrorKind::UpstreamUnreachable)),
+            _ => Err(fail(&ErrorKind::Internal)),
+        };
+    }
+    Ok(contents(answer, resource, uri.to_owned()))
+}
+
+fn contents(answer: ToolAnswer, resource: &Resource, uri: String) -> Option<ResourceContents> {
+    let declared = resource.listed.mime_type.clone();
+    let block = answer.content.into_iter().next()?;
+    Some(match block {
+        Content::Text(text) => ResourceContents::Text {
+            uri,
+            mime_type: declared.or_else(|| {
+                let json = answer.structured.is_some();
+                Some(
+                    if json {
+                        "application/json"
+                    } else {
+                        "text/plain"
+                    }
+                    .to_owned(),
+                )
+            }),
+            text,
+            meta: None,
+        },
+        Content::Image { mime, data }
+        | Content::Audio { mime, data }
+        | Content::Blob { mime, data, .. } => ResourceContents::Blob {
+            uri,
+            mime_type: Some(mime),
+            blob: data,
+            meta: None,
+        },
+    })
+}
+
+/// Answers `resources/subscribe` (RE-7): from now on the session hears of changes, wherever its stream is.
+pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+    let uri = uri(cx, request)?;
+    let Some(version) = cx.server.offers.versions.of(&uri) else {
+        return Err(not_found(cx, request, uri));
+    };
+    if let Some(session) = cx.session {
+        let own = &session.body.subscriptions;
+        let bytes: usize = own.iter().map(|(own, _)| own.len()).sum();
+        let is_known = own.iter().any(|(own, _)| *own == uri);
+        if !is_known
+            && (own.len() >= MOST_SUBSCRIPTIONS || bytes + uri.len() > MOST_SUBSCRIPTION_BYTES)
+        {
+            let misfit = Misfit::new("params.uri", "this session has too many subscriptions");
+            return Err(cx.fail(&misfit.into(), &request.id));
+        }
+        let change = |body: &mut crate::legacy::session::SessionBody| {
+            body.subscriptions.retain(|(own, _)| *own != uri);
+            body.subscriptions.push((uri.clone(), version));
+        };
+        session.change(cx.state, cx.caller, cx.now, change).await?;
+    }
+    Ok(jsonrpc::response(
+        &request.id,
+        &cx.server.fixed(cx.revision).empty,
+    ))
+}
+
+/// Answers `resources/unsubscribe`: of what was never subscribed, too (RE-7).
+pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+    let uri = uri(cx, request)?;
+    if let Some(session) = cx.session {
+        let change = |body: &mut crate::legacy::session::SessionBody| {
+            body.subscriptions.retain(|(own, _)| *own != uri);
+        };
+        session.change(cx.state, cx.caller, cx.now, change).await?;
+    }
+    Ok(jsonrpc::response(
+        &request.id,
+        &cx.server.fixed(cx.revision).empty,
+    ))
+}
