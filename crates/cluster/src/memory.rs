@@ -156,7 +156,7 @@ impl MemoryStore {
     }
 
     fn now_us(&self) -> u64 {
-        u64::try_from(self.0.clock.now().unix_timestamp_nanos() / 1000).unwrap_or(0)
+        u64::try_from(self.0.clock.unix_micros()).unwrap_or(0)
     }
 
     fn now_ms(&self) -> u64 {

@@ -1,13 +1,18 @@
 //! An API's answer as a tool result: content blocks, `structuredContent`, and honest texts when it went wrong.
 
+mod written;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::registry::CallOutcome;
 use portolan_net::egress::{EgressError, EgressResponse, Phase};
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
-use serde_json::{Value, json, value::RawValue};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde_json::Value;
 
-use crate::arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
+use crate::{
+    arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
+    tree::Tree,
+};
 
 /// How a call ended.
 pub use portolan_model::registry::CallOutcome as Outcome;
@@ -47,40 +52,6 @@ pub enum Content {
     },
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => {
-                let mut block = serializer.serialize_struct("Content", 2)?;
-                block.serialize_field("type", "text")?;
-                block.serialize_field("text", text)?;
-                block.end()
-            }
-            Self::Image { mime, data } | Self::Audio { mime, data } => {
-                let kind = if matches!(self, Self::Image { .. }) {
-                    "image"
-                } else {
-                    "audio"
-                };
-                let mut block = serializer.serialize_struct("Content", 3)?;
-                block.serialize_field("type", kind)?;
-                block.serialize_field("data", data)?;
-                block.serialize_field("mimeType", mime)?;
-                block.end()
-            }
-            Self::Blob { uri, mime, data } => {
-                let mut block = serializer.serialize_struct("Content", 2)?;
-                block.serialize_field("type", "resource")?;
-                block.serialize_field(
-                    "resource",
-                    &json!({"uri": uri, "mimeType": mime, "blob": data}),
-                )?;
-                block.end()
-            }
-        }
-    }
-}
-
 /// What was sent, for the console. The credential is not in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
@@ -90,13 +61,25 @@ pub struct Sent {
     pub url: String,
 }
 
-/// The result of a call. Serialised, it is a `CallToolResult` with `structuredContent` (2025-06-18 and later).
+/// What `structuredContent` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Structured {
+    /// Absent.
+    #[default]
+    None,
+    /// The JSON object that the first block has as its text (TL-13).
+    Text,
+    /// An object without members.
+    Empty,
+}
+
+/// The result of a call: a `CallToolResult` with `structuredContent` (2025-06-18 and later).
 #[derive(Debug, Clone)]
 pub struct ToolAnswer {
     /// Never empty.
     pub content: Vec<Content>,
     /// A JSON object, as the API wrote it.
-    pub structured: Option<Box<RawValue>>,
+    pub structured: Structured,
     /// The call failed, and the content says why (TL-19).
     pub is_error: bool,
     /// How it ended, for counting.
@@ -105,30 +88,15 @@ pub struct ToolAnswer {
     pub faults: Vec<ArgumentFault>,
     /// The API's status.
     pub status: Option<u16>,
-    /// What was sent, if something was.
+    /// What was sent, if something was and it was asked for.
     pub sent: Option<Sent>,
-}
-
-impl Serialize for ToolAnswer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = 1 + usize::from(self.structured.is_some()) + usize::from(self.is_error);
-        let mut result = serializer.serialize_struct("CallToolResult", fields)?;
-        result.serialize_field("content", &self.content)?;
-        if let Some(structured) = &self.structured {
-            result.serialize_field("structuredContent", structured)?;
-        }
-        if self.is_error {
-            result.serialize_field("isError", &true)?;
-        }
-        result.end()
-    }
 }
 
 impl ToolAnswer {
     /// For revisions that do not know `structuredContent`; the text block carries the same JSON (TL-13).
     #[must_use]
     pub fn without_structured(mut self) -> Self {
-        self.structured = None;
+        self.structured = Structured::None;
         self
     }
 
@@ -149,7 +117,7 @@ impl ToolAnswer {
     pub(crate) fn error(outcome: CallOutcome, text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::Text(text.into())],
-            structured: None,
+            structured: Structured::None,
             is_error: true,
             outcome,
             faults: Vec::new(),
@@ -164,7 +132,7 @@ impl ToolAnswer {
         answer
     }
 
-    fn ok(content: Content, structured: Option<Box<RawValue>>) -> Self {
+    fn ok(content: Content, structured: Structured) -> Self {
         Self {
             content: vec![content],
             structured,
@@ -213,32 +181,33 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
                     line(response.status)
                 ),
             ),
-            Some(_) => ToolAnswer::ok(Content::Text(text), None).with_empty_object(tool),
-            None => ToolAnswer::ok(Content::Text(text), None),
+            Some(_) => {
+                ToolAnswer::ok(Content::Text(text), Structured::None).with_empty_object(tool)
+            }
+            None => ToolAnswer::ok(Content::Text(text), Structured::None),
         };
     }
     let kind = media_type(&response.headers);
     let essence = kind.as_deref().unwrap_or_default();
     if is_json(essence) {
-        return match compact(body) {
-            Ok(json) => json_answer(tool, json),
-            Err(fault) => ToolAnswer::error(
+        return json_answer(tool, body).unwrap_or_else(|fault| {
+            ToolAnswer::error(
                 CallOutcome::ToolError,
                 format!(
                     "The API answered {} and called it {essence}, but it is not usable JSON ({fault}). It begins:\n\n{}",
                     line(response.status),
                     excerpt(body, 512)
                 ),
-            ),
-        };
+            )
+        });
     }
     let is_untyped =
         essence.is_empty() || essence == "application/octet-stream" || essence == "text/plain";
     if is_untyped
         && (tool.output_schema().is_some() || essence.is_empty())
-        && let Ok(json) = compact(body)
+        && let Ok(answer) = json_answer(tool, body)
     {
-        return json_answer(tool, json);
+        return answer;
     }
     if tool.output_schema().is_some() {
         return ToolAnswer::error(
@@ -282,58 +251,89 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             data: STANDARD.encode(body),
         }
     };
-    ToolAnswer::ok(content, None)
+    ToolAnswer::ok(content, Structured::None)
 }
 
 impl ToolAnswer {
     /// 204 for a tool that promises an object: an empty one, if the schema allows it.
     fn with_empty_object(mut self, tool: &CompiledTool) -> Self {
-        if tool.check_output(&json!({})).is_ok() {
-            self.structured = RawValue::from_string("{}".to_owned()).ok();
+        if tool.fits_output(&Tree::Object(Vec::new())) {
+            self.structured = Structured::Empty;
         }
         self
     }
 }
 
-fn json_answer(tool: &CompiledTool, json: Box<RawValue>) -> ToolAnswer {
-    if tool.output_schema().is_some() {
-        let faults = match serde_json::from_str::<Value>(json.get()) {
-            Ok(value) => tool.check_output(&value).err(),
-            Err(_) => Some(ArgumentFaults::one("", "is nested too deep to be checked")),
-        };
-        if let Some(faults) = faults {
-            let list = faults
-                .faults
-                .iter()
-                .map(|fault| {
-                    let path = if fault.path.is_empty() {
-                        "the answer"
-                    } else {
-                        &fault.path
-                    };
-                    format!("\n- {path} {}", fault.message)
-                })
-                .collect::<String>();
-            return ToolAnswer::error(
-                CallOutcome::ToolError,
-                format!(
-                    "The API answered, but not in the shape its documentation promises:{list}\n\nThe answer was:\n\n{}",
-                    excerpt(json.get().as_bytes(), MAX_EXCERPT)
-                ),
-            );
-        }
+/// The answer as text, and if it is an object as structure. It is read once, for its syntax and for the schema.
+fn json_answer(tool: &CompiledTool, body: &[u8]) -> Result<ToolAnswer, String> {
+    let text = utf8(body)?;
+    let compacted = compact(text)?;
+    let fits = if tool.output_schema().is_some() {
+        let tree: Tree<'_> = parsed(text)?;
+        tool.fits_output(&tree)
+    } else {
+        parsed::<IgnoredAny>(text)?;
+        true
+    };
+    let json = compacted.unwrap_or_else(|| text.to_owned());
+    if !fits {
+        return Ok(unfit(tool, &json));
     }
-    let text = Content::Text(json.get().to_owned());
-    let is_object = json.get().starts_with('{');
-    ToolAnswer::ok(text, is_object.then_some(json))
+    let structured = if json.starts_with('{') {
+        Structured::Text
+    } else {
+        Structured::None
+    };
+    Ok(ToolAnswer::ok(Content::Text(json), structured))
 }
 
-/// Checks JSON and removes the white space between its tokens, without building a tree.
-fn compact(body: &[u8]) -> Result<Box<RawValue>, String> {
+/// For an answer that its schema does not allow: what is wrong with it.
+fn unfit(tool: &CompiledTool, json: &str) -> ToolAnswer {
+    let value: Value = serde_json::from_str(json).unwrap_or_default();
+    let faults = tool.output_faults(&value);
+    let list: String = faults
+        .iter()
+        .flat_map(|faults| &faults.faults)
+        .map(|fault| {
+            let path = if fault.path.is_empty() {
+                "the answer"
+            } else {
+                &fault.path
+            };
+            format!("\n- {path} {}", fault.message)
+        })
+        .collect();
+    ToolAnswer::error(
+        CallOutcome::ToolError,
+        format!(
+            "The API answered, but not in the shape its documentation promises:{list}\n\nThe answer was:\n\n{}",
+            excerpt(json.as_bytes(), MAX_EXCERPT)
+        ),
+    )
+}
+
+/// Text without a byte order mark and without white space around it.
+fn utf8(body: &[u8]) -> Result<&str, String> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-    let raw: Box<RawValue> = serde_json::from_slice(body).map_err(|error| error.to_string())?;
-    let text = raw.get();
-    // What machines write for machines has no white space: then nothing is copied or parsed a second time.
+    let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
+    Ok(text.trim_matches([' ', '\n', '\r', '\t']))
+}
+
+fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// JSON on one line, for showing.
+fn shown_json(body: &[u8]) -> Result<String, String> {
+    let text = utf8(body)?;
+    let compacted = compact(text)?;
+    parsed::<IgnoredAny>(text)?;
+    Ok(compacted.unwrap_or_else(|| text.to_owned()))
+}
+
+/// Removes the white space between the tokens of JSON, without building a tree. `None` if there is none, which is what machines write
+/// for machines. Of a text that is not JSON it makes something that is not either, or is: parse the text itself.
+fn compact(text: &str) -> Result<Option<String>, String> {
     let mut out = String::new();
     let (mut in_string, mut escaped, mut depth) = (false, false, 0_usize);
     let mut start = 0;
@@ -367,10 +367,10 @@ fn compact(body: &[u8]) -> Result<Box<RawValue>, String> {
         }
     }
     if start == 0 {
-        return Ok(raw);
+        return Ok(None);
     }
     out.push_str(&text[start..]);
-    RawValue::from_string(out).map_err(|error| error.to_string())
+    Ok(Some(out))
 }
 
 fn refusal(response: &EgressResponse) -> String {
@@ -406,8 +406,8 @@ fn refusal(response: &EgressResponse) -> String {
     }
     if !response.body.is_empty() {
         let kind = media_type(&response.headers).unwrap_or_default();
-        let shown = match compact(&response.body) {
-            Ok(json) => excerpt(json.get().as_bytes(), MAX_EXCERPT),
+        let shown = match shown_json(&response.body) {
+            Ok(json) => excerpt(json.as_bytes(), MAX_EXCERPT),
             Err(_) if kind == "text/html" => excerpt(
                 words_of_html(&decode(&response.headers, &response.body)).as_bytes(),
                 1_024,

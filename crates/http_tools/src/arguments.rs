@@ -2,11 +2,18 @@
 
 use std::{fmt::Write as _, sync::Arc, sync::OnceLock};
 
-use jsonschema::{Draft, PatternOptions, Validator, error::ValidationErrorKind};
+use jsonschema::{
+    Draft, PatternOptions, Retrieve, ValidationOptions, Validator,
+    error::ValidationErrorKind,
+    json::{Json, SerdeJson},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::plan::RequestPlan;
+use crate::{
+    plan::RequestPlan,
+    tree::{Tree, Trees},
+};
 
 /// Faults shown at once; a model repairs the first few anyway.
 const MAX_FAULTS: usize = 12;
@@ -14,25 +21,28 @@ const MAX_FAULTS: usize = 12;
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
 
 /// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (JS-5, JS-7). `format` stays an annotation.
-pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
-    jsonschema::options()
+pub(crate) fn compile<F: Json>(schema: &Value) -> Result<Validator<F>, String> {
+    options_for::<F>().build(schema).map_err(|error| {
+        let mut text = error.to_string();
+        if let Some((end, _)) = text.char_indices().nth(200) {
+            text.truncate(end);
+        }
+        text
+    })
+}
+
+/// How schemas are read, for instances in the form `F`.
+pub(crate) fn options_for<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn Retrieve>, F> {
+    jsonschema::options_for::<F>()
         .with_draft(Draft::Draft202012)
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
         .should_validate_formats(false)
         .offline()
-        .build(schema)
-        .map_err(|error| {
-            let mut text = error.to_string();
-            if let Some((end, _)) = text.char_indices().nth(200) {
-                text.truncate(end);
-            }
-            text
-        })
 }
 
 /// Whether the linear-time engine takes the pattern.
 pub(crate) fn pattern_compiles(pattern: &str) -> bool {
-    pattern.len() <= 2_000 && compile(&json!({"pattern": pattern})).is_ok()
+    pattern.len() <= 2_000 && compile::<SerdeJson>(&json!({"pattern": pattern})).is_ok()
 }
 
 /// One fault of the arguments.
@@ -95,7 +105,7 @@ struct Parts {
     output_schema: Option<Value>,
     plan: RequestPlan,
     input: OnceLock<Result<Validator, String>>,
-    output: OnceLock<Result<Validator, String>>,
+    output: OnceLock<Option<Validator<Trees>>>,
 }
 
 impl std::fmt::Debug for CompiledTool {
@@ -144,15 +154,21 @@ impl CompiledTool {
         }
     }
 
-    /// Checks an answer against the output schema (TL-12). Without one, or with one that does not compile, all is well.
-    pub(crate) fn check_output(&self, output: &Value) -> Result<(), ArgumentFaults> {
+    /// Whether an answer fits the output schema (TL-12). Without one, or with one that does not compile, all is well.
+    pub(crate) fn fits_output(&self, output: &Tree<'_>) -> bool {
         let Some(schema) = &self.0.output_schema else {
-            return Ok(());
+            return true;
         };
-        match self.0.output.get_or_init(|| compile(schema)) {
-            Ok(validator) => check(validator, output),
-            Err(_) => Ok(()),
-        }
+        let validator = self.0.output.get_or_init(|| compile(schema).ok());
+        validator
+            .as_ref()
+            .is_none_or(|validator| validator.is_valid(output))
+    }
+
+    /// What is wrong with an answer that does not fit.
+    pub(crate) fn output_faults(&self, output: &Value) -> Option<ArgumentFaults> {
+        let validator = compile(self.0.output_schema.as_ref()?).ok()?;
+        check(&validator, output).err()
     }
 }
 
@@ -414,6 +430,6 @@ mod tests {
 
     #[test]
     fn a_remote_reference_is_never_fetched_js_5() {
-        assert!(compile(&json!({"$ref": "https://example.com/schema.json"})).is_err());
+        assert!(compile::<SerdeJson>(&json!({"$ref": "https://example.com/schema.json"})).is_err());
     }
 }

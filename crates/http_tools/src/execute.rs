@@ -59,6 +59,8 @@ pub struct Caller<'a> {
     pub tokens: &'a TokenSource,
     /// What the API is to be told of the trace of the call.
     pub trace: Option<&'a Span>,
+    /// Whether somebody wants to see what was sent.
+    pub shows_sent: bool,
 }
 
 /// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
@@ -85,10 +87,10 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 );
             }
         };
-        let sent = Sent {
+        let sent = caller.shows_sent.then(|| Sent {
             method: built.method.to_string(),
             url: built.url.to_string(),
-        };
+        });
         let (mut url, mut headers) = (built.url, built.headers);
         let mut token = None;
         if let Some(slot) = caller.credential {
@@ -158,7 +160,7 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 answer::unreachable(&error)
             }
         };
-        answer.sent = Some(sent);
+        answer.sent = sent;
         return answer;
     }
 }

@@ -352,7 +352,7 @@ impl SchemaChecks {
         if let Some(known) = self.seen.get(&text) {
             return known.clone();
         }
-        let result = arguments::compile(schema)
+        let result = arguments::compile::<jsonschema::json::SerdeJson>(schema)
             .map(|_| ())
             .map_err(SchemaError::Invalid);
         self.seen.insert(text, result.clone());

@@ -128,6 +128,7 @@ impl Scene {
             credential,
             tokens: &self.tokens,
             trace: None,
+            shows_sent: true,
         };
         execute(&caller, &tool, &json!({})).await
     }

@@ -151,6 +151,7 @@ async fn call_everything(name: &str) -> Value {
         credential: None,
         tokens: &tokens,
         trace: None,
+        shows_sent: true,
     };
     let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut structured = 0;
@@ -179,7 +180,7 @@ async fn call_everything(name: &str) -> Value {
             && tool.output_schema.is_some()
             && answer.status != Some(204)
         {
-            assert!(answer.structured.is_some(), "{}", tool.key);
+            assert!(answer.structured().is_some(), "{}", tool.key);
             structured += 1;
         }
         if answer.outcome == Outcome::ToolError {

@@ -1,8 +1,11 @@
 //! Time is handed in, so that every expiry can be tested.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::SystemTime,
 };
 
 use time::{Duration, OffsetDateTime};
@@ -34,11 +37,23 @@ impl Clock {
 
     /// The present time, with the resolution of Postgres (microseconds), so that a value survives a round trip.
     pub fn now(&self) -> Timestamp {
-        let micros = match &self.0 {
-            Source::System => micros(OffsetDateTime::now_utc()),
+        OffsetDateTime::UNIX_EPOCH + Duration::microseconds(self.unix_micros())
+    }
+
+    /// The same as microseconds since the epoch, without a calendar.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that others take"
+    )]
+    pub fn unix_micros(&self) -> i64 {
+        match &self.0 {
+            Source::System => SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .ok()
+                .and_then(|since| i64::try_from(since.as_micros()).ok())
+                .unwrap_or_default(),
             Source::Test(at) => at.load(Ordering::SeqCst),
-        };
-        OffsetDateTime::UNIX_EPOCH + Duration::microseconds(micros)
+        }
     }
 
     /// Moves a test clock. The system's clock does not move for anybody: there this does nothing.
@@ -69,5 +84,6 @@ mod tests {
             twin.now(),
             OffsetDateTime::UNIX_EPOCH + Duration::seconds(90)
         );
+        assert_eq!(twin.unix_micros(), 90_000_000);
     }
 }

@@ -10,23 +10,23 @@
 
 mod connect;
 mod error;
+mod pool;
 mod redirect;
 mod streaming;
 
-use std::error::Error as StdError;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use url::Url;
+use url::{Position, Url};
 
 pub use self::error::{EgressError, EgressSetupError, Phase};
 pub use self::redirect::RedirectFault;
@@ -34,18 +34,13 @@ pub use self::streaming::EgressStream;
 pub use crate::address::{AllowedDestination, UrlFault};
 pub use crate::resolve::Network;
 
-use self::connect::{ConnectFailure, Connector, Guard};
+use self::connect::Guard;
+use self::pool::{NoConnection, Pool, Sender};
 use crate::address::{AddressRules, Refusal};
 
 /// How soon a kept connection breaks that the other end had closed already. What breaks later was asked, and perhaps answered
 /// somewhere: to ask again would be a second execution that nobody is told of.
 const STALE_WITHIN: Duration = Duration::from_millis(250);
-/// Idle connections kept for one host: as many as a busy tool needs, few enough to stay polite.
-const IDLE_PER_HOST: usize = 64;
-/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe methods).
-const IDLE_FOR: Duration = Duration::from_secs(30);
-/// Read buffer of one connection; hyper would let it grow to about 400 KiB.
-const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// What one egress client may do.
 #[derive(Debug, Clone)]
@@ -151,7 +146,7 @@ pub struct Egress {
 
 struct Inner {
     rules: Arc<AddressRules>,
-    client: Client<Connector, Full<Bytes>>,
+    pool: Pool,
     user_agent: HeaderValue,
 }
 
@@ -189,18 +184,12 @@ impl Egress {
             policy.connect_timeout,
         )
         .map_err(EgressSetupError::Tls)?;
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_FOR)
-            .pool_max_idle_per_host(IDLE_PER_HOST)
-            .http1_max_buf_size(READ_BUFFER_BYTES)
-            .build(connector);
         let user_agent =
             HeaderValue::try_from(policy.user_agent).map_err(EgressSetupError::UserAgent)?;
         Ok(Self {
             inner: Arc::new(Inner {
                 rules,
-                client,
+                pool: Pool::new(connector),
                 user_agent,
             }),
         })
@@ -225,7 +214,9 @@ impl Egress {
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let after = request.timeout;
         let phase = AtomicU8::new(Phase::Answer as u8);
-        match tokio::time::timeout(after, self.exchange(request, &phase)).await {
+        // Pinned here: a timeout would move the exchange, which is large, several times.
+        let exchange = pin!(self.exchange(request, &phase));
+        match tokio::time::timeout(after, exchange).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(EgressError::Timeout {
                 phase: Phase::from_u8(phase.load(Ordering::Relaxed)),
@@ -240,16 +231,13 @@ impl Egress {
         phase: &AtomicU8,
     ) -> Result<EgressResponse, EgressError> {
         let limit = request.max_response_bytes;
-        let (answer, url) = self.head(request).await?;
+        let answered = self.head(request).await?;
         phase.store(Phase::Body as u8, Ordering::Relaxed);
-        Self::read(answer, url, limit).await
+        self.read(answered, limit).await
     }
 
-    /// Sends a request and follows what redirects it may: the head of the last answer, its body unread, and who gave it.
-    async fn head(
-        &self,
-        request: EgressRequest,
-    ) -> Result<(http::Response<Incoming>, Url), EgressError> {
+    /// Sends a request and follows what redirects it may: the head of the last answer, its body unread.
+    async fn head(&self, request: EgressRequest) -> Result<Answered, EgressError> {
         let EgressRequest {
             mut method,
             mut url,
@@ -269,7 +257,7 @@ impl Egress {
             } else {
                 headers.clone()
             };
-            let answer = self.one_hop(&method, &url, headers, body.clone()).await?;
+            let (answer, sender) = self.one_hop(&method, &url, headers, body.clone()).await?;
             hops += 1;
             let next = if last_try || !redirect::is_redirect(answer.status()) {
                 None
@@ -277,7 +265,11 @@ impl Egress {
                 redirect::next_hop(&url, answer.headers(), hops)
             };
             let Some(next) = next else {
-                return Ok((answer, url));
+                return Ok(Answered {
+                    answer,
+                    sender,
+                    url,
+                });
             };
             url = next.map_err(|fault| EgressError::Redirect { fault })?;
             headers = again;
@@ -289,37 +281,43 @@ impl Egress {
         }
     }
 
+    /// One request and the head of its answer, with the connection that is still to bring the body.
     async fn one_hop(
         &self,
         method: &Method,
         url: &Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<http::Response<Incoming>, EgressError> {
-        let uri = uri_of(url)?;
+    ) -> Result<(http::Response<Incoming>, Sender), EgressError> {
+        let pool = &self.inner.pool;
         let repeatable = matches!(*method, Method::GET | Method::HEAD);
-        let spare = repeatable.then(|| (Instant::now(), uri.clone(), headers.clone()));
-        match self
-            .inner
-            .client
-            .request(assembled(method.clone(), uri, headers, body.clone()))
-            .await
-        {
-            Ok(answer) => Ok(answer),
-            Err(error) => match spare {
-                Some((sent, uri, headers))
-                    if sent.elapsed() < STALE_WITHIN && closed_before_answer(&error) =>
+        let mut request = assembled(method.clone(), url, headers, body)?;
+        while let Some(mut sender) = pool.take(url) {
+            let spare = repeatable.then(|| (Instant::now(), request.clone()));
+            let mut error = match sender.try_send_request(request).await {
+                Ok(answer) => return Ok((answer, sender)),
+                Err(error) => error,
+            };
+            // Not a byte of it was sent, whatever it is.
+            if let Some(unsent) = error.take_message() {
+                request = unsent;
+                continue;
+            }
+            match spare {
+                Some((sent, spare))
+                    if sent.elapsed() < STALE_WITHIN && closed_before_answer(error.error()) =>
                 {
-                    let again = assembled(method.clone(), uri, headers, body);
-                    self.inner
-                        .client
-                        .request(again)
-                        .await
-                        .map_err(|error| failed(error, url))
+                    request = spare;
+                    // Once: what breaks on a new connection was not closed for its age.
+                    break;
                 }
-                _ => Err(failed(error, url)),
-            },
+                _ => return Err(EgressError::broken(error.into_error())),
+            }
         }
+        let connected = pool.connect(url, uri_of(url)?).await;
+        let mut sender = connected.map_err(|failure| not_connected(failure, url))?;
+        let answer = sender.send_request(request).await;
+        Ok((answer.map_err(EgressError::broken)?, sender))
     }
 
     /// The headers that really go out.
@@ -340,20 +338,31 @@ impl Egress {
         headers
     }
 
-    async fn read(
-        answer: http::Response<Incoming>,
-        final_url: Url,
-        limit: usize,
-    ) -> Result<EgressResponse, EgressError> {
+    async fn read(&self, answered: Answered, limit: usize) -> Result<EgressResponse, EgressError> {
+        let Answered {
+            answer,
+            sender,
+            url,
+        } = answered;
         let (parts, body) = answer.into_parts();
         let body = read_bounded(body, limit).await?;
+        self.inner.pool.put(&url, sender);
         Ok(EgressResponse {
             status: parts.status,
             headers: parts.headers,
             body,
-            final_url,
+            final_url: url,
         })
     }
+}
+
+/// The head of an answer.
+struct Answered {
+    answer: http::Response<Incoming>,
+    /// The connection that brings the body.
+    sender: Sender,
+    /// Who answered, after redirects.
+    url: Url,
 }
 
 /// Headers that belong to one connection or frame the message (RFC 9110 §7.6.1), or that would invite compression.
@@ -373,19 +382,34 @@ fn is_ours_to_set(name: &HeaderName) -> bool {
     ) || matches!(name.as_str(), "keep-alive" | "proxy-connection")
 }
 
-fn uri_of(url: &Url) -> Result<Uri, EgressError> {
-    let text = &url[..url::Position::AfterQuery];
-    Uri::try_from(text).map_err(|_| EgressError::BlockedUrl {
+const fn unreadable() -> EgressError {
+    EgressError::BlockedUrl {
         fault: UrlFault::Unreadable,
-    })
+    }
 }
 
-fn assembled(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+fn uri_of(url: &Url) -> Result<Uri, EgressError> {
+    Uri::try_from(&url[..Position::AfterQuery]).map_err(|_| unreadable())
+}
+
+/// A request as it goes to an origin: path and query in the request line, the rest in `Host` (RFC 9112 §3.2.1).
+fn assembled(
+    method: Method,
+    url: &Url,
+    mut headers: HeaderMap,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, EgressError> {
+    let path = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]);
+    let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+    let (Ok(path), Ok(host)) = (path, host) else {
+        return Err(unreadable());
+    };
+    headers.insert(header::HOST, host);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
-    *request.uri_mut() = uri;
+    *request.uri_mut() = Uri::from(path);
     *request.headers_mut() = headers;
-    request
+    Ok(request)
 }
 
 /// Reads at most `limit` bytes; an announced length beyond it ends the exchange before a byte of body is read.
@@ -396,9 +420,7 @@ async fn read_bounded(mut body: Incoming, limit: usize) -> Result<Bytes, EgressE
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|source| EgressError::Protocol {
-            source: Box::new(source),
-        })?;
+        let frame = frame.map_err(EgressError::broken)?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -425,54 +447,44 @@ async fn read_bounded(mut body: Incoming, limit: usize) -> Result<Bytes, EgressE
 
 /// True if the peer closed a connection without having sent a byte of an answer: what a kept-alive connection looks like
 /// whose idle time was over at the other end.
-fn closed_before_answer(error: &hyper_util::client::legacy::Error) -> bool {
-    !error.is_connect()
-        && chain(error).any(|cause| {
-            cause
-                .downcast_ref::<hyper::Error>()
-                .is_some_and(|e| e.is_incomplete_message() || e.is_canceled())
-        })
+fn closed_before_answer(error: &hyper::Error) -> bool {
+    error.is_incomplete_message() || error.is_canceled()
 }
 
-fn failed(error: hyper_util::client::legacy::Error, url: &Url) -> EgressError {
+fn not_connected(failure: NoConnection, url: &Url) -> EgressError {
     let host = || url.host_str().unwrap_or_default().to_owned();
-    let failure = chain(&error)
-        .find_map(|cause| cause.downcast_ref::<ConnectFailure>())
-        .map(ConnectFailure::kind);
-    match failure {
-        Some(connect::Kind::Refused(refusal)) => EgressError::refused(refusal, url),
-        Some(connect::Kind::Dns) => EgressError::Dns {
+    let failure = match failure {
+        NoConnection::Connect(failure) => failure,
+        NoConnection::Handshake(error) => return EgressError::broken(error),
+    };
+    match failure.kind() {
+        connect::Kind::Refused(refusal) => EgressError::refused(refusal, url),
+        connect::Kind::Dns => EgressError::Dns {
             host: host(),
-            source: Box::new(error),
+            source: Box::new(failure),
         },
-        Some(connect::Kind::Tcp) => EgressError::Connect {
+        connect::Kind::Tcp => EgressError::Connect {
             host: host(),
-            source: Box::new(error),
+            source: Box::new(failure),
         },
-        Some(connect::Kind::Tls) => EgressError::Tls {
+        connect::Kind::Tls => EgressError::Tls {
             host: host(),
-            source: Box::new(error),
+            source: Box::new(failure),
         },
-        Some(connect::Kind::Timeout(after)) => EgressError::Timeout {
+        connect::Kind::Timeout(after) => EgressError::Timeout {
             phase: Phase::Connect,
             after,
-        },
-        None => EgressError::Protocol {
-            source: Box::new(error),
         },
     }
 }
 
-fn chain<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |error| {
-        let error: &'a (dyn StdError + 'static) = *error;
-        error.source()
-    })
-}
-
 impl EgressError {
+    fn broken(error: hyper::Error) -> Self {
+        Self::Protocol {
+            source: Box::new(error),
+        }
+    }
+
     fn refused(refusal: Refusal, url: &Url) -> Self {
         match refusal {
             Refusal::Url(fault) => Self::BlockedUrl { fault },

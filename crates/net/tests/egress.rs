@@ -360,3 +360,58 @@ async fn an_endless_head_is_cut() {
     let error = egress(address).send(get(address, "/")).await.unwrap_err();
     assert!(matches!(error, EgressError::Protocol { .. }), "{error:?}");
 }
+
+/// A server that answers every request with the number of its connection and what it read.
+async fn echo() -> SocketAddr {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            tokio::spawn(async move {
+                while let Some(request) = read_request(&mut stream).await {
+                    let body = format!("{connection}\n{request}");
+                    let length = body.len();
+                    let answer =
+                        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}");
+                    if stream.write_all(answer.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_kept_connection_serves_the_next_request_to_its_origin_and_no_other() {
+    let (one, other) = (echo().await, echo().await);
+    let allow = [one, other].map(|to| AllowedDestination::address(to.ip(), to.port()));
+    let client = Egress::new(EgressPolicy {
+        allow: allow.to_vec(),
+        ..EgressPolicy::default()
+    })
+    .unwrap();
+    for at in [one, other, one, other] {
+        let answer = client.send(get(at, "/a%20b?q=1&r#part")).await.unwrap();
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("0"), "one connection each");
+        // RFC 9112 §3.2: the path in the request line, the authority in `Host`, the fragment nowhere.
+        assert_eq!(lines.next(), Some("GET /a%20b?q=1&r HTTP/1.1"));
+        assert!(text.contains(&format!("host: {at}\r\n")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again() {
+    let address = echo().await;
+    let client = egress(address);
+    let mut short = get(address, "/");
+    short.max_response_bytes = 4;
+    let error = client.send(short).await.unwrap_err();
+    assert!(matches!(error, EgressError::TooLarge { .. }), "{error:?}");
+    let answer = client.send(get(address, "/")).await.unwrap();
+    assert!(answer.body.starts_with(b"1\n"), "a second connection");
+}

@@ -169,10 +169,7 @@ pub(crate) async fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => lists::answer(cx, List::Tools, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request)
-            .await
-            .map(Box::new)
-            .map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request).await.map(Work::Call),
         Method::PromptsList => lists::answer(cx, List::Prompts, request).map(Work::Done),
         Method::ResourcesList => lists::answer(cx, List::Resources, request).map(Work::Done),
         Method::ResourceTemplatesList => {

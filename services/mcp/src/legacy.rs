@@ -211,7 +211,7 @@ async fn answer(
     let outcome = match method {
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
-            Ok(Work::Call(call)) => call::run(visit, session, *call, may_stream).await,
+            Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
             Err(error) => Err(error),
         },
         None => Err(cx.fail(

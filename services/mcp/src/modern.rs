@@ -57,7 +57,7 @@ pub(crate) async fn request(
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
             Ok(Work::Call(mut call)) => {
                 call.level = meta.log_level;
-                run(visit, revision, *call).await
+                run(visit, revision, call).await
             }
             Err(error) => Err(error),
         },
@@ -74,7 +74,7 @@ const HELD_BACK: Duration = Duration::from_secs(5);
 async fn run(
     visit: &Visit<'_>,
     revision: Revision,
-    mut call: PreparedCall,
+    mut call: Box<PreparedCall>,
 ) -> Result<Response, McpError> {
     let mut told = if visit.accepted.events {
         call.told()

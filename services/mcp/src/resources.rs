@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use portolan_http_tools::{Caller as Calling, Content, ToolAnswer, execute};
+use portolan_http_tools::{Caller as Calling, Content, Structured, ToolAnswer, execute};
 use portolan_model::{
     prompt::{Escape, fill},
     registry::CallOutcome,
@@ -131,6 +131,7 @@ async fn asked(
         credential,
         tokens: &cx.state.tokens,
         trace: cx.trace.map(|trace| &**trace),
+        shows_sent: false,
     };
     let arguments: Map<String, Value> = values
         .into_iter()
@@ -154,7 +155,7 @@ fn contents(answer: ToolAnswer, resource: &Resource, uri: String) -> Option<Reso
         Content::Text(text) => ResourceContents::Text {
             uri,
             mime_type: declared.or_else(|| {
-                let json = answer.structured.is_some();
+                let json = answer.structured != Structured::None;
                 Some(
                     if json {
                         "application/json"

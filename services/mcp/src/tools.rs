@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
-use portolan_model::registry::CallOutcome;
+use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
@@ -62,6 +62,8 @@ pub(crate) struct PreparedCall {
     pub(crate) progress: Option<ProgressToken>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
+    /// When it was asked for.
+    at: Timestamp,
     /// Its place among the tenant's running calls.
     _place: Option<Place>,
 }
@@ -75,7 +77,10 @@ const TOLD: usize = 64;
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<PreparedCall, McpError> {
+pub(crate) async fn prepare(
+    cx: &Context<'_>,
+    request: &Request,
+) -> Result<Box<PreparedCall>, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -113,7 +118,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
         None => Value::Object(serde_json::Map::new()),
     };
-    Ok(PreparedCall {
+    // Last: who is refused for another reason never had one.
+    let place = cx.enter_call(&request.id).await?;
+    Ok(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -132,9 +139,9 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Prepa
         client_name: cx.client_name.clone(),
         progress,
         trace: cx.trace.cloned(),
-        // Last: who is refused for another reason never had one.
-        _place: cx.enter_call(&request.id).await?,
-    })
+        at: cx.now,
+        _place: place,
+    }))
 }
 
 impl PreparedCall {
@@ -171,7 +178,7 @@ impl PreparedCall {
     /// A call through an upstream server.
     async fn forward(&self, upstream: &UpstreamTool) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
-        let (at, started) = (self.state.clock.now(), Instant::now());
+        let started = Instant::now();
         let tool = &self.server.tools[self.tool];
         let Some(who) = &self.who else {
             return Err(McpError::of(
@@ -199,7 +206,7 @@ impl PreparedCall {
             identity: &self.server.identity,
         };
         let answered = forward(&self.state, &upstream.source, &ask).await;
-        self.log(tool, at, started, answered.outcome, None);
+        self.log(tool, started, answered.outcome, None);
         if let Some(run) = &run {
             trace::ran(run, answered.outcome);
         }
@@ -208,24 +215,24 @@ impl PreparedCall {
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self) -> Running {
+    pub(crate) fn run(self: Box<Self>) -> Running {
         Box::pin(self.make())
     }
 
-    async fn make(self) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
         let http = match &self.server.tools[self.tool].backend {
             Backend::Http(http) => http,
             // Boxed: the futures of other calls need not be as large.
             Backend::Upstream(upstream) => return Box::pin(self.forward(upstream)).await,
         };
         let _running = self.state.call_log.begin();
-        let (at, started) = (self.state.clock.now(), Instant::now());
+        let started = Instant::now();
         let tool = &self.server.tools[self.tool];
         let credential = match &http.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
-                self.log(tool, at, started, CallOutcome::Internal, None);
+                self.log(tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
                 let result = CallResult::failure(text);
                 return Ok(jsonrpc::response_with(&self.id, 256, |out| {
@@ -241,9 +248,10 @@ impl PreparedCall {
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
+            shows_sent: false,
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
-        self.log(tool, at, started, answer.outcome, answer.status);
+        self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
@@ -272,23 +280,20 @@ impl PreparedCall {
         let identity = facts
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
-        Ok(jsonrpc::response_with(&self.id, size_of(&answer), |out| {
-            write_result(&answer, identity, out);
-        }))
+        Ok(jsonrpc::response_with(
+            &self.id,
+            answer.size_hint() + 256,
+            |out| {
+                write_result(&answer, identity, out);
+            },
+        ))
     }
 
-    fn log(
-        &self,
-        tool: &Tool,
-        at: portolan_model::Timestamp,
-        started: Instant,
-        outcome: CallOutcome,
-        status: Option<u16>,
-    ) {
+    fn log(&self, tool: &Tool, started: Instant, outcome: CallOutcome, status: Option<u16>) {
         let elapsed = started.elapsed();
         self.state.instruments.call(tool.kind, outcome, elapsed);
         let call = Call {
-            at,
+            at: self.at,
             server: Some((self.server.id, self.server.slug.clone())),
             tool_name: tool.name.clone(),
             client_name: self.client_name.as_deref().map(str::to_owned),
@@ -301,43 +306,17 @@ impl PreparedCall {
     }
 }
 
-/// A guess at the size of the result, so that its buffer grows at most once.
-fn size_of(answer: &ToolAnswer) -> usize {
-    use portolan_http_tools::Content;
-    let content: usize = answer
-        .content
-        .iter()
-        .map(|block| match block {
-            // Quotes of JSON in a string are escaped.
-            Content::Text(text) => text.len() + text.len() / 8,
-            Content::Image { data, .. }
-            | Content::Audio { data, .. }
-            | Content::Blob { data, .. } => data.len() + 128,
-        })
-        .sum();
-    content + answer.structured.as_ref().map_or(0, |raw| raw.get().len()) + 320
-}
-
 /// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
 /// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
-        let start = out.len();
-        if serde_json::to_writer(&mut *out, answer).is_err() {
-            out.truncate(start);
-            out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-        }
+        out.push(b'{');
+        answer.write_members(out);
+        out.push(b'}');
         return;
     };
-    out.extend_from_slice(br#"{"resultType":"complete""#);
-    // The answer is an object that is never empty: its opening brace becomes the comma between the two parts.
-    let start = out.len();
-    if serde_json::to_writer(&mut *out, answer).is_err() {
-        out.truncate(start);
-        out.extend_from_slice(br#"{"content":[],"isError":true}"#);
-    }
-    out[start] = b',';
-    out.pop();
+    out.extend_from_slice(br#"{"resultType":"complete","#);
+    answer.write_members(out);
     out.extend_from_slice(br#","_meta":{""#);
     out.extend_from_slice(meta::SERVER_INFO.as_bytes());
     out.extend_from_slice(br#"":"#);
@@ -347,15 +326,15 @@ fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>)
 
 #[cfg(test)]
 mod tests {
-    use portolan_http_tools::Content;
-    use serde_json::{json, value::RawValue};
+    use portolan_http_tools::{Content, Structured};
+    use serde_json::json;
 
     use super::*;
 
     fn answer() -> ToolAnswer {
         ToolAnswer {
             content: vec![Content::Text("{\"a\":1}".into())],
-            structured: Some(RawValue::from_string("{\"a\":1}".into()).unwrap()),
+            structured: Structured::Text,
             is_error: false,
             outcome: CallOutcome::Ok,
             faults: Vec::new(),

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use url::Url;
 
-use super::{Egress, EgressError, EgressRequest, EgressResponse, Phase};
+use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, pool::Sender};
 
 /// An answer whose head has come. Dropping it closes the connection, which tells the peer that nobody listens any more.
 #[derive(Debug)]
@@ -22,6 +22,9 @@ pub struct EgressStream {
     pub final_url: Url,
     body: Incoming,
     limit: usize,
+    /// Until the body is at its end; then others use it.
+    sender: Option<Sender>,
+    egress: Egress,
 }
 
 impl Egress {
@@ -35,14 +38,20 @@ impl Egress {
         let phase = AtomicU8::new(Phase::Answer as u8);
         match tokio::time::timeout(after, self.head(request)).await {
             Ok(answered) => {
-                let (answer, final_url) = answered?;
+                let Answered {
+                    answer,
+                    sender,
+                    url,
+                } = answered?;
                 let (parts, body) = answer.into_parts();
                 Ok(EgressStream {
                     status: parts.status,
                     headers: parts.headers,
-                    final_url,
+                    final_url: url,
                     body,
                     limit,
+                    sender: Some(sender),
+                    egress: self.clone(),
                 })
             }
             Err(_elapsed) => Err(EgressError::Timeout {
@@ -61,11 +70,12 @@ impl EgressStream {
     pub async fn piece(&mut self) -> Result<Option<Bytes>, EgressError> {
         loop {
             let Some(frame) = self.body.frame().await else {
+                if let Some(sender) = self.sender.take() {
+                    self.egress.inner.pool.put(&self.final_url, sender);
+                }
                 return Ok(None);
             };
-            let frame = frame.map_err(|source| EgressError::Protocol {
-                source: Box::new(source),
-            })?;
+            let frame = frame.map_err(EgressError::broken)?;
             if let Ok(data) = frame.into_data() {
                 return Ok(Some(data));
             }
@@ -83,6 +93,9 @@ impl EgressStream {
     /// [`EgressError::TooLarge`], or [`EgressError::Protocol`] if the connection broke.
     pub async fn whole(self) -> Result<EgressResponse, EgressError> {
         let body = super::read_bounded(self.body, self.limit).await?;
+        if let Some(sender) = self.sender {
+            self.egress.inner.pool.put(&self.final_url, sender);
+        }
         Ok(EgressResponse {
             status: self.status,
             headers: self.headers,

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -62,7 +62,12 @@ pub async fn read(body: Body, limit: usize, within: Duration) -> Result<Bytes, B
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    match tokio::time::timeout(within, read_on(body, limit)).await {
+    let mut reading = pin!(read_on(body, limit));
+    // Most bodies came with their head and need no timer.
+    if let Poll::Ready(outcome) = futures_util::poll!(reading.as_mut()) {
+        return outcome;
+    }
+    match tokio::time::timeout(within, reading).await {
         Ok(outcome) => outcome,
         Err(_elapsed) => Err(BodyError::TooSlow { within }),
     }

@@ -120,11 +120,11 @@ impl Raw {
 
     /// The string, if this is one.
     pub fn string(&self) -> Option<String> {
-        if self.kind() == Kind::String {
-            serde_json::from_slice(&self.0).ok()
-        } else {
-            None
+        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        if inner.contains(&b'\\') {
+            return serde_json::from_slice(&self.0).ok();
         }
+        String::from_utf8(inner.to_vec()).ok()
     }
 
     /// The truth value, if this is one.

@@ -172,6 +172,7 @@ pub(crate) async fn try_tool(
         credential: credential.as_ref(),
         tokens: &tokens,
         trace: None,
+        shows_sent: true,
     };
     let begun = Instant::now();
     let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
@@ -194,6 +195,7 @@ pub(crate) async fn try_tool(
 }
 
 fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
+    let structured = answer.structured();
     Trial {
         ok: !answer.is_error,
         is_error: answer.is_error,
@@ -203,8 +205,8 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
             url: sent.url,
         }),
         status: answer.status,
+        structured_content: structured,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),
-        structured_content: answer.structured,
         errors: answer
             .faults
             .into_iter()

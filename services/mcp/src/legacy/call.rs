@@ -72,7 +72,7 @@ type Outcome = Result<Vec<u8>, McpError>;
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: PreparedCall,
+    mut call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);

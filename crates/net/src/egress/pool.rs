@@ -1,0 +1,166 @@
+//! Kept connections. Each was made by the guarded connector for one origin, and is used for that origin only.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::Uri;
+use http_body_util::Full;
+use hyper::{
+    client::conn::http1::{self, SendRequest},
+    rt::Executor as _,
+};
+use hyper_util::rt::TokioExecutor;
+use tower::Service as _;
+use url::{Position, Url};
+
+use super::connect::{ConnectFailure, Connector};
+
+/// Idle connections kept for one origin: as many as a busy tool needs, few enough to stay polite.
+const IDLE_PER_ORIGIN: usize = 64;
+/// Shorter than the keep-alive of common servers (nginx 75 s, Node 5 s is met by the retry of safe methods).
+const IDLE_FOR: Duration = Duration::from_secs(30);
+/// Read buffer of one connection; hyper would let it grow to about 400 KiB.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+
+/// The sending end of a connection.
+pub(super) type Sender = SendRequest<Full<Bytes>>;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoConnection {
+    #[error(transparent)]
+    Connect(#[from] ConnectFailure),
+    #[error("the connection could not be set up")]
+    Handshake(#[source] hyper::Error),
+}
+
+/// All kept connections. Cloning shares them.
+#[derive(Clone)]
+pub(super) struct Pool(Arc<Inner>);
+
+struct Inner {
+    connector: Connector,
+    http: http1::Builder,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    by_origin: HashMap<Box<str>, Vec<Kept>>,
+    /// Somebody closes what is idle for too long.
+    is_swept: bool,
+}
+
+struct Kept {
+    sender: Sender,
+    since: Instant,
+}
+
+impl Kept {
+    fn is_good(&self, now: Instant) -> bool {
+        !self.sender.is_closed() && now.duration_since(self.since) < IDLE_FOR
+    }
+}
+
+/// Scheme, host and port.
+fn origin(url: &Url) -> &str {
+    &url[..Position::BeforePath]
+}
+
+impl Pool {
+    pub(super) fn new(connector: Connector) -> Self {
+        let mut http = http1::Builder::new();
+        http.max_buf_size(READ_BUFFER_BYTES);
+        Self(Arc::new(Inner {
+            connector,
+            http,
+            idle: Mutex::default(),
+        }))
+    }
+
+    /// A kept connection to the origin of the URL: the one that was used last, which is the least likely to be closed at the other
+    /// end.
+    pub(super) fn take(&self, url: &Url) -> Option<Sender> {
+        let mut idle = self.0.idle();
+        let kept = idle.by_origin.get_mut(origin(url))?;
+        let now = Instant::now();
+        let mut place = kept.len();
+        while place > 0 {
+            place -= 1;
+            if !kept[place].is_good(now) {
+                kept.remove(place);
+            } else if kept[place].sender.is_ready() {
+                return Some(kept.remove(place).sender);
+            }
+        }
+        None
+    }
+
+    /// A new connection.
+    pub(super) async fn connect(&self, url: &Url, uri: Uri) -> Result<Sender, NoConnection> {
+        debug_assert_eq!(uri.host(), url.host_str());
+        let stream = self.0.connector.clone().call(uri).await?;
+        let made = self.0.http.handshake(stream).await;
+        let (sender, connection) = made.map_err(NoConnection::Handshake)?;
+        TokioExecutor::new().execute(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "an outgoing connection ended early");
+            }
+        });
+        Ok(sender)
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub(super) fn put(&self, url: &Url, sender: Sender) {
+        if sender.is_closed() {
+            return;
+        }
+        let kept = Kept {
+            sender,
+            since: Instant::now(),
+        };
+        let mut idle = self.0.idle();
+        if let Some(others) = idle.by_origin.get_mut(origin(url)) {
+            if others.len() >= IDLE_PER_ORIGIN {
+                others.retain(|other| other.is_good(kept.since));
+            }
+            if others.len() < IDLE_PER_ORIGIN {
+                others.push(kept);
+            }
+        } else {
+            idle.by_origin.insert(origin(url).into(), vec![kept]);
+        }
+        if !idle.is_swept {
+            idle.is_swept = true;
+            TokioExecutor::new().execute(sweep(Arc::downgrade(&self.0)));
+        }
+    }
+}
+
+impl Inner {
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes what nobody used for a while, as long as there is anything.
+async fn sweep(pool: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(IDLE_FOR / 2).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let now = Instant::now();
+        let mut idle = pool.idle();
+        idle.by_origin.retain(|_, kept| {
+            kept.retain(|one| one.is_good(now));
+            !kept.is_empty()
+        });
+        if idle.by_origin.is_empty() {
+            idle.is_swept = false;
+            return;
+        }
+    }
+}
