@@ -16,4 +16,5 @@ mod oauth;
 mod openapi;
 mod tenancy;
 mod tools;
+mod upstream;
 mod upstreams;

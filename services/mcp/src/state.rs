@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
+    backends::upstream::Upstreams,
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -77,6 +78,7 @@ pub struct Shared {
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
     pub(crate) tokens: TokenSource,
+    pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
@@ -156,6 +158,7 @@ impl McpState {
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
             tokens: TokenSource::new(clock.clone()),
+            upstreams: Upstreams::default(),
             gate,
             node,
             instruments: Instruments::default(),

@@ -84,14 +84,14 @@ pub(crate) struct Facts {
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: Box<PreparedCall>,
+    call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
     let facts = Facts {
         id: call.id.clone(),
         deadline: call.deadline(),
         about: call.about(),
-        progress: call.progress.take(),
+        progress: call.progress.clone(),
         talks: call.talks(),
     };
     run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
