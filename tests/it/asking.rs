@@ -137,7 +137,8 @@ async fn answered_elsewhere(scene: &Scene, session: &McpClient, tool: &str) -> R
         }
         if message.get("method").is_some() && message.get("id").is_some() {
             node = 1 + node % 2;
-            let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": answer_to(&message)});
+            let response =
+                json!({"jsonrpc": "2.0", "id": message["id"], "result": answer_to(&message)});
             let taken = scene.on(node, session)?.message(&response).await?;
             assert_eq!(taken.status, StatusCode::ACCEPTED, "T-21: {}", taken.text);
         }
@@ -169,7 +170,11 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     for version in ["2025-06-18", "2025-11-25"] {
         let session = scene.session(version, able()).await?;
         let answer = answered_elsewhere(&scene, &session, TWO_QUESTIONS).await?;
-        assert_eq!(said(&answer), "Ada likes blue.", "{fixture:?} {version}: {answer}");
+        assert_eq!(
+            said(&answer),
+            "Ada likes blue.",
+            "{fixture:?} {version}: {answer}"
+        );
         let answer = answered_elsewhere(&scene, &session, THREE_AT_ONCE).await?;
         assert_eq!(said(&answer), "Hello Ada, 1 roots", "{fixture:?}: {answer}");
     }
@@ -180,7 +185,12 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     let second = scene.call(1, TWO_QUESTIONS, retry.clone()).await?;
     let last = asked(&second)?;
     let third = scene.call(2, TWO_QUESTIONS, last).await?;
-    assert_eq!(said(&third.json), "Ada likes blue.", "{fixture:?}: {}", third.text);
+    assert_eq!(
+        said(&third.json),
+        "Ada likes blue.",
+        "{fixture:?}: {}",
+        third.text
+    );
     assert_eq!(third.json["result"]["resultType"], "complete");
 
     // MR-6, MR-7: tampered, foreign, of another request.
@@ -188,7 +198,11 @@ async fn every_era_is_asked(fixture: Fixture) -> Result<()> {
     let retry = asked(&asks)?;
     let state = retry["requestState"].as_str().context("a state")?;
     let mut tampered = retry.clone();
-    let changed = if state.as_bytes()[40] == b'A' { "B" } else { "A" };
+    let changed = if state.as_bytes()[40] == b'A' {
+        "B"
+    } else {
+        "A"
+    };
     tampered["requestState"] = json!(format!("{}{changed}{}", &state[..40], &state[41..]));
     let answer = scene.call(1, ONE_QUESTION, tampered).await?;
     assert_eq!(refusal(&answer), (200, "Invalid requestState"));

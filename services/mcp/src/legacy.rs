@@ -53,7 +53,7 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
 }
 
 /// Reads a session id, or gives the 404 that it has become (T-43, T-44). The store is not asked.
-fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
+pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
     let (state, caller) = (visit.state, &visit.caller);
     SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
         .filter(|id| !state.revocations.is_grant_revoked(id.grant))
@@ -61,7 +61,7 @@ fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
 }
 
 /// The session of an authentic id, unless it was ended.
-async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
+pub(crate) async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
     let marks = visit.server.marks;
     let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
     LiveSession::find(visit.state, id, &visit.caller, marks, visit.now)
@@ -236,7 +236,7 @@ async fn answer(
 
 /// The client's answer to a question of ours goes to the node that waits for it (N-3, `streams.md` §14). One that nobody waits for, or a
 /// second one, is taken and forgotten (CN-6).
-async fn answered(
+pub(crate) async fn answered(
     visit: &Visit<'_>,
     session: &LiveSession,
     response: &Response,
@@ -254,7 +254,7 @@ async fn answered(
 }
 
 /// A notification: taken, whatever it is (J-8, J-9).
-async fn notified(
+pub(crate) async fn notified(
     visit: &Visit<'_>,
     session: &LiveSession,
     notification: &Notification,

@@ -23,6 +23,7 @@ use crate::{
     limits::{self, Gate},
     news,
     stream::Tag,
+    two_endpoints::Connections,
 };
 
 /// Names of clients that are remembered, for the log of calls.
@@ -77,6 +78,8 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    /// The connections of the transport with two endpoints that this node holds.
+    pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
     pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
@@ -157,6 +160,7 @@ impl McpState {
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
+            connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),
             gate,

@@ -9,7 +9,9 @@ mod limits_wire;
 mod modern_wire;
 mod offers_wire;
 mod parked_wire;
+mod rules_wire;
 mod streams_wire;
+mod two_endpoints_wire;
 
 use std::{sync::Arc, time::Duration};
 

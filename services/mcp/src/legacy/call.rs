@@ -87,14 +87,38 @@ pub(crate) async fn run(
     call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
-    let facts = Facts {
-        id: call.id.clone(),
-        deadline: call.deadline(),
-        about: call.about(),
-        progress: call.progress.clone(),
-        talks: call.talks(),
-    };
+    let facts = Facts::of(&call);
     run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
+}
+
+impl Facts {
+    fn of(call: &PreparedCall) -> Self {
+        Self {
+            id: call.id.clone(),
+            deadline: call.deadline(),
+            about: call.about(),
+            progress: call.progress.clone(),
+            talks: call.talks(),
+        }
+    }
+}
+
+/// Runs a call whose answer goes to another connection than the request's own: what is not there at once comes on a stream (O-3).
+pub(crate) async fn run_apart(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    call: Box<PreparedCall>,
+) -> Result<Begun, McpError> {
+    let facts = Facts::of(&call);
+    let begin = |asker| call.run(asker);
+    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+}
+
+/// A call that ended, or goes on as the writer of a stream.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Whole(Vec<u8>),
+    Stream(RequestId, Nonce, StreamReader),
 }
 
 /// The same for any work that ends with a JSON-RPC response.
@@ -105,6 +129,35 @@ pub(crate) async fn run_with(
     may_stream: bool,
     begin: impl FnOnce(Option<Asker>) -> Work,
 ) -> Result<Reply, McpError> {
+    let primed = is_primed(&session.id);
+    let patience = may_stream.then_some(if primed { QUICK } else { QUICK_UNPRIMED });
+    let (id, nonce, reader) = match begin_with(visit, session, facts, patience, begin).await? {
+        Begun::Whole(body) => return Ok(Reply::Whole(body)),
+        Begun::Stream(id, nonce, reader) => (id, nonce, reader),
+    };
+    let answer = Answer {
+        keys: visit.state.keys.clone(),
+        session: session.id,
+        nonce,
+        request: Some(id),
+        _pass: None,
+    };
+    let start = Cursor {
+        seq: 0,
+        attempt: None,
+    };
+    let place = primed.then_some(start);
+    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+}
+
+/// Runs a call, for so long in the hope of a whole answer; without `patience`, to its end.
+async fn begin_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    patience: Option<Duration>,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Begun, McpError> {
     let Facts {
         id,
         deadline,
@@ -126,7 +179,7 @@ pub(crate) async fn run_with(
     };
     let begun = Instant::now();
     let (asker, mut talking) = if talks {
-        let (asker, talking) = Talking::new(visit, session, token.clone(), may_stream);
+        let (asker, talking) = Talking::new(visit, session, token.clone(), patience.is_some());
         // Boxed: a call that says nothing has a smaller future for it.
         (Some(asker), Some(Box::new(talking)))
     } else {
@@ -152,12 +205,10 @@ pub(crate) async fn run_with(
         ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
     });
     let mut work = Unbroken::new(&state.tracker, work);
-    let primed = is_primed(&session.id);
-    let patience = if primed { QUICK } else { QUICK_UNPRIMED };
-    if !may_stream {
+    let Some(patience) = patience else {
         let (outcome, _running) = work.await;
-        return outcome.map(Reply::Whole);
-    }
+        return outcome.map(Begun::Whole);
+    };
     let done = tokio::select! {
         biased;
         done = &mut work => Some(done),
@@ -166,7 +217,7 @@ pub(crate) async fn run_with(
     };
     let done = match done {
         Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
-            return outcome.map(Reply::Whole);
+            return outcome.map(Begun::Whole);
         }
         done => done,
     };
@@ -193,19 +244,7 @@ pub(crate) async fn run_with(
             .map(|token| Telling::new(token, revision, begun));
         state.tracker.spawn(write(writer, work, telling, talking));
     }
-    let answer = Answer {
-        keys: state.keys.clone(),
-        session: session.id,
-        nonce,
-        request: Some(id),
-        _pass: None,
-    };
-    let start = Cursor {
-        seq: 0,
-        attempt: None,
-    };
-    let place = primed.then_some(start);
-    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+    Ok(Begun::Stream(id, nonce, reader))
 }
 
 /// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
@@ -393,7 +432,7 @@ impl Answer {
 }
 
 /// What a client is told when events that it has not seen are gone (§9).
-fn gap(after: u64, before: u64) -> Vec<u8> {
+pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
     let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
     let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
     logging::message(Level::Warning, Some("stream"), &data)
