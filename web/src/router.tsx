@@ -58,6 +58,10 @@ const newHttpSource = createRoute({
   ...under('/sources/new'),
   component: lazyRouteComponent(() => import('./routes/new-http-source'), 'NewHttpSourcePage'),
 });
+const newUpstream = createRoute({
+  ...under('/sources/upstream'),
+  component: lazyRouteComponent(() => import('./routes/new-upstream'), 'NewUpstreamPage'),
+});
 const source = createRoute({
   ...under('/sources/$id'),
   component: lazyRouteComponent(() => import('./routes/source'), 'SourcePage'),
@@ -83,6 +87,30 @@ const tool = createRoute({
 const editTool = createRoute({
   ...under('/tools/$id/edit'),
   component: lazyRouteComponent(() => import('./routes/edit-tool'), 'EditToolPage'),
+});
+const prompts = createRoute({
+  ...under('/prompts'),
+  component: lazyRouteComponent(() => import('./routes/prompts'), 'PromptsPage'),
+});
+const newPrompt = createRoute({
+  ...under('/prompts/new'),
+  component: lazyRouteComponent(() => import('./routes/prompt'), 'NewPromptPage'),
+});
+const prompt = createRoute({
+  ...under('/prompts/$id'),
+  component: lazyRouteComponent(() => import('./routes/prompt'), 'PromptPage'),
+});
+const resources = createRoute({
+  ...under('/resources'),
+  component: lazyRouteComponent(() => import('./routes/resources'), 'ResourcesPage'),
+});
+const newResource = createRoute({
+  ...under('/resources/new'),
+  component: lazyRouteComponent(() => import('./routes/resource'), 'NewResourcePage'),
+});
+const resource = createRoute({
+  ...under('/resources/$id'),
+  component: lazyRouteComponent(() => import('./routes/resource'), 'ResourcePage'),
 });
 const servers = createRoute({
   ...under('/servers'),
@@ -126,12 +154,19 @@ const routeTree = root.addChildren([
     sources,
     importWizard,
     newHttpSource,
+    newUpstream,
     source,
     reimport,
     newTool,
     tools,
     tool,
     editTool,
+    prompts,
+    newPrompt,
+    prompt,
+    resources,
+    newResource,
+    resource,
     servers,
     newServer,
     server,

@@ -4,6 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use metrics::{Counter, Histogram};
 use portolan_model::registry::{CallOutcome, SourceKind};
+use portolan_protocol::translate::Loss;
 use portolan_protocol::{method::Method, revision::Era};
 
 const OUTCOMES: [&str; 3] = ["ok", "error", "refused"];
@@ -38,7 +39,7 @@ const CALL_OUTCOMES: [CallOutcome; 5] = [
 #[derive(Default)]
 pub(crate) struct Instruments {
     requests: OnceLock<Vec<OnceLock<Counter>>>,
-    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 2],
+    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 3],
 }
 
 impl std::fmt::Debug for Instruments {
@@ -75,11 +76,19 @@ impl Instruments {
 
     /// Counts one tool call.
     pub(crate) fn call(&self, kind: SourceKind, outcome: CallOutcome, took: Duration) {
-        let slot = &self.calls[usize::from(kind == SourceKind::Http)][outcome as usize];
+        let slot = &self.calls[kind_slot(kind)][outcome as usize];
         slot.get_or_init(
             || metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str()),
         )
         .record(took.as_secs_f64());
+    }
+}
+
+const fn kind_slot(kind: SourceKind) -> usize {
+    match kind {
+        SourceKind::Openapi => 0,
+        SourceKind::Http => 1,
+        SourceKind::Mcp => 2,
     }
 }
 
@@ -112,4 +121,9 @@ pub(crate) fn news_told(took: Duration) {
 /// News of the registry reached so many streams.
 pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);
+}
+
+/// Something was lost between two revisions, by its name.
+pub(crate) fn lost_in_translation(loss: Loss) {
+    metrics::counter!("mcp_translation_losses_total", "rule" => loss.rule()).increment(1);
 }

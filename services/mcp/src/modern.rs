@@ -17,6 +17,7 @@ use portolan_protocol::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    ask::{Standing, talk},
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::McpError,
@@ -43,6 +44,7 @@ pub(crate) async fn request(
         trace::call(visit, meta, revision);
     }
     let mut cx = visit.context(revision, None, false, Some(headers));
+    cx.capabilities = Some(&meta.client_capabilities);
     if let Some(info) = &meta.client_info {
         cx.client_name = shown_name(&info.name);
     }
@@ -50,7 +52,17 @@ pub(crate) async fn request(
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
         _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
+            Ok(Work::Call(mut call)) if call.talks() => {
+                call.level = meta.log_level;
+                let standing = Standing::new(&cx, method, &request.id, &request.params);
+                let capabilities = meta.client_capabilities.clone();
+                let (continued, progress) = (call.continued.take(), call.progress.clone());
+                let begin = |asker| call.run(Some(asker));
+                let continued = continued.map(|continued| *continued);
+                talk::run(visit, standing, capabilities, continued, progress, begin).await
+            }
             Ok(Work::Call(call)) => run(visit, revision, call).await,
+            Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
             Err(error) => Err(error),
         },
     };
@@ -67,10 +79,10 @@ async fn run(
 ) -> Result<Response, McpError> {
     let token = call.progress.take().filter(|_| visit.accepted.events);
     let Some(token) = token else {
-        return call.run().await.map(|body| visit.answer(body));
+        return call.run(None).await.map(|body| visit.answer(body));
     };
     let begun = Instant::now();
-    let mut work = call.run();
+    let mut work = call.run(None);
     tokio::select! {
         biased;
         outcome = &mut work => return outcome.map(|body| visit.answer(body)),

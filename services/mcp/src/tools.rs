@@ -12,9 +12,11 @@ use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
-    jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
+    jsonrpc::{self, Misfit, ProgressToken, Raw, Request, RequestId},
+    logging::Level,
     meta::{self, RequestMeta},
-    revision::{ArgumentFaults, Revision, StructuredOutput},
+    method::Method,
+    revision::{ArgumentFaults, Era, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
@@ -22,8 +24,13 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
+    ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
+    backends::{
+        Backend,
+        upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
+    },
     catalog::server::{Access, Server, Tool},
-    dispatch::Context,
+    dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
     payloads::About,
@@ -38,12 +45,20 @@ pub(crate) struct PreparedCall {
     server: Arc<Server>,
     tool: usize,
     arguments: Value,
+    /// The parameters as they came, for an upstream server.
+    params: Raw,
+    /// Who speaks to an upstream server.
+    who: Option<Box<Who>>,
+    /// Log messages of an upstream server are wanted from this level on.
+    pub(crate) level: Option<Level>,
     pub(crate) id: RequestId,
     revision: Revision,
     caller: Arc<Caller>,
     client_name: Option<Arc<str>>,
     /// Progress is wanted under this token (PP-1).
     pub(crate) progress: Option<ProgressToken>,
+    /// What an earlier round left.
+    pub(crate) continued: Option<Box<Continued>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
     /// When it was asked for.
@@ -55,14 +70,15 @@ pub(crate) struct PreparedCall {
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
+/// A backend that a test wrote: what the tool of that name does.
+#[cfg(test)]
+pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
+
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(
-    cx: &Context<'_>,
-    request: &Request,
-) -> Result<Box<PreparedCall>, McpError> {
+pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -91,7 +107,34 @@ pub(crate) async fn prepare(
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
+    let mut continued = None;
+    if let Some(state) = params
+        .request_state
+        .as_deref()
+        .filter(|_| cx.revision.era() == Era::Modern)
+    {
+        let standing = Standing::new(cx, Method::ToolsCall, &request.id, &request.params);
+        match standing.open(state)? {
+            Opened::Parked(at) => {
+                return Ok(Work::Parked(Box::new(Retry {
+                    standing: Arc::new(standing),
+                    at,
+                    responses: params.input_responses,
+                    progress,
+                })));
+            }
+            Opened::HandedOn(earlier) => {
+                continued = Some(Box::new(Continued {
+                    responses: params.input_responses.clone(),
+                    ..earlier
+                }));
+            }
+        }
+    }
+    let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
     let arguments = match &params.arguments {
+        // They pass as they are, and the server checks them.
+        _ if is_upstream => Value::Null,
         Some(raw) => raw
             .read("params.arguments")
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
@@ -99,26 +142,37 @@ pub(crate) async fn prepare(
     };
     // Last: who is refused for another reason never had one.
     let place = cx.enter_call(&request.id).await?;
-    Ok(Box::new(PreparedCall {
+    Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
         arguments,
+        params: if is_upstream {
+            request.params.raw().cloned().unwrap_or(Raw::empty_object())
+        } else {
+            Raw::empty_object()
+        },
+        who: is_upstream.then(|| Box::new(cx.who())),
+        level: if is_upstream { cx.level() } else { None },
         id: request.id.clone(),
         revision: cx.revision,
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
         progress,
+        continued,
         trace: cx.trace.cloned(),
         at: cx.now,
         _place: place,
-    }))
+    })))
 }
 
 impl PreparedCall {
     /// Time that the call has in all.
     pub(crate) fn deadline(&self) -> Duration {
-        self.server.tools[self.tool].target.timeout + BEYOND
+        match &self.server.tools[self.tool].backend {
+            Backend::Http(tool) => tool.target.timeout + BEYOND,
+            Backend::Upstream(_) => LONGEST_CALL + BEYOND,
+        }
     }
 
     /// What another node must know of it.
@@ -133,17 +187,85 @@ impl PreparedCall {
         }
     }
 
-    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
-    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self: Box<Self>) -> Running {
-        Box::pin(self.make())
+    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
+    pub(crate) fn talks(&self) -> bool {
+        #[cfg(test)]
+        if self.script().is_some() {
+            return true;
+        }
+        matches!(self.server.tools[self.tool].backend, Backend::Upstream(_))
     }
 
-    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
+    #[cfg(test)]
+    fn script(&self) -> Option<Script> {
+        let name = &self.server.tools[self.tool].name;
+        self.state.scripts.lock().unwrap().get(name).cloned()
+    }
+
+    /// A call through an upstream server.
+    async fn forward(
+        &self,
+        upstream: &UpstreamTool,
+        asker: Option<&Asker>,
+    ) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
         let started = Instant::now();
         let tool = &self.server.tools[self.tool];
-        let credential = match &tool.access {
+        let Some(who) = &self.who else {
+            return Err(McpError::of(
+                &ErrorKind::Internal,
+                self.revision,
+                Some(&self.id),
+            ));
+        };
+        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let ask = Forward {
+            method: Method::ToolsCall,
+            params: renamed(&self.params, ("name", &upstream.name)),
+            id: &self.id,
+            revision: self.revision,
+            who,
+            mirrored: &tool.headers,
+            tool: Some(upstream),
+            progress: self.progress.is_some(),
+            level: self.level,
+            asker,
+            traceparent: run
+                .as_ref()
+                .or(self.trace.as_deref())
+                .map(|span| span.context().traceparent()),
+            identity: &self.server.identity,
+        };
+        let answered = forward(&self.state, &upstream.source, &ask).await;
+        self.log(tool, started, answered.outcome, None);
+        if let Some(run) = &run {
+            trace::ran(run, answered.outcome);
+        }
+        answered.into_body()
+    }
+
+    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
+    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
+    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(asker)) = (self.script(), asker.clone()) {
+            return script(self.id, asker);
+        }
+        Box::pin(self.make(asker))
+    }
+
+    async fn make(self: Box<Self>, asker: Option<Asker>) -> Result<Vec<u8>, McpError> {
+        let http = match &self.server.tools[self.tool].backend {
+            Backend::Http(http) => http,
+            // Boxed: the futures of other calls need not be as large.
+            Backend::Upstream(upstream) => {
+                return Box::pin(self.forward(upstream, asker.as_ref())).await;
+            }
+        };
+        let _running = self.state.call_log.begin();
+        let started = Instant::now();
+        let tool = &self.server.tools[self.tool];
+        let credential = match &http.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
@@ -159,13 +281,13 @@ impl PreparedCall {
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let calling = Calling {
             egress: &self.state.egress,
-            target: &tool.target,
+            target: &http.target,
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
             shows_sent: false,
         };
-        let answer = execute(&calling, &tool.compiled, &self.arguments).await;
+        let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
