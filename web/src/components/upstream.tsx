@@ -263,7 +263,12 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
   return (
     <Stack gap="lg">
       {upstream.last_error && (
-        <Alert color="red" data-tone="red" role="alert" title="The server could not be looked at the last time">
+        <Alert
+          color="red"
+          data-tone="red"
+          role="alert"
+          title="The server could not be looked at the last time"
+        >
           {upstream.last_error}. What it offered before is still published.
         </Alert>
       )}

@@ -42,12 +42,7 @@ export function NewUpstreamPage() {
 
   if (preview.data) {
     return (
-      <Choose
-        url={url.trim()}
-        credential={credential}
-        offer={preview.data}
-        onBack={() => preview.reset()}
-      />
+      <Choose url={url.trim()} credential={credential} offer={preview.data} onBack={() => preview.reset()} />
     );
   }
   return (
