@@ -476,6 +476,25 @@ async fn changes_at_a_server_are_noticed_and_taken_over_or_held_until_somebody_a
 }
 
 #[tokio::test]
+async fn a_member_tries_a_tool_of_a_server_in_the_console() -> Result<()> {
+    for fixture in [Fixture::TypeScript1, Fixture::TypeScript2] {
+        let scene = Scene::of(fixture).await?;
+        let console = scene.owner.console();
+        let path = "/workspaces/harbour/tools?query=test_simple_text";
+        let found = console.get(path).await?;
+        let id = text(&found["items"][0], "id")?;
+        let path = format!("/workspaces/harbour/tools/{id}/try");
+        let tried = console.post(&path, json!({"arguments": {}})).await?;
+        assert_eq!(tried["ok"], true, "{tried}");
+        assert_eq!(tried["content"][0]["text"], SIMPLE, "{tried}");
+        scene.upstream.refuse(Some(StatusCode::SERVICE_UNAVAILABLE));
+        let tried = console.post(&path, json!({"arguments": {}})).await?;
+        assert_eq!(tried["is_error"], true, "{tried}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn tl_7_names_are_published_as_they_are_and_a_prefix_moves_them_together() -> Result<()> {
     let scene = Scene::with(Fixture::Rmcp, json!({"prefix": "far_"})).await?;
     let answer = scene.legacy("far_test_simple_text", json!({})).await?;
