@@ -45,7 +45,7 @@ async fn take(store: &Store, at: time::OffsetDateTime) -> Vec<(TenantId, SourceI
 async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there_brings_the_look_forward()
  {
     let database = Database::new().await;
-    let store = database.store().await;
+    let store = database.store(4).await;
     let tenant = Scene::new(&store).await.tenant;
     let source = upstream(&store, tenant).await;
     let (one, other) = tokio::join!(take(&store, now()), take(&store, now()));
@@ -84,7 +84,7 @@ async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there
 #[tokio::test]
 async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
     let database = Database::new().await;
-    let store = database.store().await;
+    let store = database.store(4).await;
     let tenant = Scene::new(&store).await.tenant;
     let source = upstream(&store, tenant).await;
     let prompt = |name: &str| SyncedPrompt {
