@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit deny test-tools clean-data mutants model
+.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit revisions fuzz deny test-tools clean-data mutants model
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,12 @@ prepare: ## Refreshes .sqlx, what the SQL macros know about the database
 
 emit: ## Refreshes what is generated from the code: API document and configuration reference
 	@scripts/emit.sh
+
+fuzz: ## Fuzzes the readers of foreign bytes, 10 minutes each (SECONDS=…)
+	@scripts/fuzz.sh $${SECONDS:-600}
+
+revisions: ## Writes docs/revisions.md and tests/rules-open.txt anew: which test holds which rule of the protocol
+	@REVISIONS_WRITE=1 cargo nextest run -p portolan-tests -E 'test(/^revisions::/)'
 
 deny: ## Checks licences, sources, bans and advisories of all dependencies (cargo-deny, needs the network)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny

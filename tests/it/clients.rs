@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use portolan_tests::{
     console::Published,
     fixture::FixtureApi,
+    native,
     person::Person,
     program::{self, OpensBrowser},
     stack::Stack,
@@ -40,15 +41,22 @@ async fn published() -> Result<(FixtureApi, Stack, Person, Published)> {
         .console()
         .publish_fixture("harbour", &fixture)
         .await?;
+    native::offer(&person.console(), &published).await?;
     Ok((fixture, stack, person, published))
 }
 
 async fn drive(interpreter: &std::path::Path, file: &str) -> Result<()> {
+    drive_at(interpreter, file, "mcp").await
+}
+
+/// At another address of the server.
+async fn drive_at(interpreter: &std::path::Path, file: &str, door: &str) -> Result<()> {
     let (_fixture, _stack, person, published) = published().await?;
+    let base = published.url.strip_suffix("mcp").context("an endpoint")?;
     let mut command = Command::new(interpreter);
     command
         .arg(program::needs(file)?)
-        .env("PORTOLAN_MCP_URL", &published.url);
+        .env("PORTOLAN_MCP_URL", format!("{base}{door}"));
     let finished = program::run(command, &person, &OpensBrowser::with_open()?, LIMIT).await?;
     assert!(
         finished.success
@@ -64,6 +72,23 @@ async fn drive(interpreter: &std::path::Path, file: &str) -> Result<()> {
 async fn typescript_sdk_1_finds_its_way() -> Result<()> {
     program::needs("tests/clients/typescript/node_modules/@modelcontextprotocol/sdk")?;
     drive("node".as_ref(), "tests/clients/typescript/v1.mjs").await
+}
+
+#[tokio::test]
+async fn o_1_o_7_typescript_sdk_1_finds_its_way_on_two_endpoints() -> Result<()> {
+    program::needs("tests/clients/typescript/node_modules/@modelcontextprotocol/sdk")?;
+    drive_at(
+        "node".as_ref(),
+        "tests/clients/typescript/v1_sse.mjs",
+        "sse",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn o_1_o_7_python_sdk_1_finds_its_way_on_two_endpoints() -> Result<()> {
+    let python = program::needs(".portolan/tools/python-v1/bin/python")?;
+    drive_at(&python, "tests/clients/python/v1_sse.py", "sse").await
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use axum::{
 };
 use futures_util::TryStreamExt;
 use portolan_tests::{
+    native,
     oauth::registration,
     person::Person,
     program::{self, OpensBrowser},
@@ -119,6 +120,7 @@ async fn authorization_server_for_2026_07_28() -> Result<()> {
 
 async fn server(version: &str) -> Result<()> {
     let scene = Scene::new().await?;
+    native::offer(&scene.owner.console(), &scene.published).await?;
     let proxy = HeaderAddingProxy::start(&scene.published.url, &scene.tokens.access)?;
     let out = findings("server", version)?;
     let mut command = suite()?;

@@ -1,5 +1,6 @@
 //! Everything that people and clients can see, through the built binary.
 
+mod asking;
 mod browser;
 mod chaos;
 mod checker;
@@ -13,7 +14,9 @@ mod login;
 mod matrix;
 mod nodes;
 mod oauth;
+mod offers;
 mod openapi;
+mod revisions;
 mod tenancy;
 mod tools;
 mod upstream;

@@ -1,7 +1,7 @@
 //! Two tenants on one service: nothing of one is visible to the other.
 
 use anyhow::Result;
-use portolan_tests::{mcp::McpClient, oauth::OAuthClient, person::Person, scene::Scene};
+use portolan_tests::{mcp::McpClient, native, oauth::OAuthClient, person::Person, scene::Scene};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -18,6 +18,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         .as_str()
         .unwrap_or_default()
         .to_owned();
+    let written = native::offer(&scene.owner.console(), &scene.published).await?;
     let (source, server) = (&scene.published.source_id, &scene.published.server_id);
     let random = "00000000-0000-7000-8000-000000000000";
     let ids = |id: &str| {
@@ -33,6 +34,8 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/sources".to_owned()),
         (Method::GET, "/tools".to_owned()),
         (Method::GET, "/servers".to_owned()),
+        (Method::GET, "/prompts".to_owned()),
+        (Method::GET, "/resources".to_owned()),
         (Method::GET, "/calls".to_owned()),
         (Method::GET, "/audit".to_owned()),
         (Method::POST, "/imports/preview".to_owned()),
@@ -71,6 +74,8 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
             (Method::DELETE, ""),
             (Method::POST, "/restore"),
             (Method::PUT, "/tools"),
+            (Method::PUT, "/prompts"),
+            (Method::PUT, "/resources"),
             (Method::POST, "/publish"),
             (Method::POST, "/pause"),
             (Method::GET, "/connection"),
@@ -79,12 +84,35 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
             routes.push((method, format!("/servers/{id}{rest}")));
         }
     }
+    for (noun, id) in [
+        ("prompts", &written.prompts[0]),
+        ("resources", &written.resources[0]),
+    ] {
+        for id in [id.clone(), ids(id)] {
+            for (method, rest) in [
+                (Method::GET, ""),
+                (Method::PUT, ""),
+                (Method::PATCH, ""),
+                (Method::DELETE, ""),
+                (Method::POST, "/restore"),
+            ] {
+                routes.push((method, format!("/{noun}/{id}{rest}")));
+            }
+        }
+    }
     // A good body for each, so that nothing but the id can be refused.
     let input = json!({"kind": "text", "text": "{}"});
     let body = |method: &Method, rest: &str| match (
         method.as_str(),
         rest.rsplit('/').next().unwrap_or_default(),
     ) {
+        ("PUT", "prompts") => json!({"prompts": []}),
+        ("PUT", "resources") => json!({"resources": []}),
+        ("PUT", _) if rest.starts_with("/prompts/") => native::prompts().swap_remove(0),
+        ("PUT", _) if rest.starts_with("/resources/") => native::resources("x").swap_remove(0),
+        ("PATCH", _) if rest.starts_with("/prompts/") || rest.starts_with("/resources/") => {
+            json!({"enabled": false})
+        }
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),
         ("PUT", "definition") => {

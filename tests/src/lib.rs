@@ -22,6 +22,7 @@ pub mod held;
 pub mod history;
 pub mod link;
 pub mod mcp;
+pub mod native;
 pub mod oauth;
 pub mod person;
 pub mod postgres;

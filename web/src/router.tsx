@@ -88,6 +88,30 @@ const editTool = createRoute({
   ...under('/tools/$id/edit'),
   component: lazyRouteComponent(() => import('./routes/edit-tool'), 'EditToolPage'),
 });
+const prompts = createRoute({
+  ...under('/prompts'),
+  component: lazyRouteComponent(() => import('./routes/prompts'), 'PromptsPage'),
+});
+const newPrompt = createRoute({
+  ...under('/prompts/new'),
+  component: lazyRouteComponent(() => import('./routes/prompt'), 'NewPromptPage'),
+});
+const prompt = createRoute({
+  ...under('/prompts/$id'),
+  component: lazyRouteComponent(() => import('./routes/prompt'), 'PromptPage'),
+});
+const resources = createRoute({
+  ...under('/resources'),
+  component: lazyRouteComponent(() => import('./routes/resources'), 'ResourcesPage'),
+});
+const newResource = createRoute({
+  ...under('/resources/new'),
+  component: lazyRouteComponent(() => import('./routes/resource'), 'NewResourcePage'),
+});
+const resource = createRoute({
+  ...under('/resources/$id'),
+  component: lazyRouteComponent(() => import('./routes/resource'), 'ResourcePage'),
+});
 const servers = createRoute({
   ...under('/servers'),
   component: lazyRouteComponent(() => import('./routes/servers'), 'ServersPage'),
@@ -137,6 +161,12 @@ const routeTree = root.addChildren([
     tools,
     tool,
     editTool,
+    prompts,
+    newPrompt,
+    prompt,
+    resources,
+    newResource,
+    resource,
     servers,
     newServer,
     server,

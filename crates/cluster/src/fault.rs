@@ -345,6 +345,10 @@ impl Store for FaultStore {
             .await
     }
 
+    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.through(self.inner.ring(session, node, note)).await
+    }
+
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
         self.through(self.inner.beat(node, ttl)).await
     }

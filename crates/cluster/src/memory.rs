@@ -305,6 +305,13 @@ impl Store for MemoryStore {
         }))
     }
 
+    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.within(session.lane(), |_, moment| {
+            moment.ring(node, Doorbell::Note { session, note });
+        });
+        Ok(())
+    }
+
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
         let now = self.now_ms();
         let mut members = lock(&self.0.members);

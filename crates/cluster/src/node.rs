@@ -26,6 +26,7 @@ mod lanes;
 mod limits;
 mod link;
 mod membership;
+mod notes;
 mod position;
 mod questions;
 mod reader;
@@ -56,6 +57,7 @@ use self::{
     limits::{Buckets, places::Concurrency},
     link::Link,
     membership::Watcher,
+    notes::Notes,
     position::Position,
     questions::Questions,
     reader::{Connection, Phase},
@@ -66,6 +68,7 @@ use self::{
 pub use self::{
     limits::{Limit, LimitKey, Limits, Place, Places, Rate, RetryAfter},
     membership::Membership,
+    notes::Listening,
     reader::{Delivery, StreamReader},
     running::Running,
     sessions::{SessionError, SessionState, Unavailable},
@@ -167,6 +170,7 @@ pub(crate) struct Inner {
     sessions: KnownSessions,
     running: RunningCalls,
     questions: Questions,
+    notes: Notes,
     connections: BySession<Arc<Connection>>,
     writers: BySession<Arc<writer::Shared>>,
     lanes: Lanes,
@@ -283,6 +287,7 @@ impl Node {
             sessions: KnownSessions::new(&settings),
             running: RunningCalls::new(),
             questions: Questions::default(),
+            notes: Notes::default(),
             connections: BySession::new(),
             writers: BySession::new(),
             lanes: Lanes::default(),
@@ -416,6 +421,29 @@ impl Node {
         .await?;
         metrics::counter!("answers_total", "outcome" => outcome(routed)).increment(1);
         Ok(routed)
+    }
+
+    /// Hears the notes for a session whose connection this node holds, from now on.
+    pub fn listen(&self, session: SessionKey) -> Listening {
+        notes::listen(&self.inner, session)
+    }
+
+    /// Rings the node that holds a session's connection. Nothing tells whether it heard: the note has to lead to something that can be
+    /// seen, or be repeated.
+    pub async fn ring(
+        &self,
+        session: SessionKey,
+        node: NodeId,
+        note: Bytes,
+    ) -> Result<(), Unavailable> {
+        if node == self.inner.id {
+            self.inner.notes.heard(session, note);
+            return Ok(());
+        }
+        sessions::patiently(&self.inner, "ring", || {
+            self.inner.link.store.ring(session, node, note.clone())
+        })
+        .await
     }
 
     /// Opens the stream of a request that runs here. The reader is the request's own connection.

@@ -543,6 +543,13 @@ pub enum Doorbell {
         /// Which.
         session: SessionKey,
     },
+    /// Another node has something for the connection of a session that this node holds (`protocol.md` O-6).
+    Note {
+        /// Which.
+        session: SessionKey,
+        /// What, in the words of whoever rang.
+        note: Bytes,
+    },
     /// Doorbells may have been lost: look at everything.
     Resync,
 }
@@ -628,6 +635,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The answer to a question; `None` if there is none yet. It stays until its stream is over, so that a lost reply
     /// loses no answer.
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>>;
+
+    /// Rings a node on behalf of a session. Nothing is kept: whoever needs to know that it was heard has to look, and ring again.
+    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
 
     /// Says that the node lives for `ttl`, and who else does (§12.1).
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;

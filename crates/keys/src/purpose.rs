@@ -22,10 +22,12 @@ pub enum Purpose {
     Throttle,
     /// Events, questions and answers in the store that nodes share (`streams.md` §3.1).
     StreamPayload,
+    /// `requestState` of multi round-trip requests (MR-6, MR-7).
+    RequestState,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -35,6 +37,7 @@ impl Purpose {
         Self::Outcome,
         Self::Throttle,
         Self::StreamPayload,
+        Self::RequestState,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -48,6 +51,7 @@ impl Purpose {
             Self::Outcome => "outcome",
             Self::Throttle => "throttle",
             Self::StreamPayload => "stream-payload",
+            Self::RequestState => "request-state",
         }
     }
 

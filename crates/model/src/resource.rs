@@ -161,7 +161,8 @@ impl Site {
         }
     }
 
-    /// Reads a `resource` parameter in any spelling of the same URL (§5.4).
+    /// Reads a `resource` parameter in any spelling of the same URL (§5.4). The stream of 2024-11-05 is another address of the same
+    /// server (O-1), so that its tokens open both.
     pub fn read(&self, text: &str) -> Result<Asked, InvalidTarget> {
         // What the parser would silently repair is refused before it sees it: escapes, dot segments, tabs, backslashes.
         if text.len() > 2048
@@ -190,10 +191,14 @@ impl Site {
         let named = |segment: &&str| is_name(segment);
         match segments.as_slice() {
             ["mcp"] => Ok(Asked::Named(Resource::Platform)),
-            ["t", tenant, "mcp"] if named(tenant) => Ok(Asked::Named(Resource::Workspace {
-                tenant: (*tenant).to_owned(),
-            })),
-            ["t", tenant, server, "mcp"] if named(tenant) && named(server) && *server != "mcp" => {
+            ["t", tenant, "mcp" | "sse"] if named(tenant) => {
+                Ok(Asked::Named(Resource::Workspace {
+                    tenant: (*tenant).to_owned(),
+                }))
+            }
+            ["t", tenant, server, "mcp" | "sse"]
+                if named(tenant) && named(server) && *server != "mcp" =>
+            {
                 Ok(Asked::Named(Resource::Server {
                     tenant: (*tenant).to_owned(),
                     server: (*server).to_owned(),

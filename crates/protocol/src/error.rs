@@ -60,6 +60,9 @@ pub enum ErrorKind {
     /// A cursor that we did not make, or not for this list and caller (PG-2): 200.
     #[error("Invalid cursor")]
     InvalidCursor,
+    /// A `requestState` that is not ours, not this caller's, not of this request, over or used (MR-6…MR-8, X-27): 200.
+    #[error("{0}")]
+    RequestState(&'static str),
     /// A header that does not repeat the body (H-5): 400.
     #[error("Header mismatch: {0}")]
     HeaderMismatch(Cow<'static, str>),
@@ -183,7 +186,8 @@ impl ErrorKind {
             Self::InvalidParams(_)
             | Self::UnknownTool(_)
             | Self::UnknownPrompt(_)
-            | Self::InvalidCursor => (-32602, 200),
+            | Self::InvalidCursor
+            | Self::RequestState(_) => (-32602, 200),
             Self::InvalidInitialize { .. } | Self::InvalidMeta(_) => (-32602, 400),
             Self::ResourceNotFound { .. } => (facts.resource_not_found, 200),
             Self::HeaderMismatch(_) => (facts.header_mismatch, 400),

@@ -2,7 +2,7 @@
 //!
 //! # Eras and revisions
 //!
-//! Four revisions are served ([`revision::SERVED`]). 2025-03-26, 2025-06-18 and 2025-11-25 are *legacy*: a client opens a
+//! Five revisions are served ([`revision::SERVED`]). Those from 2024-11-05 to 2025-11-25 are *legacy*: a client opens a
 //! session with `initialize`. 2026-07-28 is *modern*: every request stands alone and says in `_meta` and in headers what it
 //! is. What differs between them is data, [`revision::Facts`]; nothing outside that table compares revisions.
 //!

@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// A published revision of MCP, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
-    /// 2024-11-05 (R1): HTTP+SSE with two endpoints. Known, not yet served.
+    /// 2024-11-05 (R1): HTTP+SSE with two endpoints.
     V2024_11_05,
     /// 2025-03-26 (R2): Streamable HTTP, sessions, batches.
     V2025_03_26,
@@ -236,11 +236,12 @@ const R5: Facts = Facts {
 };
 
 /// The revisions served, newest first: `supportedVersions` and `data.supported` of `-32022` (L-18).
-pub const SERVED: [Revision; 4] = [
+pub const SERVED: [Revision; 5] = [
     Revision::V2026_07_28,
     Revision::V2025_11_25,
     Revision::V2025_06_18,
     Revision::V2025_03_26,
+    Revision::V2024_11_05,
 ];
 
 /// The text is not the version string of a known revision.

@@ -45,6 +45,8 @@ pub enum Visible {
     Invalid,
     /// V-9.
     Declined,
+    /// EL-8: an answer that does not fit the question.
+    Unfit,
     /// V-10.
     NotLinked {
         /// The platform's page.
@@ -90,6 +92,9 @@ impl Visible {
             Self::Unreachable => "The upstream server could not be reached.".to_owned(),
             Self::Invalid => "The upstream server answered in an invalid way.".to_owned(),
             Self::Declined => "The client declined the request of the upstream server.".to_owned(),
+            Self::Unfit => {
+                "The client's answer does not fit what the upstream server asked for.".to_owned()
+            }
             Self::NotLinked { url } => format!("Connect your account first: {url}"),
             Self::MultipleChoice => {
                 "This tool needs a multiple-choice form, which this client cannot show.".to_owned()
@@ -105,7 +110,9 @@ impl Visible {
                 let text = [br#"{"requiredCapabilities":"#, required.as_bytes(), b"}"].concat();
                 (-31006, Some(Raw::trusted(text.into())))
             }
-            Self::NeedsFeature(_) | Self::Declined | Self::MultipleChoice => (-31006, None),
+            Self::NeedsFeature(_) | Self::Declined | Self::Unfit | Self::MultipleChoice => {
+                (-31006, None)
+            }
             Self::BrowserStep { url, .. } => (
                 -31006,
                 url.as_ref()

@@ -4,6 +4,7 @@
 //! workspace and as what is [`workspace::Workspace`]; what is sent is read by [`input`]; every refusal is an
 //! [`error::ConsoleError`]. A module serves one noun.
 
+pub mod arguments;
 pub mod audit;
 pub mod calls;
 pub mod change;
@@ -17,8 +18,11 @@ pub mod input;
 pub mod limits;
 pub mod me;
 pub mod members;
+pub mod offers;
 pub mod overview;
+pub mod prompts;
 pub mod reimports;
+pub mod resources;
 pub mod servers;
 pub mod sources;
 pub mod tools;
@@ -124,17 +128,38 @@ fn documented() -> OpenApiRouter<AuthState> {
         ))
         .routes(routes!(servers::restore_server))
         .routes(routes!(servers::choose_tools))
+        .routes(routes!(offers::choose_prompts))
+        .routes(routes!(offers::choose_resources))
+        .routes(routes!(prompts::restore_prompt))
+        .routes(routes!(resources::restore_resource))
         .routes(routes!(servers::publish_server))
         .routes(routes!(servers::pause_server))
         .routes(routes!(connection::show_connection))
         .routes(routes!(calls::list_calls))
         .routes(routes!(calls::list_server_calls));
-    // What carries a document: the inner limit wins over the one of the whole API.
+    // What carries a document or a file: the inner limit wins over the one of the whole API.
     let documents = OpenApiRouter::new()
         .routes(routes!(imports::preview_import))
         .routes(routes!(sources::list_sources, sources::create_source))
         .routes(routes!(reimports::preview_reimport))
         .routes(routes!(reimports::apply_reimport))
+        .routes(routes!(prompts::list_prompts, prompts::create_prompt))
+        .routes(routes!(
+            prompts::show_prompt,
+            prompts::rewrite_prompt,
+            prompts::switch_prompt,
+            prompts::delete_prompt
+        ))
+        .routes(routes!(
+            resources::list_resources,
+            resources::create_resource
+        ))
+        .routes(routes!(
+            resources::show_resource,
+            resources::rewrite_resource,
+            resources::switch_resource,
+            resources::delete_resource
+        ))
         .layer(DefaultBodyLimit::max(imports::DOCUMENT_BODY_LIMIT));
     let api = api.merge(documents);
     OpenApiRouter::with_openapi(frame()).nest("/api/v1", api)

@@ -47,6 +47,16 @@ pub struct McpConfig {
     pub catalogues: usize,
     /// Seconds for which a catalogue is served while the database is away.
     pub registry_max_stale_secs: u64,
+    /// Seconds for which a person is waited for who was asked something.
+    pub ask_person_secs: u64,
+    /// Seconds for which a program is waited for: sampling and roots.
+    pub ask_program_secs: u64,
+    /// Seconds for which a call that asked a client of 2026-07-28 something waits for its retry.
+    pub park_secs: u64,
+    /// Calls of this node that wait so at once.
+    pub parked_per_node: usize,
+    /// Calls of one person with one client that wait so at once, on this node.
+    pub parked_per_principal: usize,
     /// Entries of the call log that wait to be written; more are dropped and counted.
     pub call_log_queue: usize,
 }
@@ -73,6 +83,11 @@ impl Default for McpConfig {
             verified_tokens: 10_000,
             catalogues: 10_000,
             registry_max_stale_secs: 3_600,
+            ask_person_secs: 600,
+            ask_program_secs: 120,
+            park_secs: 900,
+            parked_per_node: 1_000,
+            parked_per_principal: 16,
             call_log_queue: 10_000,
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use portolan_cluster::node::{Limit, LimitKey, Place, Rate};
 use portolan_model::Timestamp;
 use portolan_protocol::{
+    capability::ClientCapabilities,
     error::ErrorKind,
     header::Headers,
     initialize::Implementation,
@@ -17,7 +18,8 @@ use portolan_traces::Span;
 use portolan_upstream::Speaker;
 
 use crate::{
-    backends::upstream::{OfSession, Who},
+    ask::retry::Retry,
+    backends::upstream::{OfSession, Who, said},
     catalog::{
         pages::List,
         server::{Server, Tool},
@@ -46,6 +48,8 @@ pub(crate) struct Context<'a> {
     pub(crate) client_name: Option<Arc<str>>,
     /// As the path names the tenant.
     pub(crate) tenant_slug: &'a str,
+    /// What a modern client can do for this request.
+    pub(crate) capabilities: Option<&'a ClientCapabilities>,
     /// The trace of a call, if it has one.
     pub(crate) trace: Option<&'a Arc<Span>>,
     pub(crate) now: Timestamp,
@@ -58,6 +62,8 @@ pub(crate) enum Work {
     Done(Vec<u8>),
     /// A call still to be made; who makes it decides what a disconnect means.
     Call(Box<PreparedCall>),
+    /// A call that waits for this request.
+    Parked(Box<Retry>),
 }
 
 impl Context<'_> {
@@ -71,14 +77,21 @@ impl Context<'_> {
         let name = self.client_name.as_deref().unwrap_or("portolan");
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
         let ourselves = Speaker::ourselves();
+        let declared = match (self.session, self.capabilities) {
+            (Some(session), _) => session.id.capabilities(),
+            (None, Some(declared)) => declared.clone(),
+            (None, None) => ClientCapabilities::default(),
+        };
         Who {
             session: self.of_session(),
             principal: self.caller.principal,
             tenant_slug: self.tenant_slug.into(),
             speaker: Speaker {
                 info: Raw::of(&card).unwrap_or(ourselves.info),
-                capabilities: ourselves.capabilities,
+                capabilities: said(&declared, Revision::LATEST_LEGACY),
             },
+            fingerprint: declared.bits(),
+            on_request: None,
         }
     }
 
@@ -169,7 +182,7 @@ pub(crate) async fn dispatch(
         Method::Ping => done(&fixed.empty),
         Method::Discover => done(&fixed.discover),
         Method::ToolsList => lists::answer(cx, List::Tools, request).map(Work::Done),
-        Method::ToolsCall => tools::prepare(cx, request).await.map(Work::Call),
+        Method::ToolsCall => tools::prepare(cx, request).await,
         Method::PromptsList => lists::answer(cx, List::Prompts, request).map(Work::Done),
         Method::ResourcesList => lists::answer(cx, List::Resources, request).map(Work::Done),
         Method::ResourceTemplatesList => {

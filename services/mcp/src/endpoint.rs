@@ -50,12 +50,17 @@ use tower::Service;
 use crate::{
     catalog::server::Server,
     dispatch::Context,
-    endpoint::{accept::Accepted, bearer::Caller, target::Target},
+    endpoint::{
+        accept::Accepted,
+        bearer::Caller,
+        target::{Door, Target},
+    },
     error::{self, McpError},
     instruments::Outcome,
     legacy::{self, session::LiveSession},
     modern,
     state::McpState,
+    two_endpoints,
 };
 
 /// One admitted HTTP request: who, where, how answered.
@@ -98,6 +103,7 @@ impl<'a> Visit<'a> {
             headers: headers.unwrap_or(self.headers),
             client_name,
             tenant_slug: self.target.tenant,
+            capabilities: None,
             trace: self.trace.get(),
             now: self.now,
         }
@@ -139,7 +145,16 @@ const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The template of the route, for logs and metrics: the same for a workspace's own address.
-const ROUTE: &str = "/t/{tenant}/{server}/mcp";
+fn route(path: &str) -> &'static str {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    if path.ends_with("/mcp") {
+        "/t/{tenant}/{server}/mcp"
+    } else if path.ends_with("/sse") {
+        "/t/{tenant}/{server}/sse"
+    } else {
+        "/t/{tenant}/{server}/messages"
+    }
+}
 
 /// The endpoints of all servers.
 #[derive(Debug, Clone)]
@@ -164,7 +179,7 @@ impl Service<Request> for Endpoint {
 async fn handle(state: McpState, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
     if let Some(arrival) = parts.extensions.get::<Arrival>() {
-        arrival.note_route(ROUTE);
+        arrival.note_route(route(parts.uri.path()));
     }
     match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
@@ -197,10 +212,12 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !state.origins.admit(&parts.headers) {
         return Err(McpError::Origin);
     }
-    match parts.method {
-        Verb::POST | Verb::GET | Verb::DELETE => {}
-        Verb::OPTIONS => return Ok(error::options()),
-        _ => return Err(McpError::Verb),
+    match (target.door, &parts.method) {
+        (Door::Mcp, &(Verb::POST | Verb::GET | Verb::DELETE))
+        | (Door::Events, &Verb::GET)
+        | (Door::Messages, &Verb::POST) => {}
+        (door, &Verb::OPTIONS) => return Ok(error::options(door)),
+        (door, _) => return Err(McpError::Verb(door)),
     }
     let now = state.clock.now();
     let arrival = parts.extensions.get::<Arrival>();
@@ -244,6 +261,11 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         trace: OnceLock::new(),
     };
     match parts.method {
+        // Boxed: they are rare, and larger than all the rest.
+        Verb::POST if target.door == Door::Messages => {
+            Box::pin(two_endpoints::post(&visit, parts, &headers, body)).await
+        }
+        _ if target.door == Door::Events => Box::pin(two_endpoints::open(&visit, parts)).await,
         Verb::POST => post(&visit, parts, &headers, body).await,
         Verb::GET if !accepted.events => Err(McpError::NotAcceptable),
         Verb::GET => legacy::get(&visit, &headers).await,

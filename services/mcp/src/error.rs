@@ -13,10 +13,19 @@ use portolan_protocol::{
     revision::Revision,
 };
 
-use crate::{endpoint::bearer::Challenge, limits::OverLimit};
+use crate::{
+    endpoint::{bearer::Challenge, target::Door},
+    limits::OverLimit,
+};
 
-/// The verbs of the endpoint (T-5).
-pub(crate) const ALLOW: &str = "POST, GET, DELETE, OPTIONS";
+/// The verbs of an endpoint (T-5, D-6).
+const fn allow(door: Door) -> &'static str {
+    match door {
+        Door::Mcp => "POST, GET, DELETE, OPTIONS",
+        Door::Events => "GET, OPTIONS",
+        Door::Messages => "POST, OPTIONS",
+    }
+}
 
 /// A refusal. Each variant is one row of the admission order (E-1) or one thing that can go wrong afterwards.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +35,7 @@ pub(crate) enum McpError {
     Origin,
     /// Some other verb (T-5).
     #[error("method not allowed")]
-    Verb,
+    Verb(Door),
     /// More than one `Authorization` header (AR-11).
     #[error("several credentials")]
     SeveralCredentials,
@@ -140,9 +149,14 @@ impl IntoResponse for McpError {
     fn into_response(self) -> Response {
         match self {
             Self::Origin => said(StatusCode::FORBIDDEN, "Origin not allowed"),
-            Self::Verb => {
-                let answer = said(StatusCode::METHOD_NOT_ALLOWED, "Use POST, GET or DELETE");
-                with(answer, header::ALLOW, HeaderValue::from_static(ALLOW))
+            Self::Verb(door) => {
+                let sentence = match door {
+                    Door::Mcp => "Use POST, GET or DELETE",
+                    Door::Events => "Use GET",
+                    Door::Messages => "Use POST",
+                };
+                let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
+                with(answer, header::ALLOW, HeaderValue::from_static(allow(door)))
             }
             Self::SeveralCredentials => {
                 said(StatusCode::BAD_REQUEST, "Send one Authorization header")
@@ -238,11 +252,11 @@ pub(crate) fn ended() -> Response {
 }
 
 /// 204 to an `OPTIONS` that is no preflight.
-pub(crate) fn options() -> Response {
+pub(crate) fn options(door: Door) -> Response {
     with(
         empty(StatusCode::NO_CONTENT),
         header::ALLOW,
-        HeaderValue::from_static(ALLOW),
+        HeaderValue::from_static(allow(door)),
     )
 }
 

@@ -4,6 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use metrics::{Counter, Histogram};
 use portolan_model::registry::{CallOutcome, SourceKind};
+use portolan_protocol::translate::Loss;
 use portolan_protocol::{method::Method, revision::Era};
 
 const OUTCOMES: [&str; 3] = ["ok", "error", "refused"];
@@ -120,4 +121,9 @@ pub(crate) fn news_told(took: Duration) {
 /// News of the registry reached so many streams.
 pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);
+}
+
+/// Something was lost between two revisions, by its name.
+pub(crate) fn lost_in_translation(loss: Loss) {
+    metrics::counter!("mcp_translation_losses_total", "rule" => loss.rule()).increment(1);
 }

@@ -9,20 +9,21 @@ mod unbroken;
 
 use std::sync::Arc;
 
-use axum::response::Response;
+use axum::response::Response as Answer;
 use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
     cancel::Cancelled,
     error::ErrorKind,
     header::{Headers, Mirroring},
     initialize::InitializeParams,
-    jsonrpc::{self, Batch, BatchContent, Message, Notification, Request},
+    jsonrpc::{self, Batch, BatchContent, Message, Notification, Request, Response},
     method::Method,
     negotiate,
     revision::{Era, Revision},
 };
 
 use crate::{
+    ask::lines,
     backends::upstream::{OfSession, end_sessions},
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
@@ -52,7 +53,7 @@ pub(crate) fn shown_name(name: &str) -> Option<Arc<str>> {
 }
 
 /// Reads a session id, or gives the 404 that it has become (T-43, T-44). The store is not asked.
-fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
+pub(crate) fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
     let (state, caller) = (visit.state, &visit.caller);
     SessionId::read(text, &state.keys, caller, visit.server.id, visit.now)
         .filter(|id| !state.revocations.is_grant_revoked(id.grant))
@@ -60,7 +61,7 @@ fn read_id(visit: &Visit<'_>, text: &str) -> Result<SessionId, McpError> {
 }
 
 /// The session of an authentic id, unless it was ended.
-async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
+pub(crate) async fn live(visit: &Visit<'_>, id: SessionId) -> Result<LiveSession, McpError> {
     let marks = visit.server.marks;
     let _begin = visit.trace.get().and_then(|trace| trace.part("begin"));
     LiveSession::find(visit.state, id, &visit.caller, marks, visit.now)
@@ -77,7 +78,7 @@ pub(crate) async fn initialize(
     visit: &Visit<'_>,
     request: &Request,
     draft: bool,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let state = visit.state;
     let outcome = async {
         let params = InitializeParams::read(&request.params)
@@ -115,7 +116,7 @@ pub(crate) async fn message(
     session_id: &str,
     message: Message,
     headers: &Headers<'_>,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let id = read_id(visit, session_id)?;
     if portolan_traces::is_on() {
         trace::message(visit, &message, id.revision);
@@ -143,8 +144,10 @@ pub(crate) async fn message(
             notified(visit, &session, &notification).await?;
             Ok(error::accepted())
         }
-        // Nobody asked anything yet: a late or mistaken answer is taken and forgotten (CN-6).
-        Message::Response(_) => Ok(error::accepted()),
+        Message::Response(response) => {
+            answered(visit, &session, &response).await?;
+            Ok(error::accepted())
+        }
     }
 }
 
@@ -154,14 +157,20 @@ pub(crate) async fn batch(
     session_id: &str,
     batch: &Batch,
     headers: &Headers<'_>,
-) -> Result<Response, McpError> {
+) -> Result<Answer, McpError> {
     let session = find(visit, session_id).await?;
     let SessionId {
         revision, draft, ..
     } = session.id;
     negotiate::check_session_version(headers, revision, None)?;
-    let BatchContent::Calls(messages) = negotiate::open_batch(batch, revision)? else {
-        return Ok(error::accepted());
+    let messages = match negotiate::open_batch(batch, revision)? {
+        BatchContent::Calls(messages) => messages,
+        BatchContent::Responses(responses) => {
+            for response in &responses {
+                answered(visit, &session, response).await?;
+            }
+            return Ok(error::accepted());
+        }
     };
     let cx = visit.context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
@@ -212,6 +221,8 @@ async fn answer(
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
             Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
+            // Only requests that stand alone have a state to come back with.
+            Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
         None => Err(cx.fail(
@@ -223,8 +234,27 @@ async fn answer(
     outcome
 }
 
+/// The client's answer to a question of ours goes to the node that waits for it (N-3, `streams.md` §14). One that nobody waits for, or a
+/// second one, is taken and forgotten (CN-6).
+pub(crate) async fn answered(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    response: &Response,
+) -> Result<(), McpError> {
+    let Some((question, payload)) = lines::to_payload(response) else {
+        return Ok(());
+    };
+    let (key, principal) = (session.id.key, visit.caller.session_principal());
+    let routed = visit
+        .state
+        .node
+        .answer(key, principal, &question, payload.into())
+        .await;
+    routed.map(|_| ()).map_err(|_| McpError::Unavailable)
+}
+
 /// A notification: taken, whatever it is (J-8, J-9).
-async fn notified(
+pub(crate) async fn notified(
     visit: &Visit<'_>,
     session: &LiveSession,
     notification: &Notification,
@@ -255,7 +285,7 @@ async fn notified(
 }
 
 /// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.
-pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
     let state = visit.state;
     let id = read_id(visit, &negotiate::admit_bodyless(headers)?)?;
     let SessionId { key, revision, .. } = id;
@@ -299,7 +329,7 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Resp
 }
 
 /// DELETE: the session is over on every node (T-45).
-pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Response, McpError> {
+pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answer, McpError> {
     let session = find(visit, &negotiate::admit_bodyless(headers)?).await?;
     negotiate::check_session_version(headers, session.id.revision, None)?;
     let (key, life) = (session.id.key, session.id.life(visit.now));

@@ -8,7 +8,9 @@
 //! | `legacy` | the session era: `initialize`, messages, GET, DELETE |
 //! | `legacy::session` | session ids that rebuild their session, and what is kept of one |
 //! | `legacy::call` | a call of a session: one JSON body, or a stream that any node can resume |
+//! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for what the client says |
 //! | `modern` | 2026-07-28: requests that stand alone |
+//! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
 //! | `stream` | open event streams of both eras, and the news on them |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
@@ -16,6 +18,7 @@
 //! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
 //! | `error` | the only place with HTTP statuses |
 
+mod ask;
 mod backends;
 mod bodies;
 mod call_log;
@@ -38,6 +41,7 @@ mod state;
 mod stream;
 mod tools;
 mod trace;
+mod two_endpoints;
 #[cfg(test)]
 mod wire;
 

@@ -1,8 +1,6 @@
 //! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
 //! future, which hyper drops when the client goes away.
 
-use std::time::Duration;
-
 use axum::response::Response;
 use bytes::Bytes;
 use portolan_net::sse_body::SseBody;
@@ -16,17 +14,15 @@ use portolan_protocol::{
     sse,
     subscription::Filter,
 };
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
 use crate::{
+    ask::{Standing, talk},
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::McpError,
     legacy::{
-        call::{QUICK, Telling, hear, progress},
+        call::{QUICK, Telling},
         shown_name,
     },
     stream::{self, open_for_listen},
@@ -48,6 +44,7 @@ pub(crate) async fn request(
         trace::call(visit, meta, revision);
     }
     let mut cx = visit.context(revision, None, false, Some(headers));
+    cx.capabilities = Some(&meta.client_capabilities);
     if let Some(info) = &meta.client_info {
         cx.client_name = shown_name(&info.name);
     }
@@ -55,19 +52,23 @@ pub(crate) async fn request(
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
         _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
-            Ok(Work::Call(mut call)) => {
+            Ok(Work::Call(mut call)) if call.talks() => {
                 call.level = meta.log_level;
-                run(visit, revision, call).await
+                let standing = Standing::new(&cx, method, &request.id, &request.params);
+                let capabilities = meta.client_capabilities.clone();
+                let (continued, progress) = (call.continued.take(), call.progress.clone());
+                let begin = |asker| call.run(Some(asker));
+                let continued = continued.map(|continued| *continued);
+                talk::run(visit, standing, capabilities, continued, progress, begin).await
             }
+            Ok(Work::Call(call)) => run(visit, revision, call).await,
+            Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
             Err(error) => Err(error),
         },
     };
     visit.count(Era::Modern, Some(method), &outcome);
     outcome
 }
-
-/// How long the head of an answer waits for what an upstream server has to say.
-const HELD_BACK: Duration = Duration::from_secs(5);
 
 /// Runs a call. One that takes long and whose progress is wanted is answered by a stream without ids: it cannot be resumed, and
 /// its end is the end of the call.
@@ -76,42 +77,20 @@ async fn run(
     revision: Revision,
     mut call: Box<PreparedCall>,
 ) -> Result<Response, McpError> {
-    let mut told = if visit.accepted.events {
-        call.told()
-    } else {
-        None
+    let token = call.progress.take().filter(|_| visit.accepted.events);
+    let Some(token) = token else {
+        return call.run(None).await.map(|body| visit.answer(body));
     };
-    let mut token = None;
-    if told.is_none() {
-        token = call.progress.take().filter(|_| visit.accepted.events);
-        if token.is_none() {
-            return call.run().await.map(|body| visit.answer(body));
-        }
-    }
     let begun = Instant::now();
-    let mut work = call.run();
-    let (mut first, mut outcome) = (None, None);
-    // An upstream server may yet answer with an error that has an HTTP status of its own.
-    let patience = if told.is_some() { HELD_BACK } else { QUICK };
+    let mut work = call.run(None);
     tokio::select! {
         biased;
-        notice = hear(told.as_mut()) => first = Some(notice),
-        answer = &mut work => {
-            // What was told in the same moment makes a stream of it, too.
-            first = told.as_mut().and_then(|told| told.try_recv().ok());
-            if first.is_none() {
-                return answer.map(|body| visit.answer(body));
-            }
-            outcome = Some(answer);
-        }
-        () = sleep(patience) => {}
+        outcome = &mut work => return outcome.map(|body| visit.answer(body)),
+        () = sleep(QUICK) => {}
     }
     let slow = SlowCall {
         work,
-        outcome,
-        first,
-        told,
-        telling: token.map(|token| Telling::new(token, revision, begun)),
+        telling: Telling::new(token, revision, begun),
     };
     let frames = futures_util::stream::unfold(Some(slow), |slow| async {
         match slow {
@@ -125,50 +104,21 @@ async fn run(
 /// A call whose client is told how far it has come.
 struct SlowCall {
     work: Running,
-    /// It is over already.
-    outcome: Option<Result<Vec<u8>, McpError>>,
-    first: Option<Bytes>,
-    /// By an upstream server.
-    told: Option<mpsc::Receiver<Bytes>>,
-    /// By ourselves.
-    telling: Option<Telling>,
+    telling: Telling,
 }
 
 impl SlowCall {
     async fn next(mut self) -> Option<(Bytes, Option<Self>)> {
-        let waiting = self.told.as_mut().and_then(|told| told.try_recv().ok());
-        if let Some(notice) = self.first.take().or(waiting) {
-            return Some((sse::message(None, &notice).into(), Some(self)));
-        }
-        if let Some(outcome) = self.outcome.take() {
-            return Self::end(outcome);
-        }
         tokio::select! {
             biased;
-            notice = hear(self.told.as_mut()) => {
-                Some((sse::message(None, &notice).into(), Some(self)))
-            }
             outcome = &mut self.work => {
-                self.outcome = Some(outcome);
-                let last = self.told.as_mut().and_then(|told| told.try_recv().ok());
-                match (last, self.outcome.take()) {
-                    (Some(notice), outcome) => {
-                        self.outcome = outcome;
-                        Some((sse::message(None, &notice).into(), Some(self)))
-                    }
-                    (None, Some(outcome)) => Self::end(outcome),
-                    (None, None) => None,
-                }
+                let body = outcome.map_or_else(McpError::into_message, Some)?;
+                Some((sse::message(None, &body).into(), None))
             }
-            notice = progress(self.telling.as_mut()) => {
+            notice = self.telling.next() => {
                 Some((sse::message(None, &notice).into(), Some(self)))
             }
         }
-    }
-
-    fn end(outcome: Result<Vec<u8>, McpError>) -> Option<(Bytes, Option<Self>)> {
-        let body = outcome.map_or_else(McpError::into_message, Some)?;
-        Some((sse::message(None, &body).into(), None))
     }
 }
 

@@ -12,6 +12,7 @@ use quick_cache::sync::Cache;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    ask::Parking,
     backends::upstream::Upstreams,
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
@@ -22,6 +23,7 @@ use crate::{
     limits::{self, Gate},
     news,
     stream::Tag,
+    two_endpoints::Connections,
 };
 
 /// Names of clients that are remembered, for the log of calls.
@@ -76,14 +78,42 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    /// The connections of the transport with two endpoints that this node holds.
+    pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
     pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
+    /// Calls that wait for the retry of their client.
+    pub(crate) parking: Arc<Parking>,
     /// What the clients of a principal call themselves; lost without harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
+    #[cfg(test)]
+    pub(crate) scripts: Scripts,
+}
+
+/// Backends that a test wrote, by the name of their tool.
+#[cfg(test)]
+#[derive(Default)]
+pub(crate) struct Scripts(
+    std::sync::Mutex<std::collections::HashMap<String, crate::tools::Script>>,
+);
+
+#[cfg(test)]
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scripts")
+    }
+}
+
+#[cfg(test)]
+impl std::ops::Deref for Scripts {
+    type Target = std::sync::Mutex<std::collections::HashMap<String, crate::tools::Script>>;
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl std::ops::Deref for McpState {
@@ -130,14 +160,21 @@ impl McpState {
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
+            connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),
             gate,
             node,
             instruments: Instruments::default(),
             call_log,
+            parking: Arc::new(Parking::new(
+                config.parked_per_node,
+                config.parked_per_principal,
+            )),
             client_names: Cache::new(CLIENT_NAMES),
             writer: std::sync::Mutex::new(Some(writer)),
+            #[cfg(test)]
+            scripts: Scripts::default(),
             site,
             store,
             keys,

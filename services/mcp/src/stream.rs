@@ -36,7 +36,11 @@ use crate::{
         offers::{Marks, Versions},
         server::Server,
     },
-    endpoint::{Visit, bearer::Caller, target::Target},
+    endpoint::{
+        Visit,
+        bearer::Caller,
+        target::{Door, Target},
+    },
     error::McpError,
     legacy::session::{EventId, LiveSession, SessionId},
     limits::{NoStream, StreamPass},
@@ -535,6 +539,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
             tenant: &tenant_slug,
             server: Some(&server_slug),
             path: "",
+            door: Door::Mcp,
         };
         // While the database is away there is no news to tell; when it is back, everything is looked at again.
         let Ok(entry) = state.catalog.resolve(tenant, &target).await else {

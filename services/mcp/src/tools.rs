@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_model::{Timestamp, registry::CallOutcome};
@@ -17,21 +16,21 @@ use portolan_protocol::{
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    revision::{ArgumentFaults, Revision, StructuredOutput},
+    revision::{ArgumentFaults, Era, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
 use portolan_traces::Span;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
 use crate::{
+    ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
     backends::{
         Backend,
-        upstream::{Forward, LONGEST_CALL, Teller, UpstreamTool, Who, forward, renamed},
+        upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
     },
     catalog::server::{Access, Server, Tool},
-    dispatch::Context,
+    dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
     payloads::About,
@@ -50,8 +49,6 @@ pub(crate) struct PreparedCall {
     params: Raw,
     /// Who speaks to an upstream server.
     who: Option<Box<Who>>,
-    /// What an upstream server's call tells meanwhile goes there.
-    teller: Option<Teller>,
     /// Log messages of an upstream server are wanted from this level on.
     pub(crate) level: Option<Level>,
     pub(crate) id: RequestId,
@@ -60,6 +57,8 @@ pub(crate) struct PreparedCall {
     client_name: Option<Arc<str>>,
     /// Progress is wanted under this token (PP-1).
     pub(crate) progress: Option<ProgressToken>,
+    /// What an earlier round left.
+    pub(crate) continued: Option<Box<Continued>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
     /// When it was asked for.
@@ -71,16 +70,15 @@ pub(crate) struct PreparedCall {
 /// A call that runs.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Result<Vec<u8>, McpError>> + Send>>;
 
-/// Notices of a call that wait to be sent on; the upstream server waits beyond that.
-const TOLD: usize = 64;
+/// A backend that a test wrote: what the tool of that name does.
+#[cfg(test)]
+pub(crate) type Script = Arc<dyn Fn(RequestId, Asker) -> Running + Send + Sync>;
+
 /// What a call may take beyond the deadline of its source, before anybody may end its stream.
 const BEYOND: Duration = Duration::from_secs(15);
 
 /// Steps 7 to 10 of the ladder E-7, which hold in every revision: the tool, mirrored arguments, parameters.
-pub(crate) async fn prepare(
-    cx: &Context<'_>,
-    request: &Request,
-) -> Result<Box<PreparedCall>, McpError> {
+pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let name = request.params.text("name");
     let found = name.as_deref().map(|name| cx.server.find(name));
@@ -109,6 +107,30 @@ pub(crate) async fn prepare(
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
+    let mut continued = None;
+    if let Some(state) = params
+        .request_state
+        .as_deref()
+        .filter(|_| cx.revision.era() == Era::Modern)
+    {
+        let standing = Standing::new(cx, Method::ToolsCall, &request.id, &request.params);
+        match standing.open(state)? {
+            Opened::Parked(at) => {
+                return Ok(Work::Parked(Box::new(Retry {
+                    standing: Arc::new(standing),
+                    at,
+                    responses: params.input_responses,
+                    progress,
+                })));
+            }
+            Opened::HandedOn(earlier) => {
+                continued = Some(Box::new(Continued {
+                    responses: params.input_responses.clone(),
+                    ..earlier
+                }));
+            }
+        }
+    }
     let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
     let arguments = match &params.arguments {
         // They pass as they are, and the server checks them.
@@ -120,7 +142,7 @@ pub(crate) async fn prepare(
     };
     // Last: who is refused for another reason never had one.
     let place = cx.enter_call(&request.id).await?;
-    Ok(Box::new(PreparedCall {
+    Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
         tool: index,
@@ -131,17 +153,17 @@ pub(crate) async fn prepare(
             Raw::empty_object()
         },
         who: is_upstream.then(|| Box::new(cx.who())),
-        teller: None,
         level: if is_upstream { cx.level() } else { None },
         id: request.id.clone(),
         revision: cx.revision,
         caller: Arc::clone(cx.caller),
         client_name: cx.client_name.clone(),
         progress,
+        continued,
         trace: cx.trace.cloned(),
         at: cx.now,
         _place: place,
-    }))
+    })))
 }
 
 impl PreparedCall {
@@ -165,18 +187,27 @@ impl PreparedCall {
         }
     }
 
-    /// What an upstream server tells of the call meanwhile; asked for before the call is made. An HTTP API tells nothing.
-    pub(crate) fn told(&mut self) -> Option<mpsc::Receiver<Bytes>> {
-        let is_upstream = matches!(self.server.tools[self.tool].backend, Backend::Upstream(_));
-        is_upstream.then(|| {
-            let (teller, told) = mpsc::channel(TOLD);
-            self.teller = Some(teller);
-            told
-        })
+    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
+    pub(crate) fn talks(&self) -> bool {
+        #[cfg(test)]
+        if self.script().is_some() {
+            return true;
+        }
+        matches!(self.server.tools[self.tool].backend, Backend::Upstream(_))
+    }
+
+    #[cfg(test)]
+    fn script(&self) -> Option<Script> {
+        let name = &self.server.tools[self.tool].name;
+        self.state.scripts.lock().unwrap().get(name).cloned()
     }
 
     /// A call through an upstream server.
-    async fn forward(&self, upstream: &UpstreamTool) -> Result<Vec<u8>, McpError> {
+    async fn forward(
+        &self,
+        upstream: &UpstreamTool,
+        asker: Option<&Asker>,
+    ) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
         let started = Instant::now();
         let tool = &self.server.tools[self.tool];
@@ -196,9 +227,9 @@ impl PreparedCall {
             who,
             mirrored: &tool.headers,
             tool: Some(upstream),
-            progress: self.progress.as_ref(),
+            progress: self.progress.is_some(),
             level: self.level,
-            teller: self.teller.as_ref(),
+            asker,
             traceparent: run
                 .as_ref()
                 .or(self.trace.as_deref())
@@ -215,15 +246,21 @@ impl PreparedCall {
 
     /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
     /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    pub(crate) fn run(self: Box<Self>) -> Running {
-        Box::pin(self.make())
+    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(asker)) = (self.script(), asker.clone()) {
+            return script(self.id, asker);
+        }
+        Box::pin(self.make(asker))
     }
 
-    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
+    async fn make(self: Box<Self>, asker: Option<Asker>) -> Result<Vec<u8>, McpError> {
         let http = match &self.server.tools[self.tool].backend {
             Backend::Http(http) => http,
             // Boxed: the futures of other calls need not be as large.
-            Backend::Upstream(upstream) => return Box::pin(self.forward(upstream)).await,
+            Backend::Upstream(upstream) => {
+                return Box::pin(self.forward(upstream, asker.as_ref())).await;
+            }
         };
         let _running = self.state.call_log.begin();
         let started = Instant::now();

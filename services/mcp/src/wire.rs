@@ -3,11 +3,15 @@
 
 mod admission;
 mod answers_wire;
+mod asking_wire;
 mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
 mod offers_wire;
+mod parked_wire;
+mod rules_wire;
 mod streams_wire;
+mod two_endpoints_wire;
 
 use std::{sync::Arc, time::Duration};
 

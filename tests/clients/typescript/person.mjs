@@ -110,6 +110,28 @@ export async function useTools(client) {
   check(/no_such_tool|[Uu]nknown tool|not found/.test(unknown), "an unknown tool is an error that names it", unknown);
 }
 
+/** What every SDK is asked to do with prompts and resources. */
+export async function useOffers(client) {
+  const { prompts } = await client.listPrompts();
+  check(prompts.some((one) => one.name === "test_prompt_with_arguments" && one.arguments.length === 2), "prompts are listed with their arguments", prompts);
+  const prompt = await client.getPrompt({ name: "test_prompt_with_arguments", arguments: { arg1: "海图", arg2: "2" } });
+  check(prompt.messages[0].content.text === "Prompt with arguments: arg1='海图', arg2='2'", "a prompt is filled in", prompt);
+  const missing = await failure(() => client.getPrompt({ name: "test_prompt_with_arguments" }));
+  check(/arg1/.test(missing), "a missing argument is named", missing);
+
+  const { resources } = await client.listResources();
+  check(resources.some((one) => one.uri === "test://static-binary" && one.mimeType === "image/png"), "resources are listed", resources);
+  const { resourceTemplates } = await client.listResourceTemplates();
+  check(resourceTemplates.some((one) => one.uriTemplate === "things://{id}"), "templates are listed", resourceTemplates);
+  const thing = await client.readResource({ uri: "things://7" });
+  check(JSON.parse(thing.contents[0].text).id === 7, "a template that an API answers is read", thing);
+  const nothing = await failure(() => client.readResource({ uri: "test://nothing" }));
+  check(/[Rr]esource not found/.test(nothing), "what is not there is an error", nothing);
+
+  const { completion } = await client.complete({ ref: { type: "ref/prompt", name: "test_prompt_with_arguments" }, argument: { name: "arg1", value: "test" } });
+  check(completion.values.join() === "test one,test two", "declared values complete an argument", completion);
+}
+
 /** The text of the error that a call ends with, whether thrown or as a result. */
 async function failure(call) {
   try {

@@ -2,7 +2,7 @@
 import { UnauthorizedError, auth } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { Provider, check, countingFetch, finish, listenForCallback, useTools } from "./person.mjs";
+import { Provider, check, countingFetch, finish, listenForCallback, useOffers, useTools } from "./person.mjs";
 
 const url = new URL(process.env.PORTOLAN_MCP_URL);
 const callback = await listenForCallback();
@@ -30,6 +30,7 @@ check(client.getServerVersion()?.name !== undefined, "the session opens", client
 check(transport.sessionId !== undefined, "the session has an id", transport.sessionId);
 await client.ping();
 await useTools(client);
+await useOffers(client);
 
 const old = authProvider.tokens();
 const outcome = await auth(authProvider, { serverUrl: url });

@@ -1,6 +1,6 @@
 // The official TypeScript SDK 2.x: once with version negotiation (2026-07-28), once the legacy way.
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from "@modelcontextprotocol/client";
-import { Provider, check, countingFetch, finish, listenForCallback, useTools } from "./person.mjs";
+import { Provider, check, countingFetch, finish, listenForCallback, useOffers, useTools } from "./person.mjs";
 
 const url = new URL(process.env.PORTOLAN_MCP_URL);
 const callback = await listenForCallback();
@@ -26,6 +26,7 @@ for (const [mode, version] of [["auto", "2026-07-28"], ["legacy", "2025-11-25"]]
   await client.connect(new StreamableHTTPClientTransport(url, { authProvider, fetch: countingFetch }));
   check(client.getNegotiatedProtocolVersion() === version, `${mode} negotiation speaks ${version}`, client.getNegotiatedProtocolVersion());
   await useTools(client);
+  await useOffers(client);
   await client.close();
 }
 callback.close();

@@ -6,6 +6,7 @@ use anyhow::Result;
 use portolan_tests::{
     fleet::Fleet,
     mcp::{LEGACY, modern_message},
+    native,
     sse::Event,
 };
 use reqwest::Method;
@@ -68,5 +69,59 @@ async fn s15_1_list_changed_reaches_sessions_and_listeners_on_every_node() -> Re
     );
     let mut back = fleet.on(2, &away)?.resume(&id).await?.stream()?;
     back.until(is_news).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn s15_3_an_update_of_a_resource_reaches_who_subscribed_through_another_node() -> Result<()> {
+    let fleet = Fleet::of(3).await?;
+    let (console, published) = (fleet.owner.console(), &fleet.published);
+    let written = native::offer(&console, published).await?;
+    let uri = "test://watched-resource";
+    let session = fleet.session(LEGACY).await?;
+    let mut stream = fleet.on(1, &session)?.listen().await?;
+    // The node that serves the session may not have heard of the resource yet.
+    let begun = Instant::now();
+    loop {
+        let subscribed = fleet
+            .on(0, &session)?
+            .request("resources/subscribe", json!({"uri": uri}))
+            .await?;
+        if subscribed.json["result"].is_object() {
+            break;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{}",
+            subscribed.json
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
+    let mut listening = fleet
+        .on(2, &fleet.mcp)?
+        .modern_client("subscriptions/listen", &params)?
+        .start(&modern_message("subscriptions/listen", params))
+        .await?
+        .stream()?;
+    let acknowledged = listening.message().await?;
+    assert_eq!(
+        acknowledged["params"]["notifications"]["resourceSubscriptions"],
+        json!([uri]),
+        "SB-6"
+    );
+    let mut definition = native::resources(&published.source_id).swap_remove(3);
+    definition["holds"]["text"] = json!("Another text.");
+    let path = format!(
+        "/workspaces/{}/resources/{}",
+        published.workspace, written.resources[3]
+    );
+    console.expect(Method::PUT, &path, Some(definition)).await?;
+    let is_update = |event: &Event| {
+        let message = event.message();
+        message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
+    };
+    stream.until(is_update).await?;
+    listening.until(is_update).await?;
     Ok(())
 }

@@ -156,6 +156,116 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All prompts of a workspace, by name. */
+        get: operations["list_prompts"];
+        put?: never;
+        /** Writes a prompt. */
+        post: operations["create_prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/prompts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One prompt. */
+        get: operations["show_prompt"];
+        /** Rewrites a prompt. Servers that offer it under its old name follow. */
+        put: operations["rewrite_prompt"];
+        post?: never;
+        /** Deletes a prompt. It can be restored for ten minutes. */
+        delete: operations["delete_prompt"];
+        options?: never;
+        head?: never;
+        /** Enables or disables a prompt. */
+        patch: operations["switch_prompt"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/prompts/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a deletion back. */
+        post: operations["restore_prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All resources and templates of a workspace, by name. */
+        get: operations["list_resources"];
+        put?: never;
+        /** Makes a resource or template. */
+        post: operations["create_resource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/resources/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One resource. */
+        get: operations["show_resource"];
+        /** Rewrites a resource. Servers that offer it under its old URI follow, and clients that subscribed to it are told. */
+        put: operations["rewrite_resource"];
+        post?: never;
+        /** Deletes a resource. It can be restored for ten minutes. */
+        delete: operations["delete_resource"];
+        options?: never;
+        head?: never;
+        /** Enables or disables a resource. */
+        patch: operations["switch_resource"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/resources/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a deletion back. */
+        post: operations["restore_resource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/servers": {
         parameters: {
             query?: never;
@@ -244,6 +354,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/servers/{id}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a server's choice of prompts. */
+        put: operations["choose_prompts"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/servers/{id}/publish": {
         parameters: {
             query?: never;
@@ -255,6 +382,23 @@ export interface paths {
         put?: never;
         /** Publishes a server: from now on AI clients get answers. */
         post: operations["publish_server"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/servers/{id}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces a server's choice of resources. */
+        put: operations["choose_resources"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -651,6 +795,18 @@ export interface components {
             key: string;
             tool_name: string;
         };
+        /** @description A prompt of a server. */
+        ChosenPrompt: {
+            prompt_id: string;
+            /** @description The name that clients know; the prompt's own name if absent. */
+            published_name?: string;
+        };
+        /** @description A resource of a server. */
+        ChosenResource: {
+            /** @description The URI or template that clients know; the resource's own if absent. A template keeps its variables. */
+            published_uri?: string;
+            resource_id: string;
+        };
         /** @description A tool of a server. */
         ChosenTool: {
             /** @description The name that clients call; the tool's own name if absent. */
@@ -820,6 +976,10 @@ export interface components {
             blob: string;
             mimeType: string;
             uri: string;
+        };
+        /** @description Whether a prompt or resource can be published. */
+        EnabledChange: {
+            enabled: boolean;
         };
         /** @description What is sent. */
         ErrorAnswer: {
@@ -1083,6 +1243,62 @@ export interface components {
                  * @example usr_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
                  */
                 user_id: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_PromptSummary: {
+            /** @description In the order of the list. */
+            items: {
+                arguments: components["schemas"]["PromptArgument"][];
+                description: string;
+                enabled: boolean;
+                /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /** @description As AI clients know it, unless a server says otherwise. */
+                name: string;
+                /** @description The upstream it was found at; absent if it was written here. */
+                source_name?: string;
+                state: components["schemas"]["ToolState"];
+                title: string;
+                /** Format: date-time */
+                updated_at: string;
+                /** @description Slugs of the servers that offer it. */
+                used_by_servers: string[];
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_ResourceSummary: {
+            /** @description In the order of the list. */
+            items: {
+                body: components["schemas"]["ResourceBody"];
+                description: string;
+                enabled: boolean;
+                /** @example rsc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                mime_type?: string;
+                name: string;
+                shape: components["schemas"]["ResourceShape"];
+                /**
+                 * Format: int32
+                 * @description Bytes of a text or file.
+                 */
+                size?: number;
+                /** @description The HTTP source that answers, or the upstream it was found at. */
+                source_name?: string;
+                state: components["schemas"]["ToolState"];
+                title: string;
+                /** Format: date-time */
+                updated_at: string;
+                /** @description URI, or URI template, as AI clients know it unless a server says otherwise. */
+                uri: string;
+                /** @description Slugs of the servers that offer it. */
+                used_by_servers: string[];
+                /** @description Variables of a template. */
+                variables: components["schemas"]["PromptArgument"][];
             }[];
             /** @description Give it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -1359,6 +1575,103 @@ export interface components {
             pointer?: string;
             severity: components["schemas"]["Severity"];
         };
+        /** @description A prompt with its messages. */
+        Prompt: components["schemas"]["PromptSummary"] & {
+            messages: components["schemas"]["PromptMessage"][];
+        };
+        /** @description An argument of a prompt, or a variable of a template. */
+        PromptArgument: {
+            /** @description What it means. */
+            description?: string;
+            /** @description As placeholders name it: 1 to 64 letters, digits, `_`, `-` or `.`. */
+            name: string;
+            /** @description Variables of a template always are. */
+            required?: boolean;
+            /** @description For people. */
+            title?: string;
+            /** @description What completion offers, in this order. */
+            values?: components["schemas"]["SuggestedValue"][];
+        };
+        /** @description What a message holds. Texts and URIs may have placeholders: `{{name}}`. */
+        PromptBlock: {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            /** @description Base64. */
+            data: string;
+            mime_type: string;
+            /** @enum {string} */
+            type: "image";
+        } | {
+            /** @description Base64. */
+            data: string;
+            mime_type: string;
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            /** @description Base64. */
+            blob?: string;
+            mime_type?: string;
+            /** @description This or `blob`. */
+            text?: string;
+            /** @enum {string} */
+            type: "resource";
+            uri: string;
+        } | {
+            description?: string;
+            mime_type?: string;
+            name: string;
+            title?: string;
+            /** @enum {string} */
+            type: "resource_link";
+            uri: string;
+        };
+        /** @description The prompts of a server. */
+        PromptChoice: {
+            prompts: components["schemas"]["ChosenPrompt"][];
+        };
+        /** @description A prompt to be made, or what it is to be. */
+        PromptDefinition: {
+            arguments?: components["schemas"]["PromptArgument"][];
+            /** @description What it is for. */
+            description?: string;
+            /** @description Enabled if absent. */
+            enabled?: boolean;
+            messages: components["schemas"]["PromptMessage"][];
+            /** @description 1 to 64 letters, digits, `_` or `-`. */
+            name: string;
+            /** @description For people. */
+            title?: string;
+        };
+        /** @description A message of a prompt. */
+        PromptMessage: {
+            content: components["schemas"]["PromptBlock"];
+            role: components["schemas"]["PromptRole"];
+        };
+        /**
+         * @description Who speaks.
+         * @enum {string}
+         */
+        PromptRole: "user" | "assistant";
+        /** @description A prompt in a list. */
+        PromptSummary: {
+            arguments: components["schemas"]["PromptArgument"][];
+            description: string;
+            enabled: boolean;
+            /** @example prm_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /** @description As AI clients know it, unless a server says otherwise. */
+            name: string;
+            /** @description The upstream it was found at; absent if it was written here. */
+            source_name?: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description Slugs of the servers that offer it. */
+            used_by_servers: string[];
+        };
         /** @description What importing again would change. */
         ReimportPreview: {
             added: components["schemas"]["OperationPreview"][];
@@ -1384,6 +1697,89 @@ export interface components {
             tool_name: string;
             /** @description Slugs of the servers that lose it. */
             used_by_servers: string[];
+        };
+        /** @description A resource with what it holds, but for files. */
+        Resource: components["schemas"]["ResourceSummary"] & {
+            /** @description Path below that source's base URL. */
+            http_path?: string;
+            /** @description The source that answers reads. */
+            http_source_id?: string;
+            /** @description Of a text. */
+            text?: string;
+        };
+        /**
+         * @description Where what a resource holds comes from.
+         * @enum {string}
+         */
+        ResourceBody: "text" | "file" | "http" | "upstream";
+        /** @description The resources of a server. */
+        ResourceChoice: {
+            resources: components["schemas"]["ChosenResource"][];
+        };
+        /** @description A resource to be made, or what it is to be. */
+        ResourceDefinition: {
+            description?: string;
+            /** @description Enabled if absent. */
+            enabled?: boolean;
+            holds: components["schemas"]["ResourceHolds"];
+            mime_type?: string;
+            name: string;
+            /** @description For people. */
+            title?: string;
+            /** @description A URI, or a URI template (RFC 6570, levels 1 and 2) with variables in braces. */
+            uri: string;
+            /** @description What is said about variables of a template. Each is in the template. */
+            variables?: components["schemas"]["PromptArgument"][];
+        };
+        /** @description What a resource holds. */
+        ResourceHolds: {
+            /** @enum {string} */
+            kind: "text";
+            text: string;
+        } | {
+            /** @description Base64. Absent keeps the file that is there. */
+            data?: string;
+            /** @enum {string} */
+            kind: "file";
+        } | {
+            /** @enum {string} */
+            kind: "http";
+            /** @description Below the source's base URL; variables of the template in braces: `/pets/{id}?lang={lang}`. */
+            path: string;
+            source_id: string;
+        };
+        /**
+         * @description One resource, or many by a template.
+         * @enum {string}
+         */
+        ResourceShape: "resource" | "template";
+        /** @description A resource or template in a list. */
+        ResourceSummary: {
+            body: components["schemas"]["ResourceBody"];
+            description: string;
+            enabled: boolean;
+            /** @example rsc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            mime_type?: string;
+            name: string;
+            shape: components["schemas"]["ResourceShape"];
+            /**
+             * Format: int32
+             * @description Bytes of a text or file.
+             */
+            size?: number;
+            /** @description The HTTP source that answers, or the upstream it was found at. */
+            source_name?: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
+            /** Format: date-time */
+            updated_at: string;
+            /** @description URI, or URI template, as AI clients know it unless a server says otherwise. */
+            uri: string;
+            /** @description Slugs of the servers that offer it. */
+            used_by_servers: string[];
+            /** @description Variables of a template. */
+            variables: components["schemas"]["PromptArgument"][];
         };
         /**
          * @description A member's role, strongest first.
@@ -1445,12 +1841,41 @@ export interface components {
             description?: string;
             url: string;
         };
-        /** @description A server with its tools. */
+        /** @description A server with what it offers. */
         ServerDetail: components["schemas"]["Server"] & {
+            /** @description By published name. */
+            prompts: components["schemas"]["ServerPrompt"][];
+            /** @description By published URI, templates among them. */
+            resources: components["schemas"]["ServerResource"][];
             /** @description By published name. */
             tools: components["schemas"]["ServerTool"][];
             /** @description What some AI clients would stumble over. */
             warnings: components["schemas"]["ClientWarning"][];
+        };
+        /** @description A prompt as a server offers it. */
+        ServerPrompt: {
+            enabled: boolean;
+            name: string;
+            prompt_id: string;
+            /** @description The name that clients know. */
+            published_name: string;
+            /** @description The upstream it was found at. */
+            source_name?: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
+        };
+        /** @description A resource as a server offers it. */
+        ServerResource: {
+            enabled: boolean;
+            name: string;
+            /** @description The URI or template that clients know. */
+            published_uri: string;
+            resource_id: string;
+            shape: components["schemas"]["ResourceShape"];
+            /** @description The HTTP source that answers, or the upstream it was found at. */
+            source_name?: string;
+            state: components["schemas"]["ToolState"];
+            title: string;
         };
         /**
          * @description Whether a server answers.
@@ -1533,6 +1958,14 @@ export interface components {
              * @description Milliseconds for the whole exchange, 100–120 000.
              */
             timeout_ms: number;
+        };
+        /** @description A value that completion offers. */
+        SuggestedValue: {
+            value: string;
+            /** @description Offered only while these other arguments have these values, or are not chosen yet. */
+            when?: {
+                [key: string]: string;
+            };
         };
         /** @description How many tools were switched. */
         Switched: {
@@ -2161,6 +2594,498 @@ export interface operations {
             };
         };
     };
+    list_prompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The prompts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_PromptSummary"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromptDefinition"];
+            };
+        };
+        responses: {
+            /** @description Made. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Prompt */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The prompt. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    rewrite_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Prompt */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromptDefinition"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Prompt */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    switch_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Prompt */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnabledChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    restore_prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Prompt */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Restored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Prompt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_resources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resources. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ResourceSummary"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceDefinition"];
+            };
+        };
+        responses: {
+            /** @description Made. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Resource */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resource. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    rewrite_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Resource */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceDefinition"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Resource */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Deleted"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    switch_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Resource */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnabledChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    restore_resource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Resource */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Restored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     list_servers: {
         parameters: {
             query?: never;
@@ -2440,6 +3365,44 @@ export interface operations {
             };
         };
     };
+    choose_prompts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromptChoice"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerDetail"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     publish_server: {
         parameters: {
             query?: never;
@@ -2461,6 +3424,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Server"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    choose_resources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Server */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResourceChoice"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerDetail"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

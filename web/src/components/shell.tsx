@@ -7,10 +7,12 @@ import {
   IconCompass,
   IconDeviceDesktop,
   IconFileImport,
+  IconFileText,
   IconGauge,
   IconHistory,
   IconLogout,
   IconMail,
+  IconMessage2,
   IconMoon,
   IconPlus,
   IconSelector,
@@ -113,6 +115,12 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         </Link>
         <Link to="/w/$ws/tools" params={params} className={classes.link}>
           <IconTool size={19} stroke={1.7} aria-hidden /> Tools
+        </Link>
+        <Link to="/w/$ws/prompts" params={params} className={classes.link}>
+          <IconMessage2 size={19} stroke={1.7} aria-hidden /> Prompts
+        </Link>
+        <Link to="/w/$ws/resources" params={params} className={classes.link}>
+          <IconFileText size={19} stroke={1.7} aria-hidden /> Resources
         </Link>
         <Link to="/w/$ws/servers" params={params} className={classes.link}>
           <IconAnchor size={19} stroke={1.7} aria-hidden /> Servers

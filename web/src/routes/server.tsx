@@ -21,6 +21,7 @@ import { ServerStatus } from '../components/badges';
 import { CallsTable } from '../components/calls';
 import { ConnectionTabs, ServerUrl } from '../components/connection';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
+import { ServerPrompts, ServerResources } from '../components/server-offers';
 import { LoadMore } from '../components/table';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { clashingNames, ToolPicker } from '../components/tool-picker';
@@ -112,12 +113,20 @@ function ServerView({ server }: { server: ServerDetail }) {
       >
         <Tabs.List mb="lg">
           <Tabs.Tab value="tools">Tools {server.tools.length}</Tabs.Tab>
+          <Tabs.Tab value="prompts">Prompts {server.prompts.length}</Tabs.Tab>
+          <Tabs.Tab value="resources">Resources {server.resources.length}</Tabs.Tab>
           <Tabs.Tab value="connect">Connect</Tabs.Tab>
           <Tabs.Tab value="calls">Calls</Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="tools">
           <ServerTools key={server.updated_at} server={server} />
+        </Tabs.Panel>
+        <Tabs.Panel value="prompts">
+          <ServerPrompts key={server.updated_at} server={server} />
+        </Tabs.Panel>
+        <Tabs.Panel value="resources">
+          <ServerResources key={server.updated_at} server={server} />
         </Tabs.Panel>
         <Tabs.Panel value="connect">
           <Connect server={server} />

@@ -351,6 +351,7 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
             inner.running.cancel(session, &rpc);
         }
         Doorbell::Ended { session } => inner.session_ended(session),
+        Doorbell::Note { session, note } => inner.notes.heard(session, note),
         Doorbell::Resync => {
             for connection in inner.connections.all() {
                 inner.lanes.mark(&connection);
@@ -369,6 +370,7 @@ const fn name(doorbell: &Doorbell) -> &'static str {
         Doorbell::Answered { .. } => "answered",
         Doorbell::Cancel { .. } => "cancel",
         Doorbell::Ended { .. } => "ended",
+        Doorbell::Note { .. } => "note",
         Doorbell::Resync => "resync",
     }
 }

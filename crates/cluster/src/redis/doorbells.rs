@@ -227,9 +227,21 @@ fn parse(message: &[u8]) -> Option<Doorbell> {
         b'X' => Doorbell::Ended {
             session: fields.session()?,
         },
+        b'M' => Doorbell::Note {
+            session: fields.session()?,
+            note: fields.next()?.to_vec().into(),
+        },
         _ => return None,
     };
     fields.0.is_empty().then_some(bell)
+}
+
+/// The message that [`parse`] reads as a note; the others are written by scripts.
+pub(super) fn note_bell(session: SessionKey, note: &[u8]) -> Vec<u8> {
+    let session = keys::hex(&session.0);
+    let mut message = format!("M{}:{session}{}:", session.len(), note.len()).into_bytes();
+    message.extend_from_slice(note);
+    message
 }
 
 struct Fields<'a>(&'a [u8]);

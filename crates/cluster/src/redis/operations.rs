@@ -12,7 +12,7 @@ use super::{
     RedisStore, SUBSCRIBE,
     answers::{Answer, corrupt},
     connection::Link,
-    doorbells::attempt_text,
+    doorbells::{attempt_text, note_bell},
     keys::{Place, hex, member, owner, parse_member},
     vitals,
 };
@@ -471,6 +471,14 @@ impl Store for RedisStore {
             Value::BulkString(payload) => Ok(Some(payload.into())),
             _ => Err(corrupt("take_answer")),
         }
+    }
+
+    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        let mut command = redis::cmd("PUBLISH");
+        command
+            .arg(self.keys().channel(node))
+            .arg(note_bell(session, &note));
+        self.send(session.lane(), &command).await.map(|_| ())
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {

@@ -172,7 +172,7 @@ fn e7_the_ladder_gives_its_codes_in_its_order_and_always_the_id_e9() {
     // L-16, L-18: exactly what is served, newest first.
     assert_eq!(
         answer["error"]["data"],
-        json!({ "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"], "requested": "2099-01-01" })
+        json!({ "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"], "requested": "2099-01-01" })
     );
     assert_eq!(answer["id"], json!(7));
     // (5), L-14.
@@ -274,10 +274,10 @@ fn e14_a_modern_notification_needs_no_mirrored_headers_but_they_must_match() {
 
 #[test]
 fn l2_initialize_answers_the_same_legacy_version_or_the_latest_legacy_one() {
-    for served in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+    for served in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         assert_eq!(negotiate_version(served).as_str(), served);
     }
-    for other in ["2026-07-28", "2024-11-05", "2099-01-01", "", "1.0"] {
+    for other in ["2026-07-28", "2099-01-01", "", "1.0"] {
         assert_eq!(negotiate_version(other).as_str(), "2025-11-25", "{other}");
     }
 }
@@ -318,7 +318,7 @@ fn l3_structurally_wrong_initialize_is_400_invalid_params_with_the_versions() {
         );
         assert_eq!(
             body["error"]["data"]["supported"].as_array().unwrap().len(),
-            4
+            5
         );
     }
 }

@@ -290,7 +290,7 @@ fn initialize_and_discover_conform() {
             ));
             // L-17, L-18, L-23
             assert_eq!(result["supportedVersions"][0], "2026-07-28");
-            assert_eq!(result["supportedVersions"].as_array().unwrap().len(), 4);
+            assert_eq!(result["supportedVersions"].as_array().unwrap().len(), 5);
             assert!(
                 result.get("serverInfo").is_none() && result["capabilities"].get("tasks").is_none()
             );

@@ -151,6 +151,27 @@ pub(super) async fn path_parameter(
     found.ok_or_else(|| ConsoleError::internal("path parameter", name))
 }
 
+/// A longer text of a person, trimmed; empty means none.
+pub(super) fn plain_text<'t>(
+    field: &'static str,
+    text: &'t str,
+    most: usize,
+) -> Result<Option<&'t str>, ConsoleError> {
+    let text = text.trim();
+    if text.chars().count() > most
+        || text
+            .chars()
+            .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+    {
+        return Err(ConsoleError::invalid(
+            "text_invalid",
+            format!("Use up to {most} characters of plain text."),
+        )
+        .field(field));
+    }
+    Ok((!text.is_empty()).then_some(text))
+}
+
 /// A cursor for the next page of `list` in a workspace: readable by us alone, good for that list only.
 pub fn cursor(keys: &Keys, list: &'static str, workspace: TenantId, position: &[u8]) -> String {
     keys.stamp(Purpose::Cursor, &cursor_scope(list, workspace), position)

@@ -26,7 +26,8 @@ use super::{
     change::Deleted,
     client_limits::{self, ClientWarning},
     error::ConsoleError,
-    input::{JsonBody, PathId, given},
+    input::{JsonBody, PathId, given, plain_text},
+    offers::{self, ServerPrompt, ServerResource},
     tools::method_and_path,
     workspace::Workspace,
     workspaces::display_name,
@@ -88,13 +89,17 @@ pub(crate) enum ServerStatusName {
     Paused,
 }
 
-/// A server with its tools.
+/// A server with what it offers.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ServerDetail {
     #[serde(flatten)]
     server: ServerView,
     /// By published name.
     tools: Vec<ServerTool>,
+    /// By published name.
+    prompts: Vec<ServerPrompt>,
+    /// By published URI, templates among them.
+    resources: Vec<ServerResource>,
     /// What some AI clients would stumble over.
     warnings: Vec<ClientWarning>,
 }
@@ -142,7 +147,7 @@ pub(super) async fn found_server(tx: &mut TenantTx, id: ServerId) -> Result<Serv
         .ok_or_else(|| ConsoleError::not_found("this server"))
 }
 
-async fn detail(
+pub(super) async fn detail(
     state: &AuthState,
     workspace: &Workspace,
     tx: &mut TenantTx,
@@ -151,9 +156,12 @@ async fn detail(
     let server = found_server(tx, id).await?;
     let tools = servers::tools(tx, id).await?;
     let warnings = client_limits::warnings(&server.slug, &tools);
+    let (prompts, resources) = offers::of_server(tx, id).await?;
     Ok(ServerDetail {
         server: view(state, workspace, server),
         tools: tools.into_iter().map(tool_view).collect(),
+        prompts,
+        resources,
         warnings,
     })
 }
@@ -221,27 +229,6 @@ fn server_name(text: &str) -> Result<&str, ConsoleError> {
     })
 }
 
-/// A longer text; empty means none.
-fn prose<'t>(
-    field: &'static str,
-    text: &'t str,
-    most: usize,
-) -> Result<Option<&'t str>, ConsoleError> {
-    let text = text.trim();
-    if text.chars().count() > most
-        || text
-            .chars()
-            .any(|c| c.is_control() && !matches!(c, '\n' | '\t'))
-    {
-        return Err(ConsoleError::invalid(
-            "text_invalid",
-            format!("Use up to {most} characters of plain text."),
-        )
-        .field(field));
-    }
-    Ok((!text.is_empty()).then_some(text))
-}
-
 /// Makes a server. It is a draft until it is published.
 #[utoipa::path(post, path = "/workspaces/{ws}/servers", tag = "servers", params(("ws" = String, Path, description = "Slug")),
     request_body = NewServerRequest, responses((status = 201, description = "Made.", body = ServerView)))]
@@ -263,13 +250,13 @@ pub(crate) async fn create_server(
     let description = request
         .description
         .as_deref()
-        .map(|text| prose("description", text, 1_000))
+        .map(|text| plain_text("description", text, 1_000))
         .transpose()?
         .flatten();
     let instructions = request
         .instructions
         .as_deref()
-        .map(|text| prose("instructions", text, 8_000))
+        .map(|text| plain_text("instructions", text, 8_000))
         .transpose()?
         .flatten();
     let now = state.now();
@@ -363,12 +350,12 @@ pub(crate) async fn change_server(
     let description = match &request.description {
         None => None,
         Some(None) => Some(None),
-        Some(Some(text)) => Some(prose("description", text, 1_000)?),
+        Some(Some(text)) => Some(plain_text("description", text, 1_000)?),
     };
     let instructions = match &request.instructions {
         None => None,
         Some(None) => Some(None),
-        Some(Some(text)) => Some(prose("instructions", text, 8_000)?),
+        Some(Some(text)) => Some(plain_text("instructions", text, 8_000)?),
     };
     let changes = Changes {
         name: request.name.as_deref().map(server_name).transpose()?,

@@ -18,13 +18,13 @@ use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
 pub(crate) use self::{
-    forward::{Forward, Teller, forward, pass, renamed},
+    forward::{Forward, forward, pass, renamed, said},
     sessions::{OfSession, Upstreams, Who, end_sessions},
 };
 use crate::catalog::server::Access;
 
-/// The hard maximum of a call, whatever it tells meanwhile (L-12).
-pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(600);
+/// The hard maximum of a call, whatever it tells and asks meanwhile (L-12, X-24).
+pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 /// An MCP server, as a source of a published server.
 #[derive(Debug)]

@@ -122,7 +122,7 @@ impl Challenge {
             metadata: format!(
                 "{}/.well-known/oauth-protected-resource{}",
                 site.issuer(),
-                target.path
+                target.described()
             ),
             error: None,
         }

@@ -6,7 +6,11 @@ use http::{Method, Uri};
 use portolan_model::{scope, slug::Slug};
 use serde_json::json;
 
-use crate::{endpoint::target::Target, error, state::McpState};
+use crate::{
+    endpoint::target::{Door, Target},
+    error,
+    state::McpState,
+};
 
 /// Where the documents lie.
 pub(crate) const PREFIX: &str = "/.well-known/oauth-protected-resource";
@@ -28,6 +32,10 @@ pub(crate) async fn document(State(state): State<McpState>, method: Method, uri:
 
 fn describe(issuer: &str, path: &str) -> Option<Vec<u8>> {
     let target = Target::parse(path)?;
+    // Nobody types the second address of the transport with two.
+    if target.door == Door::Messages {
+        return None;
+    }
     let well_formed = |slug: &str| slug.parse::<Slug>().is_ok();
     if !well_formed(target.tenant) || !target.server.is_none_or(well_formed) {
         return None;

@@ -1,23 +1,39 @@
 //! Which server a path names.
 
+use std::borrow::Cow;
+
 use portolan_model::resource::Resource;
 
-/// Tenant and server of a path that has the form of an endpoint's, whatever stands in the segments.
-fn segments(path: &str) -> Option<(&str, Option<&str>)> {
-    let inner = path
-        .strip_suffix('/')
-        .unwrap_or(path)
-        .strip_prefix("/t/")?
-        .strip_suffix("/mcp")?;
+/// Which of a server's addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// `…/mcp`: Streamable HTTP, of every revision that has it.
+    Mcp,
+    /// `…/sse`: the stream of 2024-11-05 (O-1).
+    Events,
+    /// `…/messages`: what its client says (O-1).
+    Messages,
+}
+
+/// Tenant, server and door of a path that has the form of an endpoint's, whatever stands in the segments.
+fn segments(path: &str) -> Option<(&str, Option<&str>, Door)> {
+    let inner = path.strip_suffix('/').unwrap_or(path).strip_prefix("/t/")?;
+    let (inner, door) = inner.rsplit_once('/')?;
+    let door = match door {
+        "mcp" => Door::Mcp,
+        "sse" => Door::Events,
+        "messages" => Door::Messages,
+        _ => return None,
+    };
     Some(match inner.split_once('/') {
-        Some((tenant, server)) => (tenant, Some(server)),
-        None => (inner, None),
+        Some((tenant, server)) => (tenant, Some(server), door),
+        None => (inner, None, door),
     })
 }
 
 /// Whether the path is an endpoint's: what no other route of the house has to look at.
 pub fn is_endpoint(path: &str) -> bool {
-    segments(path).is_some_and(|(tenant, server)| {
+    segments(path).is_some_and(|(tenant, server, _)| {
         !tenant.is_empty()
             && server.is_none_or(|server| !server.is_empty() && !server.contains('/'))
     })
@@ -32,14 +48,16 @@ pub(crate) struct Target<'a> {
     pub(crate) server: Option<&'a str>,
     /// The whole path, with its trailing slash if it has one.
     pub(crate) path: &'a str,
+    /// Which address of the server.
+    pub(crate) door: Door,
 }
 
 impl<'a> Target<'a> {
-    /// Reads `/t/<tenant>/<server>/mcp` or `/t/<tenant>/mcp`, with or without a slash at the end. `None` for everything that
+    /// Reads `/t/<tenant>/<server>/mcp` or `/t/<tenant>/mcp`, or another door, with or without a slash at the end. `None` for everything that
     /// cannot be the address of a server whatever the registry holds: the segments are limited to what can stand in a quoted
     /// challenge.
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
-        let (tenant, server) = segments(path)?;
+        let (tenant, server, door) = segments(path)?;
         let fits = |segment: &str| {
             (1..=64).contains(&segment.len())
                 && segment
@@ -50,10 +68,22 @@ impl<'a> Target<'a> {
             tenant,
             server,
             path,
+            door,
         })
     }
 
-    /// The resource of the path.
+    /// The path whose metadata a client is to read (E3): a client of two endpoints knows the address of the stream.
+    pub(crate) fn described(&self) -> Cow<'a, str> {
+        if self.door != Door::Messages {
+            return Cow::Borrowed(self.path);
+        }
+        match self.server {
+            Some(server) => Cow::Owned(format!("/t/{}/{server}/sse", self.tenant)),
+            None => Cow::Owned(format!("/t/{}/sse", self.tenant)),
+        }
+    }
+
+    /// The resource of the path: the same for every door.
     pub(crate) fn resource(&self) -> Resource {
         let tenant = self.tenant.to_owned();
         match self.server {
@@ -78,13 +108,32 @@ mod tests {
                 Some(Target {
                     tenant: "acme",
                     server: Some("github"),
-                    path
+                    path,
+                    door: Door::Mcp,
                 })
             );
         }
         assert_eq!(
             Target::parse("/t/acme/mcp").map(|target| target.server),
             Some(None)
+        );
+    }
+
+    #[test]
+    fn o_1_two_more_addresses_name_the_same_server() {
+        let door = |path| Target::parse(path).map(|target| target.door);
+        assert_eq!(door("/t/acme/github/sse"), Some(Door::Events));
+        assert_eq!(door("/t/acme/sse/"), Some(Door::Events));
+        assert_eq!(door("/t/acme/github/messages"), Some(Door::Messages));
+        let described = |path| Target::parse(path).unwrap().described();
+        assert_eq!(described("/t/acme/github/sse/"), "/t/acme/github/sse/");
+        assert_eq!(described("/t/acme/github/messages"), "/t/acme/github/sse");
+        assert_eq!(described("/t/acme/messages"), "/t/acme/sse");
+        let resource = |path| Target::parse(path).unwrap().resource();
+        assert_eq!(
+            resource("/t/acme/github/sse"),
+            resource("/t/acme/github/mcp"),
+            "E3: a token opens every door of its server"
         );
     }
 
@@ -98,6 +147,7 @@ mod tests {
             "/mcp",
             "/t/a\"b/c/mcp",
             "/t/acme/github/mcp//",
+            "/t/acme/github/message",
         ] {
             assert_eq!(Target::parse(path), None, "{path}");
         }

@@ -21,12 +21,10 @@ use portolan_protocol::{
     revision::Revision,
     sse,
 };
-use tokio::{
-    sync::mpsc,
-    time::{Instant, Interval, MissedTickBehavior, interval_at, sleep},
-};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
+    ask::{Asker, lines::Talking},
     endpoint::Visit,
     error::{self, McpError},
     legacy::{
@@ -67,31 +65,127 @@ pub(crate) fn rpc_key(id: &RequestId) -> String {
 }
 
 type Outcome = Result<Vec<u8>, McpError>;
+/// The work of a call.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// What has to be known of a call beside its work.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) id: RequestId,
+    pub(crate) deadline: Duration,
+    pub(crate) about: About,
+    /// Progress is wanted under this token.
+    pub(crate) progress: Option<ProgressToken>,
+    /// It may say something before its answer.
+    pub(crate) talks: bool,
+}
 
 /// Runs a call. A client that goes away does not end it (T-29).
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: Box<PreparedCall>,
+    call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
+    let facts = Facts::of(&call);
+    run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
+}
+
+impl Facts {
+    fn of(call: &PreparedCall) -> Self {
+        Self {
+            id: call.id.clone(),
+            deadline: call.deadline(),
+            about: call.about(),
+            progress: call.progress.clone(),
+            talks: call.talks(),
+        }
+    }
+}
+
+/// Runs a call whose answer goes to another connection than the request's own: what is not there at once comes on a stream (O-3).
+pub(crate) async fn run_apart(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    call: Box<PreparedCall>,
+) -> Result<Begun, McpError> {
+    let facts = Facts::of(&call);
+    let begin = |asker| call.run(asker);
+    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+}
+
+/// A call that ended, or goes on as the writer of a stream.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    Whole(Vec<u8>),
+    Stream(RequestId, Nonce, StreamReader),
+}
+
+/// The same for any work that ends with a JSON-RPC response.
+pub(crate) async fn run_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    may_stream: bool,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Reply, McpError> {
+    let primed = is_primed(&session.id);
+    let patience = may_stream.then_some(if primed { QUICK } else { QUICK_UNPRIMED });
+    let (id, nonce, reader) = match begin_with(visit, session, facts, patience, begin).await? {
+        Begun::Whole(body) => return Ok(Reply::Whole(body)),
+        Begun::Stream(id, nonce, reader) => (id, nonce, reader),
+    };
+    let answer = Answer {
+        keys: visit.state.keys.clone(),
+        session: session.id,
+        nonce,
+        request: Some(id),
+        _pass: None,
+    };
+    let start = Cursor {
+        seq: 0,
+        attempt: None,
+    };
+    let place = primed.then_some(start);
+    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+}
+
+/// Runs a call, for so long in the hope of a whole answer; without `patience`, to its end.
+async fn begin_with(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    facts: Facts,
+    patience: Option<Duration>,
+    begin: impl FnOnce(Option<Asker>) -> Work,
+) -> Result<Begun, McpError> {
+    let Facts {
+        id,
+        deadline,
+        about,
+        progress: token,
+        talks,
+    } = facts;
     let (state, SessionId { key, revision, .. }) = (visit.state, session.id);
-    let id = call.id.clone();
     let refuse = |text: &'static str| {
         McpError::of(&ErrorKind::InvalidRequest(text.into()), revision, Some(&id))
     };
     if id.as_text().is_some_and(|text| text.len() > LONGEST_ID) {
         return Err(refuse("The id of a request has at most 256 bytes."));
     }
-    let Some(running) = state.node.run(key, &rpc_key(&id), call.deadline()) else {
+    let Some(running) = state.node.run(key, &rpc_key(&id), deadline) else {
         return Err(refuse(
             "A request with this id is still running in this session.",
         ));
     };
     let begun = Instant::now();
-    let (deadline, about, token) = (call.deadline(), call.about(), call.progress.clone());
-    let mut told = if may_stream { call.told() } else { None };
-    let mut calling = call.run();
+    let (asker, mut talking) = if talks {
+        let (asker, talking) = Talking::new(visit, session, token.clone(), patience.is_some());
+        // Boxed: a call that says nothing has a smaller future for it.
+        (Some(asker), Some(Box::new(talking)))
+    } else {
+        (None, None)
+    };
+    let mut calling = begin(asker);
     let work = async move {
         let cancelled = running.cancelled.clone();
         let outcome = tokio::select! {
@@ -111,27 +205,22 @@ pub(crate) async fn run(
         ended.map_or_else(panicked, |(outcome, running)| (outcome, Some(running)))
     });
     let mut work = Unbroken::new(&state.tracker, work);
-    let primed = is_primed(&session.id);
-    let patience = if primed { QUICK } else { QUICK_UNPRIMED };
-    let (mut first, mut ready) = (None, None);
-    if may_stream {
-        tokio::select! {
-            biased;
-            notice = hear(told.as_mut()) => first = Some(notice),
-            (outcome, running) = &mut work => {
-                // What was told in the same moment makes a stream of it, too.
-                first = told.as_mut().and_then(|told| told.try_recv().ok());
-                if first.is_none() {
-                    return outcome.map(Reply::Whole);
-                }
-                ready = Some((outcome, running));
-            }
-            () = sleep(patience) => {}
-        }
-    } else {
+    let Some(patience) = patience else {
         let (outcome, _running) = work.await;
-        return outcome.map(Reply::Whole);
-    }
+        return outcome.map(Begun::Whole);
+    };
+    let done = tokio::select! {
+        biased;
+        done = &mut work => Some(done),
+        () = has_word(talking.as_deref_mut()) => None,
+        () = sleep(patience) => None,
+    };
+    let done = match done {
+        Some((outcome, _running)) if !talking.as_deref_mut().is_some_and(Talking::has_more) => {
+            return outcome.map(Begun::Whole);
+        }
+        done => done,
+    };
     let nonce = Nonce(random::bytes().map_err(|_| McpError::Unavailable)?);
     let (writer, reader) = state.node.open(NewStream {
         stream: StreamKey {
@@ -145,33 +234,17 @@ pub(crate) async fn run(
         tenant: Some(visit.server.tenant),
         trace: visit.trace.get().cloned(),
     });
-    let telling = token
-        .filter(|_| told.is_none())
-        .map(|token| Telling::new(token, revision, begun));
-    let notices = Notices {
-        first,
-        told,
-        telling,
-    };
-    if let Some(ready) = ready {
-        let work = Box::pin(std::future::ready(ready));
-        state.tracker.spawn(write(writer, work, notices));
+    if let Some(done) = done {
+        let work = Box::pin(std::future::ready(done));
+        state.tracker.spawn(write(writer, work, None, talking));
     } else if let Some(work) = work.into_work() {
-        state.tracker.spawn(write(writer, work, notices));
+        // Who talks tells of its progress by itself.
+        let telling = token
+            .filter(|_| !talks)
+            .map(|token| Telling::new(token, revision, begun));
+        state.tracker.spawn(write(writer, work, telling, talking));
     }
-    let answer = Answer {
-        keys: state.keys.clone(),
-        session: session.id,
-        nonce,
-        request: Some(id),
-        _pass: None,
-    };
-    let start = Cursor {
-        seq: 0,
-        attempt: None,
-    };
-    let place = primed.then_some(start);
-    Ok(Reply::Stream(answer.respond(visit, reader, place)))
+    Ok(Begun::Stream(id, nonce, reader))
 }
 
 /// A cancelled call has no answer (CN-4); that of a session which was ended meanwhile has nobody any more (T-45).
@@ -231,63 +304,45 @@ impl Telling {
 }
 
 /// Of a call whose client asked for no progress: never.
-pub(crate) async fn progress(telling: Option<&mut Telling>) -> Bytes {
+async fn progress(telling: Option<&mut Telling>) -> Bytes {
     match telling {
         Some(telling) => telling.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// What is told of a call before its answer.
-struct Notices {
-    /// What made a stream of it.
-    first: Option<Bytes>,
-    /// By an upstream server.
-    told: Option<mpsc::Receiver<Bytes>>,
-    /// By ourselves.
-    telling: Option<Telling>,
+/// Completes when a call has something to say. Of one that never does: not at all.
+async fn has_word(talking: Option<&mut Talking>) {
+    match talking {
+        Some(talking) => talking.hear().await,
+        None => std::future::pending().await,
+    }
 }
 
-/// What an upstream server tells next; of a call that tells nothing: never.
-pub(crate) async fn hear(told: Option<&mut mpsc::Receiver<Bytes>>) -> Bytes {
-    if let Some(told) = told
-        && let Some(notice) = told.recv().await
-    {
-        return notice;
+/// What a call says next; its questions are asked meanwhile.
+async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
+    match talking {
+        Some(talking) => talking.next(writer).await,
+        None => std::future::pending().await,
     }
-    std::future::pending().await
 }
 
 /// Writes the stream of a call until it ends. Its client may come and go meanwhile.
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
-    notices: Notices,
+    mut telling: Option<Telling>,
+    mut talking: Option<Box<Talking>>,
 ) {
-    let Notices {
-        first,
-        mut told,
-        mut telling,
-    } = notices;
     let fenced = writer.fenced();
-    if let Some(notice) = first
-        && writer.push(Class::Notification, notice).await.is_err()
-    {
-        return;
-    }
     loop {
-        tokio::select! {
+        let notice = tokio::select! {
             biased;
-            notice = hear(told.as_mut()) => {
-                if writer.push(Class::Notification, notice).await.is_err() {
-                    return;
-                }
-            }
+            notice = words(talking.as_deref_mut(), &writer) => notice,
             (outcome, _running) = &mut work => {
-                while let Some(notice) = told.as_mut().and_then(|told| told.try_recv().ok()) {
-                    if writer.push(Class::Notification, notice).await.is_err() {
-                        return;
-                    }
+                for notice in talking.as_deref_mut().map(Talking::rest).unwrap_or_default() {
+                    // If nobody reads it, neither does anybody the answer.
+                    let _ = writer.push(Class::Notification, notice).await;
                 }
                 match outcome.map_or_else(McpError::into_message, Some) {
                     Some(body) => writer.finish(body.into()),
@@ -299,11 +354,10 @@ async fn write(
             }
             // Another node answers now, or nobody may any more: the work must not go on (§0.4).
             () = fenced.cancelled() => return,
-            notice = progress(telling.as_mut()) => {
-                if writer.push(Class::Notification, notice).await.is_err() {
-                    return;
-                }
-            }
+            notice = progress(telling.as_mut()) => notice,
+        };
+        if writer.push(Class::Notification, notice).await.is_err() {
+            return;
         }
     }
 }
@@ -378,7 +432,7 @@ impl Answer {
 }
 
 /// What a client is told when events that it has not seen are gone (§9).
-fn gap(after: u64, before: u64) -> Vec<u8> {
+pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
     let data = format!(r#"{{"kind":"gap","after":{after},"before":{before}}}"#);
     let data = Raw::parse(data).unwrap_or_else(|_| Raw::empty_object());
     logging::message(Level::Warning, Some("stream"), &data)

@@ -78,8 +78,16 @@ impl SessionId {
         })
     }
 
-    /// What the client declared at `initialize`. Nothing asks the client yet.
-    #[cfg(test)]
+    /// The same session after an `initialize` that came when it was there already (O-5).
+    pub(crate) fn negotiated(self, revision: Revision, capability_bits: u8) -> Self {
+        Self {
+            revision,
+            capability_bits,
+            ..self
+        }
+    }
+
+    /// What the client declared at `initialize`.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::from_bits(self.capability_bits)
     }

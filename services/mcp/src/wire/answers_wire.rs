@@ -24,7 +24,7 @@ impl Node {
 }
 
 /// The next event that has data.
-async fn event(body: &mut Body) -> Option<String> {
+pub(super) async fn event(body: &mut Body) -> Option<String> {
     loop {
         let frame = frame(body).await?;
         if frame.contains("\ndata: ") {

@@ -7,6 +7,7 @@ use crate::fixture::{Ground, names::*};
 
 super::cases![
     a_cancellation_rings_the_node_that_runs_the_request,
+    o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session,
     a_cancellation_follows_an_adoption,
     a_cancellation_whose_doorbell_was_lost_is_found_by_asking_again,
     a_cancellation_that_comes_first_is_remembered with short_tombstone,
@@ -55,6 +56,21 @@ async fn a_cancellation_rings_the_node_that_runs_the_request(ground: &Ground) {
     }
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Rung), "again");
     assert_eq!(heard(&mut hears).await, cancel("i:1"));
+}
+
+async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground: &Ground) {
+    let store = &*ground.store;
+    let (mut a, mut b) = (
+        store.doorbells(A).await.expect("heard"),
+        store.doorbells(B).await.expect("heard"),
+    );
+    for note in [&b"\x01\xff:\0"[..], b""] {
+        let note = Bytes::copy_from_slice(note);
+        assert_eq!(store.ring(S, B, note.clone()).await, Ok(()));
+        let heard = heard(&mut b).await;
+        assert_eq!(heard, Doorbell::Note { session: S, note });
+    }
+    assert!(a.try_recv().is_err(), "nobody else hears it");
 }
 
 async fn a_cancellation_follows_an_adoption(ground: &Ground) {

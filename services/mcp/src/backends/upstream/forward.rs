@@ -1,33 +1,40 @@
 //! One request of a client through an upstream server: there, what is told meanwhile, and back, in the words of the client's revision.
 
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
 use portolan_keys::random;
 use portolan_model::{registry::CallOutcome, resource::Site};
 use portolan_protocol::{
+    ask::AskMethod,
     capability::ClientCapabilities,
     completion,
     error::{ErrorKind, Refusal, RpcError},
     header::ParamHeader,
-    jsonrpc::{self, ProgressToken, Raw, Request as PeerRequest, RequestId},
+    input_required::{InputRequired, MOST_ROUNDS},
+    jsonrpc::{self, Raw, Request as PeerRequest, RequestId},
     logging::Level,
     method::Method,
-    progress::{self, Gate},
     result::{self, Identity},
     revision::{Era, Revision, StructuredOutput},
     tool::CallResult,
-    translate::{self, Failed, Shape},
+    translate::{self, Failed, Shape, UrlStep},
     visible::{Awaited, Visible},
 };
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
-use tokio::sync::mpsc;
 
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
     sessions::{NoConversation, Who},
 };
-use crate::{dispatch::Context, error::McpError, state::McpState};
-
-/// Takes what a running request tells its client: whole notifications.
-pub(crate) type Teller = mpsc::Sender<bytes::Bytes>;
+use crate::{
+    ask::{Asker, Round, Unanswered},
+    dispatch::Context,
+    error::McpError,
+    state::McpState,
+};
 
 /// A request to be forwarded.
 pub(crate) struct Forward<'a> {
@@ -42,12 +49,12 @@ pub(crate) struct Forward<'a> {
     pub(crate) mirrored: &'a [ParamHeader],
     /// The tool, of a call.
     pub(crate) tool: Option<&'a UpstreamTool>,
-    /// Progress is wanted under this token.
-    pub(crate) progress: Option<&'a ProgressToken>,
+    /// Progress is wanted.
+    pub(crate) progress: bool,
     /// Log messages are wanted from this level on.
     pub(crate) level: Option<Level>,
-    /// Who takes what is told meanwhile; nobody, where the answer is one body.
-    pub(crate) teller: Option<&'a Teller>,
+    /// The way to the client meanwhile; none, where the answer is one body.
+    pub(crate) asker: Option<&'a Asker>,
     pub(crate) traceparent: Option<String>,
     pub(crate) identity: &'a Identity,
 }
@@ -88,20 +95,101 @@ impl Drop for Cancelling<'_> {
     }
 }
 
+/// What was asked before goes with a request that is made again: answers, and the server's own state.
+type Earlier = (Option<Raw>, Option<String>);
+
 /// Forwards a request and writes the answer. Dropping the future cancels it at the server too.
 pub(crate) async fn forward(
     state: &McpState,
     source: &UpstreamSource,
     ask: &Forward<'_>,
 ) -> Answered {
-    match exchange(state, source, ask).await {
-        Ok((from, Ok(result))) => ask.complete(from, &result),
-        Ok((from, Err(error))) => ask.refused(&error, from),
-        Err(error) => {
-            tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
-            ask.failed(&error, source, state.site())
+    let continued = ask.asker.and_then(Asker::continued);
+    let mut earlier: Option<Earlier> =
+        continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
+    let mut steps_left = MOST_ROUNDS;
+    loop {
+        let params = with_earlier(&ask.params, earlier.as_ref());
+        let (from, outcome) = match exchange(state, source, ask, params).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
+                return ask.failed(&error, source, state.site());
+            }
+        };
+        match outcome {
+            Ok(result) if from.era() == Era::Modern && InputRequired::is(&result) => {
+                match ask.round(&result).await {
+                    Ok((Round::Again(responses), state)) => earlier = Some((responses, state)),
+                    Ok((Round::Answer(body), _)) => {
+                        return Answered {
+                            body: Ok(body),
+                            outcome: CallOutcome::Ok,
+                        };
+                    }
+                    Err(visible) => return ask.said(&visible, CallOutcome::UpstreamError),
+                }
+            }
+            Ok(result) => {
+                if let Some(asker) = ask.asker {
+                    asker.settle().await;
+                }
+                return ask.complete(from, &result);
+            }
+            Err(error) => match (ask.steps(&error, from), ask.asker) {
+                (Some(steps), Some(asker)) if steps_left > 0 => {
+                    steps_left -= 1;
+                    if let Err(visible) = visit(asker, from, &steps).await {
+                        return ask.said(&visible, CallOutcome::UpstreamError);
+                    }
+                    earlier = None;
+                }
+                _ => return ask.refused(&error, from),
+            },
         }
     }
+}
+
+/// X-36: the person visits what the server wants visited; then the call is made again.
+async fn visit(asker: &Asker, from: Revision, steps: &[UrlStep]) -> Result<(), Visible> {
+    for step in steps {
+        let answer = asker.ask(from, AskMethod::Elicit, &step.params()).await?;
+        let action = answer.get("action").and_then(|action| action.string());
+        if action.as_deref() != Some("accept") {
+            return Err(Visible::Declined);
+        }
+    }
+    Ok(())
+}
+
+fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
+    let Some((responses, state)) = earlier else {
+        return params.clone();
+    };
+    let mut out = params.as_bytes().to_vec();
+    // `renamed` made it: an object that is never empty.
+    out.pop();
+    if let Some(responses) = responses {
+        out.extend_from_slice(br#","inputResponses":"#);
+        out.extend_from_slice(responses.as_bytes());
+    }
+    if let Some(state) = state {
+        out.extend_from_slice(br#","requestState":"#);
+        result::write_string(state, &mut out);
+    }
+    out.push(b'}');
+    Raw::parse(out).unwrap_or_else(|_| params.clone())
+}
+
+/// What a client can do, as an upstream of `revision` is told (X-14, X-15): of its extensions only those that pass through.
+pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision) -> Raw {
+    let mut carried = capabilities.clone();
+    carried
+        .extensions
+        .retain(|name, _| name == "io.modelcontextprotocol/ui");
+    let mut out = Vec::with_capacity(96);
+    carried.write(revision, &mut out);
+    Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
 /// A request that is no tool's call, through the server that has the prompt or resource: `named` is how the server calls it, as a member
@@ -126,9 +214,9 @@ pub(crate) async fn pass(
         who: &cx.who(),
         mirrored: &[],
         tool: None,
-        progress: None,
+        progress: false,
         level: None,
-        teller: None,
+        asker: None,
         traceparent: cx.trace.map(|trace| trace.context().traceparent()),
         identity: &cx.server.identity,
     };
@@ -165,20 +253,27 @@ async fn exchange(
     state: &McpState,
     source: &UpstreamSource,
     ask: &Forward<'_>,
+    params: Raw,
 ) -> Result<Reply, NoConversation> {
+    let who = Who {
+        on_request: ask
+            .asker
+            .map(|asker| said(asker.capabilities(), Revision::V2026_07_28)),
+        ..ask.who.clone()
+    };
     let mut gone = None;
     let mut again = true;
     loop {
         let connection = state
             .upstreams
-            .connect(state, source, ask.who, gone.as_ref())
+            .connect(state, source, &who, gone.as_ref())
             .await?;
         let is_modern = connection.revision().era() == Era::Modern;
         let request = Request {
             method: ask.method.name(),
-            params: ask.params.clone(),
-            progress: ask.progress.is_some() && ask.teller.is_some(),
-            log_level: ask.level.filter(|_| is_modern && ask.teller.is_some()),
+            params: params.clone(),
+            progress: ask.progress && ask.asker.is_some(),
+            log_level: ask.level.filter(|_| is_modern && ask.asker.is_some()),
             traceparent: ask.traceparent.clone(),
             mirrored: ask.mirrored,
         };
@@ -210,63 +305,139 @@ async fn follow(
         state,
         running: Some((connection.clone(), exchange.id().clone())),
     };
-    let mut gate = Gate::default();
+    // Questions of the server that its client is asked now.
+    let mut asking = FuturesUnordered::new();
+    let mut questions: Vec<(RequestId, AbortHandle)> = Vec::new();
     loop {
-        let event = match exchange.next().await {
-            Ok(event) => event,
-            Err(error) => {
-                // Who took too long is told that nobody waits any more (L-12); who broke off has heard.
-                if !matches!(error, UpstreamError::Timeout(_)) {
-                    cancelling.running = None;
+        let event = tokio::select! {
+            biased;
+            Some(answered) = asking.next(), if !asking.is_empty() => {
+                if let Ok(Err(error)) = answered {
+                    return Err(error);
                 }
-                return Err(error);
+                continue;
             }
+            event = exchange.next() => match event {
+                Ok(event) => event,
+                // It is silent because it waits for the client.
+                Err(UpstreamError::Timeout(_)) if !asking.is_empty() => continue,
+                Err(error) => {
+                    // Who took too long is told that nobody waits any more (L-12); who broke off has heard.
+                    if !matches!(error, UpstreamError::Timeout(_)) {
+                        cancelling.running = None;
+                    }
+                    return Err(error);
+                }
+            },
         };
         match event {
             Event::Answer(outcome) => {
                 cancelling.running = None;
                 return Ok(outcome);
             }
+            // X-76: under which token, and whether it grows, is the matter of who carries it.
             Event::Progress(progress) => {
-                // X-76: the token is the client's, and only what grows passes.
-                if let (Some(token), Some(teller)) = (ask.progress, ask.teller)
-                    && gate.passes(progress.progress)
-                {
-                    let notice = progress::notification(ask.revision, token, &progress);
-                    let _ = teller.send(notice.into()).await;
+                if let Some(asker) = ask.asker.filter(|_| ask.progress) {
+                    asker.progress(progress).await;
                 }
             }
             Event::Log(params) => {
-                if let Some(teller) = ask.teller
+                if let Some(asker) = ask.asker
                     && ask.wants(&params)
                 {
                     let method = Method::LogMessage.name();
                     let notice = jsonrpc::notification(method, Some(params.as_bytes()));
-                    let _ = teller.send(notice.into()).await;
+                    asker.tell(notice.into()).await;
                 }
             }
-            Event::Request { id, method, .. } => {
-                // X-30, X-3A, X-3F: it was not declared, and is refused.
-                let refusal = RpcError {
-                    code: -32601,
-                    message: format!("Method not found: {method}"),
-                    data: None,
-                };
-                connection.answer(&id, &Err(refusal)).await?;
+            Event::Request { id, method, params } => {
+                let (answering, handle) =
+                    abortable(answer(ask, &connection, id.clone(), method, params));
+                questions.push((id, handle));
+                asking.push(answering);
             }
-            Event::Notification { method, .. } => {
-                if matches!(
-                    Method::from_name(&method),
-                    Some(
-                        Method::ToolsListChanged
-                            | Method::PromptsListChanged
-                            | Method::ResourcesListChanged
-                    )
-                ) {
-                    ask_for_a_look(state, source);
+            Event::Notification { method, params } => match Method::from_name(&method) {
+                Some(
+                    Method::ToolsListChanged
+                    | Method::PromptsListChanged
+                    | Method::ResourcesListChanged,
+                ) => ask_for_a_look(state, source),
+                // X-7B.
+                Some(Method::Cancelled) => {
+                    let cancelled = params.get("requestId");
+                    let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
+                    for (_, handle) in questions
+                        .iter()
+                        .filter(|(id, _)| Some(id) == cancelled.as_ref())
+                    {
+                        handle.abort();
+                    }
                 }
+                // EL-14, X-32: where the client knows it.
+                Some(Method::ElicitationComplete) => {
+                    if let Some(asker) = ask.asker
+                        && asker.revision().facts().elicitation_ids
+                    {
+                        let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
+                        asker.tell(notice.into()).await;
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+}
+
+/// A question of a legacy server, answered by the client (X-22, X-28), or refused where it cannot be asked (X-30, X-3A, X-3F).
+async fn answer(
+    ask: &Forward<'_>,
+    connection: &Connection,
+    id: RequestId,
+    method: String,
+    params: Raw,
+) -> Result<(), UpstreamError> {
+    let known = AskMethod::from_name(&method);
+    let unknown = || RpcError {
+        code: -32601,
+        message: format!("Method not found: {method}"),
+        data: None,
+    };
+    let outcome = match (known, ask.asker) {
+        (Some(known), Some(asker)) => {
+            match asker.ask(connection.revision(), known, &params).await {
+                Ok(answer) => Ok(answer),
+                Err(Unanswered::NotAskable(_)) => Err(unknown()),
+                // As the client said it (X-28).
+                Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
+                Err(why) => unanswered(known, why),
             }
         }
+        _ => Err(unknown()),
+    };
+    connection.answer(&id, &outcome).await
+}
+
+/// X-25: what a server hears of a question that nobody answered.
+fn unanswered(method: AskMethod, why: Unanswered) -> Result<Raw, RpcError> {
+    match portolan_protocol::ask::refusal(method).filter(|_| method == AskMethod::Elicit) {
+        Some(refusal) => Ok(refusal),
+        None => Err(RpcError {
+            code: -32603,
+            message: Visible::from(why).text(),
+            data: None,
+        }),
+    }
+}
+
+fn refusal_of(error: &Raw) -> RpcError {
+    let code = error
+        .get("code")
+        .and_then(|code| code.as_str().parse().ok());
+    let message = error.get("message").and_then(|message| message.string());
+    RpcError {
+        code: code.unwrap_or(-32603),
+        message: message.unwrap_or_default(),
+        data: error.get("data"),
     }
 }
 
@@ -298,7 +469,45 @@ impl Forward<'_> {
         matches!((level, self.level), (Some(level), Some(least)) if level >= least)
     }
 
+    /// X-20, X-29: what becomes of a result that asks, with the server's own state.
+    async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
+        let asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
+        let Some(asker) = self.asker else {
+            // It was told that nobody can be asked.
+            return Err(Visible::Invalid);
+        };
+        let state = asked.state.clone();
+        let round = asker.round(asked).await?;
+        Ok((round, state))
+    }
+
+    /// X-36: steps in the browser that the client can be shown.
+    fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
+        let asker = self.asker?;
+        match translate::error(
+            error,
+            self.method,
+            from,
+            self.revision,
+            asker.capabilities(),
+        ) {
+            Failed::Steps(steps) => Some(steps),
+            _ => None,
+        }
+    }
+
     fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
+        if let Visible::Needs(need) = visible
+            && self.revision.era() == Era::Modern
+        {
+            // V-2, with its HTTP status.
+            let required = need.required();
+            let kind = ErrorKind::MissingCapability { required };
+            return Answered {
+                body: Err(kind.refuse(self.revision, Some(self.id.clone()))),
+                outcome,
+            };
+        }
         let (_, body) = visible.answer(self.method, self.id, self.revision, self.identity);
         Answered {
             body: Ok(body),
@@ -382,7 +591,8 @@ impl Forward<'_> {
             };
         }
         let nothing = ClientCapabilities::default();
-        match translate::error(error, self.method, from, self.revision, &nothing) {
+        let capabilities = self.asker.map_or(&nothing, Asker::capabilities);
+        match translate::error(error, self.method, from, self.revision, capabilities) {
             Failed::Error(error, _) | Failed::Degraded(error) => {
                 self.error(&error, CallOutcome::UpstreamError)
             }
@@ -395,7 +605,7 @@ impl Forward<'_> {
                     outcome: CallOutcome::UpstreamError,
                 }
             }
-            // No client of ours is asked yet: the first step is shown as what there is to do (V-6).
+            // Asked often enough: the first step is shown as what there is to do (V-6).
             Failed::Steps(steps) => {
                 let step = steps.into_iter().next();
                 let visible = step.map_or(Visible::Invalid, |step| Visible::BrowserStep {

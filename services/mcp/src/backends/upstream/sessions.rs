@@ -45,7 +45,8 @@ enum Spoken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Owner {
     Session([u8; 16]),
-    Principal(Digest),
+    /// With what it can do.
+    Principal(Digest, u8),
 }
 
 #[derive(Debug)]
@@ -98,6 +99,10 @@ pub(crate) struct Who {
     pub(crate) tenant_slug: Box<str>,
     /// What servers are told of it.
     pub(crate) speaker: Speaker,
+    /// What it can do, in short: who can do more does not share a session with who can do less.
+    pub(crate) fingerprint: u8,
+    /// What it can do on this very request, for servers that ask nothing of earlier ones: an object.
+    pub(crate) on_request: Option<Raw>,
 }
 
 /// Why there is no conversation.
@@ -141,7 +146,12 @@ impl Upstreams {
         let spoken = known.spoken(state, &client).await?;
         match (spoken, who.session) {
             (Spoken::Modern, _) => {
-                let modern = Modern::new(client, who.speaker.clone());
+                let nothing = Raw::empty_object();
+                let speaker = Speaker {
+                    capabilities: who.on_request.clone().unwrap_or(nothing),
+                    ..who.speaker.clone()
+                };
+                let modern = Modern::new(client, speaker);
                 Ok(Connection::Modern(modern))
             }
             (Spoken::Sessions, Some(session)) => {
@@ -237,7 +247,7 @@ impl Known {
         who: &Who,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
-        let owner = Owner::Principal(who.principal);
+        let owner = Owner::Principal(who.principal, who.fingerprint);
         if let Some(Connection::Legacy(kept)) = self.take(state, owner, gone) {
             // The credential of today, which may be another than that of the day it was opened.
             let ticket = kept.ticket().clone();
@@ -254,11 +264,10 @@ impl Known {
         who: &Who,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
-        let owner = who
-            .session
-            .map_or(Owner::Principal(who.principal), |session| {
-                Owner::Session(session.key.0)
-            });
+        let owner = who.session.map_or(
+            Owner::Principal(who.principal, who.fingerprint),
+            |session| Owner::Session(session.key.0),
+        );
         if let Some(kept) = self.take(state, owner, gone) {
             return Ok(kept);
         }

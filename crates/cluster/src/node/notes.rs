@@ -1,0 +1,73 @@
+//! Notes from other nodes for the connections of sessions that this node holds (`protocol.md` O-6). A note is a doorbell: it may get lost, come twice or
+//! come late.
+
+use std::{collections::HashMap, fmt, sync::Arc, sync::Mutex};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::Inner;
+use crate::{lock, store::SessionKey};
+
+/// Notes that may wait for a connection. Whoever finds no place rings again.
+const QUEUE: usize = 64;
+
+/// Who listens here.
+#[derive(Debug, Default)]
+pub(super) struct Notes(Mutex<HashMap<SessionKey, mpsc::Sender<Bytes>>>);
+
+impl Notes {
+    /// Hands a note over, if anybody listens and has room.
+    pub(super) fn heard(&self, session: SessionKey, note: Bytes) {
+        if let Some(listener) = lock(&self.0).get(&session) {
+            let _ = listener.try_send(note);
+        }
+    }
+}
+
+/// The notes for one session. Dropping it says that the connection is gone.
+pub struct Listening {
+    session: SessionKey,
+    notes: mpsc::Receiver<Bytes>,
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Listening").field(&self.session).finish()
+    }
+}
+
+impl Listening {
+    /// The next note. Never ends; cancel-safe.
+    pub async fn next(&mut self) -> Bytes {
+        match self.notes.recv().await {
+            Some(note) => note,
+            // Another listener took the place.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.notes.close();
+        let mut listeners = lock(&self.inner.notes.0);
+        if listeners
+            .get(&self.session)
+            .is_some_and(mpsc::Sender::is_closed)
+        {
+            listeners.remove(&self.session);
+        }
+    }
+}
+
+pub(super) fn listen(inner: &Arc<Inner>, session: SessionKey) -> Listening {
+    let (sender, notes) = mpsc::channel(QUEUE);
+    lock(&inner.notes.0).insert(session, sender);
+    Listening {
+        session,
+        notes,
+        inner: Arc::clone(inner),
+    }
+}

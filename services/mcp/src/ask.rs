@@ -1,0 +1,370 @@
+//! What a running call says to its client before its answer: how far it is, and what somebody behind it wants to know
+//! (`style.md` §3.5; X-20…X-2C).
+//!
+//! A backend talks to an [`Asker`] and sees neither socket nor era. Who carries its words to the client does:
+//!
+//! | Client | A notice | A question |
+//! |---|---|---|
+//! | legacy | an event of the call's stream | a JSON-RPC request on that stream (`lines`); any node takes the answer |
+//! | 2026-07-28 | an event of the answer, if it may be a stream | the call is parked on its node (`parked`) and answered by `input_required` (`talk`); any node takes the retry (`retry`) |
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | `lines` | questions of legacy clients |
+//! | `talk` | the first connection of a modern request |
+//! | `parked` | a call that waits for its client, on its node |
+//! | `retry` | the rest of a parked call, on any node |
+//! | `state` | `requestState`: sealed, and checked before it is believed |
+//! | `places` | how many may wait |
+
+pub(crate) mod lines;
+mod parked;
+mod places;
+pub(crate) mod retry;
+pub(crate) mod state;
+pub(crate) mod talk;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::future;
+use portolan_keys::random;
+use portolan_protocol::{
+    ask::{self, AskMethod, Asked, Need, Unaskable},
+    capability::ClientCapabilities,
+    input_required::{self, InputRequest, InputRequired, MOST_ROUNDS},
+    jsonrpc::{self, Raw},
+    method::Method,
+    progress::Progress,
+    revision::Revision,
+    translate::Shaped,
+    visible::{Awaited, Visible},
+};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
+
+pub(crate) use self::{places::Parking, state::Standing};
+
+/// Words of a call that nobody has carried to its client yet.
+const UNSAID: usize = 32;
+/// first and longest wait before a call is made again that was only told to come back.
+const COME_BACK: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// What goes to the client.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// How far the call is. Who carries it knows the token, and lets only growing values through.
+    Progress(Progress),
+    /// A whole JSON-RPC notification.
+    Message(Bytes),
+    /// A question, whose answer is waited for.
+    Question(Question),
+}
+
+/// A question on its way to the client.
+#[derive(Debug)]
+pub(crate) struct Question {
+    method: AskMethod,
+    /// As it was asked: what the answer has to fit.
+    asked: Raw,
+    /// The revision of who asked.
+    from: Revision,
+    /// As the client gets it.
+    shown: Raw,
+    answer: oneshot::Sender<Result<Raw, Unanswered>>,
+}
+
+impl Question {
+    /// The answer as the asker gets it, if it fits (X-39, EL-8).
+    fn check(&self, result: &Raw) -> Option<Raw> {
+        let fits = ask::answer(self.method, &self.asked, result, self.from);
+        fits.ok().map(Shaped::into_raw)
+    }
+
+    fn give(self, answer: Result<Raw, Unanswered>) {
+        // Who asked may have gone meanwhile.
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// The client cannot be asked this (V-1, V-2, V-11).
+    NotAskable(Visible),
+    /// The client answered with this JSON-RPC error object (X-2A).
+    Refused(Raw),
+    /// The answer does not fit the question (EL-8).
+    Unfit,
+    /// Nobody answered in time (V-4).
+    TimedOut,
+    /// The call asked too often, or too much at once (V-3).
+    TooMany,
+    /// Nobody is there any more.
+    Gone,
+}
+
+impl From<Unanswered> for Visible {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::NotAskable(visible) => visible,
+            Unanswered::Refused(_) => Self::Declined,
+            Unanswered::Unfit => Self::Unfit,
+            Unanswered::TimedOut => Self::TimedOut(Awaited::Client),
+            Unanswered::TooMany => Self::TooManyRounds,
+            Unanswered::Gone => Self::Lost,
+        }
+    }
+}
+
+/// What an earlier round left for a call that is made again (MR-5, X-29).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Continued {
+    /// The client's answers by key, an object; absent if it sent none.
+    pub(crate) responses: Option<Raw>,
+    /// The upstream's own state, byte for byte.
+    pub(crate) state: Option<String>,
+    /// Rounds so far.
+    pub(crate) round: u8,
+}
+
+/// What becomes of a result that asks.
+#[derive(Debug)]
+pub(crate) enum Round {
+    /// The upstream is to be called again with these answers and its own state.
+    Again(Option<Raw>),
+    /// The client answers by itself: this is the answer to its request.
+    Answer(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Inner {
+    said: mpsc::Sender<Said>,
+    revision: Revision,
+    /// None for a client that cannot be asked on this request.
+    capabilities: ClientCapabilities,
+    rounds: AtomicU8,
+    /// Ids that were made up for questions by URL which the client accepted.
+    open_urls: Mutex<Vec<String>>,
+    standing: Option<Arc<Standing>>,
+    continued: Option<Continued>,
+}
+
+/// The way of one running call to its client. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker(Arc<Inner>);
+
+impl Asker {
+    /// For a call of a legacy client with these capabilities; none of them if its answer may not be a stream.
+    pub(crate) fn of_session(
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> (Self, mpsc::Receiver<Said>) {
+        Self::new(revision, capabilities, None, None)
+    }
+
+    /// For a modern request.
+    pub(crate) fn of_request(
+        standing: Arc<Standing>,
+        capabilities: ClientCapabilities,
+        continued: Option<Continued>,
+    ) -> (Self, mpsc::Receiver<Said>) {
+        Self::new(standing.revision, capabilities, Some(standing), continued)
+    }
+
+    fn new(
+        revision: Revision,
+        capabilities: ClientCapabilities,
+        standing: Option<Arc<Standing>>,
+        continued: Option<Continued>,
+    ) -> (Self, mpsc::Receiver<Said>) {
+        let (said, unsaid) = mpsc::channel(UNSAID);
+        let rounds = continued.as_ref().map_or(0, |continued| continued.round);
+        let inner = Inner {
+            said,
+            revision,
+            capabilities,
+            rounds: AtomicU8::new(rounds),
+            open_urls: Mutex::default(),
+            standing,
+            continued,
+        };
+        (Self(Arc::new(inner)), unsaid)
+    }
+
+    /// The client's revision.
+    pub(crate) fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// What may be declared to an upstream in the client's name (translation §2).
+    pub(crate) fn capabilities(&self) -> &ClientCapabilities {
+        &self.0.capabilities
+    }
+
+    /// What the client brought from an earlier round.
+    pub(crate) fn continued(&self) -> Option<&Continued> {
+        self.0.continued.as_ref()
+    }
+
+    /// True if the client could be asked this.
+    pub(crate) fn can(&self, need: Need) -> bool {
+        need.exists_in(self.0.revision) && need.is_met_by(&self.0.capabilities)
+    }
+
+    /// Tells how far the call is. Waits while the client is slow; after it has gone nothing happens.
+    pub(crate) async fn progress(&self, progress: Progress) {
+        let _ = self.0.said.send(Said::Progress(progress)).await;
+    }
+
+    /// Passes a whole notification on, in the words of the client's revision.
+    pub(crate) async fn tell(&self, notification: Bytes) {
+        let _ = self.0.said.send(Said::Message(notification)).await;
+    }
+
+    /// Asks the client. `params` are those of an asker that speaks `from`, and so is the answer. Who gives up drops the future: the
+    /// client is then told that nobody waits (X-7B).
+    pub(crate) async fn ask(
+        &self,
+        from: Revision,
+        method: AskMethod,
+        params: &Raw,
+    ) -> Result<Raw, Unanswered> {
+        let (_, answer) = self.put(from, method, params).await?;
+        answer.await.unwrap_or(Err(Unanswered::Gone))
+    }
+
+    async fn put(
+        &self,
+        from: Revision,
+        method: AskMethod,
+        params: &Raw,
+    ) -> Result<(String, oneshot::Receiver<Result<Raw, Unanswered>>), Unanswered> {
+        let made_up_id = random_name("e").ok_or(Unanswered::Gone)?;
+        let asked = Asked {
+            from,
+            to: self.0.revision,
+            capabilities: &self.0.capabilities,
+            made_up_id: &made_up_id,
+        };
+        let shaped = ask::question(method, params, &asked)
+            .map_err(|why: Unaskable| Unanswered::NotAskable(why.into()))?;
+        for loss in shaped.losses.iter() {
+            crate::instruments::lost_in_translation(loss);
+        }
+        let (answer, answered) = oneshot::channel();
+        let question = Question {
+            method,
+            asked: params.clone(),
+            from,
+            shown: shaped.into_raw(),
+            answer,
+        };
+        let sent = self.0.said.send(Said::Question(question)).await;
+        sent.map_err(|_| Unanswered::Gone)?;
+        Ok((made_up_id, answered))
+    }
+
+    /// What becomes of an upstream's result that asks instead of answering.
+    pub(crate) async fn round(&self, asked: InputRequired) -> Result<Round, Unanswered> {
+        let rounds = self.0.rounds.fetch_add(1, Ordering::AcqRel);
+        if rounds >= MOST_ROUNDS {
+            return Err(Unanswered::TooMany);
+        }
+        if let Some(standing) = &self.0.standing {
+            // MR-4: what the client did not declare, it is not asked.
+            for (_, request) in &asked.requests {
+                let need = Need::of(request.method, &request.params);
+                if !self.can(need) {
+                    return Err(Unanswered::NotAskable(Visible::Needs(need)));
+                }
+            }
+            let answer = standing.hand_on(asked, rounds + 1);
+            return answer.map(Round::Answer).ok_or_else(invalid);
+        }
+        self.settle_urls().await;
+        if asked.requests.is_empty() {
+            let wait = COME_BACK.0 * 2_u32.saturating_pow(rounds.into());
+            sleep(wait.min(COME_BACK.1)).await;
+            return Ok(Round::Again(None));
+        }
+        let answers = asked
+            .requests
+            .iter()
+            .map(|(key, request)| self.one_of(key, request));
+        let answers = future::try_join_all(answers).await?;
+        let named = answers.iter().map(|(key, answer)| (*key, answer));
+        Ok(Round::Again(Some(input_required::write_responses(named))))
+    }
+
+    /// One entry of a modern upstream, asked of a legacy client: X-2A…X-2C for the answers that are errors.
+    async fn one_of<'k>(
+        &self,
+        key: &'k str,
+        request: &InputRequest,
+    ) -> Result<(&'k str, Raw), Unanswered> {
+        let method = request.method;
+        let (id, answer) = self
+            .put(Revision::V2026_07_28, method, &request.params)
+            .await?;
+        match answer.await.unwrap_or(Err(Unanswered::Gone)) {
+            Ok(answer) => {
+                let by_url = Need::of(method, &request.params) == Need::Url;
+                if by_url && self.0.revision.facts().elicitation_ids {
+                    self.open_urls().push(id);
+                }
+                Ok((key, answer))
+            }
+            Err(Unanswered::Refused(error)) => ask::refusal(method)
+                .map(|refusal| (key, refusal))
+                .ok_or(Unanswered::Refused(error)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Before the final answer: says of questions by URL that they are done (X-35, EL-14).
+    pub(crate) async fn settle(&self) {
+        self.settle_urls().await;
+    }
+
+    async fn settle_urls(&self) {
+        let done: Vec<String> = std::mem::take(&mut *self.open_urls());
+        for id in done {
+            let params = serde_json::json!({ "elicitationId": id }).to_string();
+            let name = Method::ElicitationComplete.name();
+            self.tell(jsonrpc::notification(name, Some(params.as_bytes())).into())
+                .await;
+        }
+    }
+
+    fn open_urls(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.0
+            .open_urls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn invalid() -> Unanswered {
+    Unanswered::NotAskable(Visible::Invalid)
+}
+
+/// An unguessable name: a letter and 32 hex digits (§4).
+fn random_name(letter: &str) -> Option<String> {
+    use std::fmt::Write as _;
+    let bytes = random::bytes::<16>().ok()?;
+    let mut name = letter.to_owned();
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(name, "{byte:02x}");
+    }
+    Some(name)
+}

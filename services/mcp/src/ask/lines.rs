@@ -1,0 +1,225 @@
+//! Questions to a legacy client: JSON-RPC requests on the stream of the call that caused them (T-32, `streams.md` §6.7, §14).
+
+use std::{pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_cluster::{
+    node::{Over, StreamWriter},
+    store::Class,
+};
+use portolan_protocol::{
+    ask::AskMethod,
+    cancel,
+    capability::ClientCapabilities,
+    jsonrpc::{ProgressToken, Raw, RequestId, Response},
+    progress::{self, Gate},
+    revision::Revision,
+};
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{Asker, Question, Said, Unanswered, random_name};
+use crate::{config::McpConfig, endpoint::Visit, legacy::session::LiveSession, state::McpState};
+
+/// How long an answer is waited for (X-24): people think, programs do not.
+fn patience(config: &McpConfig, method: AskMethod) -> Duration {
+    Duration::from_secs(match method {
+        AskMethod::Elicit => config.ask_person_secs,
+        AskMethod::CreateMessage | AskMethod::ListRoots => config.ask_program_secs,
+    })
+}
+
+/// What a call of a session says before its answer.
+pub(crate) struct Talking {
+    said: mpsc::Receiver<Said>,
+    /// Heard, and not yet passed on.
+    heard: Option<Said>,
+    telling: Option<(ProgressToken, Gate)>,
+    revision: Revision,
+    state: McpState,
+    asking: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl std::fmt::Debug for Talking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Talking").finish_non_exhaustive()
+    }
+}
+
+impl Talking {
+    /// For a call of `session`. A client that does not read a stream cannot be asked (translation §2).
+    pub(crate) fn new(
+        visit: &Visit<'_>,
+        session: &LiveSession,
+        token: Option<ProgressToken>,
+        may_stream: bool,
+    ) -> (Asker, Self) {
+        let capabilities = if may_stream {
+            session.id.capabilities()
+        } else {
+            ClientCapabilities::default()
+        };
+        let revision = session.id.revision;
+        let (asker, mut said) = Asker::of_session(revision, capabilities);
+        if !may_stream {
+            // Words that nobody hears must not be waited for.
+            said.close();
+        }
+        let talking = Self {
+            said,
+            heard: None,
+            telling: token.map(|token| (token, Gate::default())),
+            revision,
+            state: visit.state.clone(),
+            asking: FuturesUnordered::new(),
+        };
+        (asker, talking)
+    }
+
+    /// Completes when there is something to pass on.
+    pub(crate) async fn hear(&mut self) {
+        loop {
+            match self.said.recv().await {
+                // Progress that nobody asked for (PP-1).
+                Some(Said::Progress(_)) if self.telling.is_none() => {}
+                Some(said) => {
+                    self.heard = Some(said);
+                    return;
+                }
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// True if there is something to pass on now.
+    pub(crate) fn has_more(&mut self) -> bool {
+        while self.heard.is_none() {
+            match self.said.try_recv() {
+                Ok(Said::Progress(_)) if self.telling.is_none() => {}
+                Ok(said) => self.heard = Some(said),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// What was said last, before an answer that is there: questions are of no use any more.
+    pub(crate) fn rest(&mut self) -> Vec<Bytes> {
+        let mut notices = Vec::new();
+        while self.has_more() {
+            notices.extend(self.heard.take().and_then(|said| self.notice(said)));
+        }
+        notices
+    }
+
+    fn notice(&mut self, said: Said) -> Option<Bytes> {
+        match said {
+            Said::Message(notice) => Some(notice),
+            Said::Progress(progress) => {
+                let (token, gate) = self.telling.as_mut()?;
+                let passes = gate.passes(progress.progress);
+                passes.then(|| progress::notification(self.revision, token, &progress).into())
+            }
+            Said::Question(_) => None,
+        }
+    }
+
+    /// The next notification. Questions go to `writer` on the way, and are answered while this is polled.
+    pub(crate) async fn next(&mut self, writer: &StreamWriter) -> Bytes {
+        loop {
+            if self.heard.is_none() {
+                tokio::select! {
+                    biased;
+                    Some(()) = self.asking.next(), if !self.asking.is_empty() => continue,
+                    said = self.said.recv() => match said {
+                        Some(said) => self.heard = Some(said),
+                        None if self.asking.is_empty() => std::future::pending().await,
+                        None => { self.asking.next().await; }
+                    },
+                }
+            }
+            match self.heard.take() {
+                Some(Said::Question(question)) => {
+                    let within = patience(&self.state.config, question.method);
+                    self.asking
+                        .push(Box::pin(ask(writer.clone(), question, within)));
+                }
+                Some(said) => {
+                    if let Some(notice) = self.notice(said) {
+                        return notice;
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// Asks on `writer` and hands the answer to who asked. A question that nobody waits for any more, or whose time is over, is
+/// cancelled on the same stream (CN-3, X-7B).
+async fn ask(writer: StreamWriter, mut question: Question, within: Duration) {
+    let Some(id) = random_name("q") else {
+        return question.give(Err(Unanswered::Gone));
+    };
+    let request = request(&id, &question);
+    let answered = tokio::select! {
+        answered = timeout(within, writer.ask(&id, request.into())) => Some(answered),
+        () = question.answer.closed() => None,
+    };
+    let answer = match answered {
+        Some(Ok(Ok(payload))) => read(&payload).and_then(|outcome| match outcome {
+            Ok(result) => question.check(&result).ok_or(Unanswered::Unfit),
+            Err(error) => Err(Unanswered::Refused(error)),
+        }),
+        Some(Ok(Err(Over::TooManyQuestions))) => Err(Unanswered::TooMany),
+        Some(Ok(Err(Over::Over))) => Err(Unanswered::Gone),
+        Some(Err(_)) => {
+            withdraw(&writer, &id, "Timed out").await;
+            Err(Unanswered::TimedOut)
+        }
+        None => {
+            withdraw(&writer, &id, "No longer needed").await;
+            return;
+        }
+    };
+    question.give(answer);
+}
+
+fn request(id: &str, question: &Question) -> Vec<u8> {
+    let mut out = format!(
+        r#"{{"jsonrpc":"2.0","id":"{id}","method":"{}","params":"#,
+        question.method.name()
+    )
+    .into_bytes();
+    out.extend_from_slice(question.shown.as_bytes());
+    out.push(b'}');
+    out
+}
+
+async fn withdraw(writer: &StreamWriter, id: &str, reason: &str) {
+    let notice = cancel::notification(&RequestId::from(id), Some(reason));
+    // If the stream is over, so is the question.
+    let _ = writer.push(Class::Notification, notice.into()).await;
+}
+
+/// A client's response as it goes to the node that waits for it: `{"result":…}` or `{"error":…}`, with the id to look for.
+pub(crate) fn to_payload(response: &Response) -> Option<(String, Vec<u8>)> {
+    let id = response.id.as_ref()?.as_text()?.to_owned();
+    let (name, value) = match &response.outcome {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error),
+    };
+    let mut out = format!(r#"{{"{name}":"#).into_bytes();
+    out.extend_from_slice(value.as_bytes());
+    out.push(b'}');
+    Some((id, out))
+}
+
+fn read(payload: &Bytes) -> Result<Result<Raw, Raw>, Unanswered> {
+    let payload = Raw::parse(payload.clone()).map_err(|_| Unanswered::Unfit)?;
+    match (payload.get("result"), payload.get("error")) {
+        (Some(result), _) => Ok(Ok(result)),
+        (None, Some(error)) => Ok(Err(error)),
+        (None, None) => Err(Unanswered::Unfit),
+    }
+}

@@ -1,0 +1,408 @@
+//! A call that has asked a modern client something and waits for the retry that answers (X-22…X-27).
+//!
+//! The call stays on the node where it runs, as a task with a deadline. What it says goes into a stream of its own, in the log that all
+//! nodes share; a retry that reaches another node reads it there, and hands the answers over like those of any question. A dead
+//! node's streams are ended by the others, so that nobody waits for ever (V-5).
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use portolan_cluster::{
+    SessionKey,
+    node::{NewStream, Over, Running as Place, StreamWriter},
+    store::{Class, Fresh, Nonce, StreamKey},
+};
+use portolan_keys::random;
+use portolan_protocol::{
+    ask::{self, AskMethod},
+    error::ErrorKind,
+    input_required::{InputRequest, InputRequired, MOST_ROUNDS, read_responses, write_requests},
+    jsonrpc::{Body, Message, Raw},
+    progress::Progress,
+    visible::{Awaited, Visible},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+
+use super::{Question, Said, Standing, Unanswered, places, retry::Follow};
+use crate::{error::McpError, payloads::About, tools::Running};
+
+/// X-22: questions that come so close together are one round.
+const TOGETHER: Duration = Duration::from_millis(100);
+/// A call that asks has at most so long in all (X-24).
+pub(super) const AT_MOST: Duration = Duration::from_secs(3600);
+/// X-25: how often a question is asked that has no fitting answer.
+const TRIES: u8 = 3;
+/// What a call has to end by itself once its client did not come back (X-26).
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// The parked call among the running ones of its session.
+pub(super) const RPC: &str = "parked";
+/// Questions of one round (`streams.md` §7).
+const AT_ONCE: usize = 8;
+
+/// What a parked call says, in its stream.
+#[derive(Debug)]
+pub(super) enum Frame {
+    /// It asks.
+    Asked(u8, Vec<(String, InputRequest)>),
+    /// How far it is.
+    Progress(Progress),
+    /// A whole notification.
+    Message(Bytes),
+    /// `{"result":…}` or `{"error":…}`.
+    Final(Raw),
+}
+
+impl Frame {
+    fn asked(round: u8, waiting: &[Waiting]) -> Bytes {
+        let requests: Vec<(String, InputRequest)> = waiting
+            .iter()
+            .map(|waiting| {
+                let request = InputRequest {
+                    method: waiting.question.method,
+                    params: waiting.question.shown.clone(),
+                };
+                (waiting.key.clone(), request)
+            })
+            .collect();
+        let mut out = vec![b'Q', round];
+        write_requests(&requests, &mut out);
+        out.into()
+    }
+
+    fn notice(said: Said) -> Option<Bytes> {
+        match said {
+            Said::Progress(progress) => {
+                let parts = (progress.progress, progress.total, &progress.message);
+                let mut out = vec![b'P'];
+                serde_json::to_writer(&mut out, &parts).ok()?;
+                Some(out.into())
+            }
+            Said::Message(message) => Some([b"M", &message[..]].concat().into()),
+            Said::Question(_) => None,
+        }
+    }
+
+    /// `None`: not of a parked call, but what stands for the answer of one that was lost.
+    pub(super) fn read(payload: &Bytes) -> Option<Self> {
+        let (tag, rest) = (payload.first()?, payload.slice(1..));
+        match tag {
+            b'Q' => {
+                let map = Raw::parse(rest.slice(1..)).ok()?;
+                Some(Self::Asked(
+                    *rest.first()?,
+                    InputRequired::requests(&map).ok()?,
+                ))
+            }
+            b'P' => {
+                let (progress, total, message) = serde_json::from_slice(&rest).ok()?;
+                Some(Self::Progress(Progress {
+                    progress,
+                    total,
+                    message,
+                }))
+            }
+            b'M' => Some(Self::Message(rest)),
+            b'F' => Some(Self::Final(Raw::parse(rest).ok()?)),
+            _ => None,
+        }
+    }
+}
+
+/// Which rounds of a parked call were answered: the body of its record. Whoever raises it may answer (X-27).
+pub(super) fn answered(round: u8) -> Bytes {
+    Bytes::copy_from_slice(&[b'R', round])
+}
+
+/// The body of a record that was made again from nothing: the parked call is unknown.
+pub(super) const UNKNOWN: Bytes = Bytes::from_static(b"-");
+
+/// The life of the record of a parked call.
+pub(super) fn record(body: Bytes) -> Fresh {
+    Fresh {
+        body,
+        life: AT_MOST,
+    }
+}
+
+#[derive(Debug)]
+struct Waiting {
+    key: String,
+    question: Question,
+    tries: u8,
+}
+
+struct Parked {
+    standing: Arc<Standing>,
+    work: Running,
+    said: mpsc::Receiver<Said>,
+    writer: StreamWriter,
+    place: Place,
+    /// Until the call ends.
+    _parking: places::Place,
+    waiting: Vec<Waiting>,
+    keys: u32,
+    round: u8,
+    until: Instant,
+}
+
+/// Why a parked call goes no further.
+enum End {
+    /// It ended by itself.
+    Done(Result<Vec<u8>, McpError>),
+    /// Its client did not come back.
+    Forgotten,
+    /// It asked too often (V-3).
+    TooOften,
+    /// Cancelled, or no longer this node's.
+    Stopped,
+}
+
+/// Parks a call that asked `first`, and gives the answer that asks the client.
+pub(super) async fn park(
+    standing: Arc<Standing>,
+    mut work: Running,
+    mut said: mpsc::Receiver<Said>,
+    first: Question,
+) -> Result<Vec<u8>, McpError> {
+    let state = &standing.state;
+    let Some(parking) = state.parking.enter(standing.caller.principal) else {
+        let kind = ErrorKind::TooMany("parked_calls");
+        return Err(McpError::of(&kind, standing.revision, Some(&standing.id)));
+    };
+    let unavailable = |_| McpError::Unavailable;
+    let stream = StreamKey {
+        session: SessionKey(random::bytes().map_err(unavailable)?),
+        nonce: Nonce(random::bytes().map_err(unavailable)?),
+    };
+    let mut waiting = vec![Waiting {
+        key: "q1".to_owned(),
+        question: first,
+        tries: 0,
+    }];
+    let mut keys = 1;
+    if let Some(outcome) = gather(&mut work, &mut said, &mut waiting, &mut keys).await {
+        return outcome;
+    }
+    let principal = standing.caller.session_principal();
+    state
+        .node
+        .begin(stream.session, principal, &record(answered(0)))
+        .await
+        .map_err(|_| McpError::Unavailable)?;
+    let place = state.node.run(stream.session, RPC, AT_MOST);
+    let place = place.ok_or(McpError::Unavailable)?;
+    let about = About {
+        id: Some(standing.id.clone()),
+        retryable: false,
+    };
+    let (writer, reader) = state.node.open(NewStream {
+        stream,
+        principal,
+        rpc: RPC.to_owned(),
+        deadline: AT_MOST,
+        about: about.to_bytes(),
+        tenant: Some(standing.server.tenant),
+        trace: None,
+    });
+    let parked = Parked {
+        standing: Arc::clone(&standing),
+        work,
+        said,
+        writer,
+        place,
+        _parking: parking,
+        waiting,
+        keys,
+        round: 0,
+        until: Instant::now() + AT_MOST,
+    };
+    state.tracker.spawn(parked.run());
+    // What is announced can be answered on every node: the question is in the log when the reader gives it.
+    Follow::new(standing, stream, reader, None).outcome().await
+}
+
+/// Takes up the questions that come now. The outcome, if the call ended meanwhile.
+async fn gather(
+    work: &mut Running,
+    said: &mut mpsc::Receiver<Said>,
+    waiting: &mut Vec<Waiting>,
+    keys: &mut u32,
+) -> Option<Result<Vec<u8>, McpError>> {
+    let enough = Instant::now() + TOGETHER;
+    while waiting.len() < AT_ONCE {
+        tokio::select! {
+            biased;
+            outcome = &mut *work => return Some(outcome),
+            Some(more) = said.recv() => {
+                if let Said::Question(question) = more {
+                    *keys += 1;
+                    waiting.push(Waiting { key: format!("q{keys}"), question, tries: 0 });
+                }
+            }
+            () = sleep_until(enough) => break,
+        }
+    }
+    None
+}
+
+impl Parked {
+    async fn run(mut self) {
+        let over = loop {
+            if let Err(over) = self.ask().await {
+                break over;
+            }
+            if self.waiting.is_empty()
+                && let Err(over) = self.go_on().await
+            {
+                break over;
+            }
+        };
+        let visible = match over {
+            End::Done(outcome) => {
+                while let Ok(said) = self.said.try_recv() {
+                    if let Some(notice) = Frame::notice(said) {
+                        // If nobody reads it, neither does anybody the answer.
+                        let _ = self.writer.push(Class::Notification, notice).await;
+                    }
+                }
+                let body = outcome.map_or_else(McpError::into_message, Some);
+                match body.and_then(|body| final_frame(&body)) {
+                    Some(frame) => self.writer.finish(frame),
+                    None => self.writer.cancel(),
+                }
+                return;
+            }
+            End::Stopped => return self.writer.cancel(),
+            End::Forgotten => {
+                for waiting in self.waiting.drain(..) {
+                    waiting.question.give(Err(Unanswered::TimedOut));
+                }
+                // X-26: so that the upstream hears the refusal, and not only the end.
+                let _ended = tokio::time::timeout(LAST_WORDS, &mut self.work).await;
+                Visible::TimedOut(Awaited::Client)
+            }
+            End::TooOften => Visible::TooManyRounds,
+        };
+        match final_frame(&self.standing.visible(&visible)) {
+            Some(frame) => self.writer.finish(frame),
+            None => self.writer.cancel(),
+        }
+    }
+
+    /// One round: asks, and gives the answers to who wants them. What is still without one stays.
+    async fn ask(&mut self) -> Result<(), End> {
+        if self.round >= MOST_ROUNDS {
+            return Err(End::TooOften);
+        }
+        self.round += 1;
+        let question = format!("r{}", self.round);
+        let payload = Frame::asked(self.round, &self.waiting);
+        let writer = self.writer.clone();
+        let asking = writer.ask(&question, payload);
+        tokio::pin!(asking);
+        let patience = Duration::from_secs(self.standing.state.config.park_secs);
+        let patience = (Instant::now() + patience).min(self.until);
+        let fenced = self.writer.fenced();
+        let answer = loop {
+            tokio::select! {
+                biased;
+                outcome = &mut self.work => return Err(End::Done(outcome)),
+                () = self.place.cancelled.cancelled() => return Err(End::Stopped),
+                () = fenced.cancelled() => return Err(End::Stopped),
+                answer = &mut asking => break answer,
+                // X-76: nobody reads notices now. A question waits for the next round.
+                Some(said) = self.said.recv(), if self.waiting.len() < 2 * AT_ONCE => {
+                    if let Said::Question(question) = said {
+                        self.keys += 1;
+                        self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
+                    }
+                }
+                () = sleep_until(patience) => return Err(End::Forgotten),
+            }
+        };
+        match answer {
+            Ok(responses) => {
+                self.take(&responses);
+                Ok(())
+            }
+            Err(Over::Over | Over::TooManyQuestions) => Err(End::Stopped),
+        }
+    }
+
+    /// MR-11, MR-12, X-25: unknown keys are nothing, missing and unfit answers are asked for again.
+    fn take(&mut self, responses: &Bytes) {
+        let responses = Raw::parse(responses.clone()).ok();
+        let responses = responses.and_then(|responses| read_responses(&responses).ok());
+        let responses = responses.unwrap_or_default();
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            // X-7B: the upstream does not want to know any more.
+            if waiting.question.answer.is_closed() {
+                continue;
+            }
+            let response = responses.iter().find(|(key, _)| *key == waiting.key);
+            if let Some(answer) =
+                response.and_then(|(_, response)| waiting.question.check(response))
+            {
+                waiting.question.give(Ok(answer));
+                continue;
+            }
+            waiting.tries += 1;
+            if waiting.tries < TRIES {
+                self.waiting.push(waiting);
+                continue;
+            }
+            let refused = match waiting.question.method {
+                AskMethod::Elicit => ask::refusal(AskMethod::Elicit).ok_or(Unanswered::TimedOut),
+                _ => Err(Unanswered::Unfit),
+            };
+            waiting.question.give(refused);
+        }
+    }
+
+    /// Until the call asks again.
+    async fn go_on(&mut self) -> Result<(), End> {
+        let fenced = self.writer.fenced();
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut self.work => return Err(End::Done(outcome)),
+                () = self.place.cancelled.cancelled() => return Err(End::Stopped),
+                () = fenced.cancelled() => return Err(End::Stopped),
+                () = sleep_until(self.until) => return Err(End::Forgotten),
+                Some(said) = self.said.recv() => {
+                    let notice = match said {
+                        Said::Question(question) => {
+                            self.keys += 1;
+                            self.waiting.push(Waiting { key: format!("q{}", self.keys), question, tries: 0 });
+                            let ended = gather(&mut self.work, &mut self.said, &mut self.waiting, &mut self.keys).await;
+                            return ended.map_or(Ok(()), |outcome| Err(End::Done(outcome)));
+                        }
+                        said => Frame::notice(said),
+                    };
+                    if let Some(notice) = notice
+                        && self.writer.push(Class::Notification, notice).await.is_err()
+                    {
+                        return Err(End::Stopped);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The last frame: the outcome without the id, which is another one in each retry.
+fn final_frame(body: &[u8]) -> Option<Bytes> {
+    let Ok(Body::Single(Message::Response(response))) = Body::parse(Bytes::copy_from_slice(body))
+    else {
+        return None;
+    };
+    let (name, value) = match &response.outcome {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error),
+    };
+    let head = format!(r#"F{{"{name}":"#);
+    Some([head.as_bytes(), value.as_bytes(), b"}"].concat().into())
+}

@@ -1,0 +1,82 @@
+//! How many calls may wait for their clients at once (MR-9).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use portolan_model::Digest;
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    by_principal: HashMap<Digest, usize>,
+}
+
+/// The places of a node.
+#[derive(Debug)]
+pub(crate) struct Parking {
+    per_node: usize,
+    per_principal: usize,
+    taken: Mutex<Taken>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    parking: Arc<Parking>,
+    principal: Digest,
+}
+
+impl Parking {
+    pub(crate) fn new(per_node: usize, per_principal: usize) -> Self {
+        Self {
+            per_node,
+            per_principal,
+            taken: Mutex::default(),
+        }
+    }
+
+    /// A place for a call of `principal`, or `None` if it has as many as it may, or all of them are taken.
+    pub(super) fn enter(self: &Arc<Self>, principal: Digest) -> Option<Place> {
+        let mut taken = self.taken();
+        let own = taken.by_principal.get(&principal).copied().unwrap_or(0);
+        if taken.all >= self.per_node || own >= self.per_principal {
+            return None;
+        }
+        taken.all += 1;
+        taken.by_principal.insert(principal, own + 1);
+        metrics::gauge!("mcp_parked_calls").increment(1.0);
+        Some(Place {
+            parking: Arc::clone(self),
+            principal,
+        })
+    }
+
+    fn taken(&self) -> std::sync::MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.taken().all
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        metrics::gauge!("mcp_parked_calls").decrement(1.0);
+        let mut taken = self.parking.taken();
+        taken.all -= 1;
+        let own = taken.by_principal.get(&self.principal).copied();
+        match own {
+            Some(own) if own > 1 => {
+                taken.by_principal.insert(self.principal, own - 1);
+            }
+            _ => {
+                taken.by_principal.remove(&self.principal);
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The retry of a parked call, on any node: the state is checked, used up once among all nodes, its answers handed to
+//! the node where the call waits, and what the call says from then on read from its stream.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use portolan_cluster::{
+    node::{Delivery, Resumed, SessionError, StreamReader},
+    store::{Cursor, StreamKey, Update},
+};
+use portolan_protocol::{
+    error::RpcError,
+    input_required::InputRequired,
+    jsonrpc::{self, ProgressToken, Raw},
+    progress::{self, Gate},
+    visible::Visible,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    parked::{Frame, RPC, UNKNOWN, answered, record},
+    state::{ParkedAt, Standing, USED},
+};
+use crate::error::McpError;
+
+/// A request that comes back to a parked call.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) at: ParkedAt,
+    /// The client's answers, an object of objects.
+    pub(crate) responses: Option<Raw>,
+    /// Progress is wanted under this token from now on.
+    pub(crate) progress: Option<ProgressToken>,
+}
+
+/// What a call says next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// A notification, before the answer.
+    Notice(Bytes),
+    /// The answer.
+    Done(Result<Vec<u8>, McpError>),
+}
+
+impl Retry {
+    /// Hands the answers over. What follows is read from the [`Follow`]; without one, the answer is there already.
+    pub(crate) async fn begin(self) -> Result<Result<Follow, Vec<u8>>, McpError> {
+        let Self {
+            standing,
+            at,
+            responses,
+            progress,
+        } = self;
+        let lost = |standing: &Standing| Ok(Err(standing.visible(&Visible::Lost)));
+        let (node, principal) = (&standing.state.node, standing.caller.session_principal());
+        let session = at.stream.session;
+        let begun = match node.begin(session, principal, &record(UNKNOWN)).await {
+            Ok(begun) => begun,
+            Err(SessionError::Unknown) => return lost(&standing),
+            Err(SessionError::Unavailable) => return Err(McpError::Unavailable),
+        };
+        let &[b'R', rounds] = &begun.body[..] else {
+            return lost(&standing);
+        };
+        if rounds >= at.round {
+            return Err(standing.refuse(USED));
+        }
+        // The one write that decides among all nodes.
+        let used = node
+            .update(session, principal, begun.version, answered(at.round))
+            .await;
+        match used.map_err(|_| McpError::Unavailable)? {
+            Update::Done(_) => {}
+            Update::Conflict { .. } => return Err(standing.refuse(USED)),
+            Update::Unknown => return lost(&standing),
+        }
+        let responses = responses.unwrap_or(Raw::empty_object()).bytes().clone();
+        let question = format!("r{}", at.round);
+        // Whether somebody waits is told by the stream.
+        let _routed = node
+            .answer(session, principal, &question, responses)
+            .await
+            .map_err(|_| McpError::Unavailable)?;
+        let resumed = node.resume(at.stream, principal, at.cursor).await;
+        match resumed.map_err(|_| McpError::Unavailable)? {
+            Resumed::Reader(reader) => {
+                let telling = progress.map(|token| (token, Gate::default()));
+                Ok(Ok(Follow::new(standing, at.stream, reader, telling)))
+            }
+            Resumed::Unknown | Resumed::Gone | Resumed::Finished => lost(&standing),
+        }
+    }
+}
+
+/// Cancels a parked call whose client went away (T-63), unless its answer was given.
+#[derive(Debug)]
+struct Guard {
+    standing: Arc<Standing>,
+    stream: StreamKey,
+    is_over: bool,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.is_over || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (standing, session) = (Arc::clone(&self.standing), self.stream.session);
+        let tracker: &TaskTracker = &self.standing.state.tracker;
+        tracker.spawn(async move {
+            let principal = standing.caller.session_principal();
+            let cancelled = standing.state.node.cancel(session, principal, RPC).await;
+            if cancelled.is_err() {
+                // It ends at its deadline.
+                tracing::debug!("a parked call could not be cancelled");
+            }
+        });
+    }
+}
+
+/// Reads what a parked call says, until it asks or answers.
+#[derive(Debug)]
+pub(crate) struct Follow {
+    reader: StreamReader,
+    telling: Option<(ProgressToken, Gate)>,
+    guard: Guard,
+}
+
+impl Follow {
+    pub(super) fn new(
+        standing: Arc<Standing>,
+        stream: StreamKey,
+        reader: StreamReader,
+        telling: Option<(ProgressToken, Gate)>,
+    ) -> Self {
+        Self {
+            reader,
+            telling,
+            guard: Guard {
+                standing,
+                stream,
+                is_over: false,
+            },
+        }
+    }
+
+    /// The answer; notices on the way are dropped.
+    pub(super) async fn outcome(mut self) -> Result<Vec<u8>, McpError> {
+        loop {
+            if let Step::Done(outcome) = self.step().await {
+                return outcome;
+            }
+        }
+    }
+
+    /// What comes next.
+    pub(crate) async fn step(&mut self) -> Step {
+        loop {
+            let Some(delivery) = self.reader.next().await else {
+                // Cancelled, or its log is gone.
+                return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
+            };
+            let (payload, cursor) = match delivery {
+                Delivery::Event {
+                    seq,
+                    attempt,
+                    payload,
+                    ..
+                } => {
+                    let attempt = Some(attempt);
+                    (payload, Some(Cursor { seq, attempt }))
+                }
+                Delivery::Unlogged { payload } => (payload, None),
+                Delivery::Gap { .. } => continue,
+            };
+            match (Frame::read(&payload), cursor) {
+                (Some(Frame::Progress(progress)), _) => {
+                    let revision = self.guard.standing.revision;
+                    if let Some((token, gate)) = &mut self.telling
+                        && gate.passes(progress.progress)
+                    {
+                        let notice = progress::notification(revision, token, &progress);
+                        return Step::Notice(notice.into());
+                    }
+                }
+                (Some(Frame::Message(notice)), _) => return Step::Notice(notice),
+                (Some(Frame::Asked(round, requests)), Some(cursor)) => {
+                    let at = ParkedAt {
+                        stream: self.guard.stream,
+                        cursor,
+                        round,
+                    };
+                    return self.done(|standing| {
+                        let state = standing.seal_parked(&at).ok_or(McpError::Unavailable)?;
+                        Ok(standing.input_required(InputRequired {
+                            requests,
+                            state: Some(state),
+                        }))
+                    });
+                }
+                (Some(Frame::Final(outcome)), _) => {
+                    return self.done(|standing| Ok(answer(standing, &outcome)));
+                }
+                // What the cluster writes where a call was lost with its node (V-5).
+                (None | Some(Frame::Asked(..)), _) => {
+                    return self.done(|standing| Ok(standing.visible(&Visible::Lost)));
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, outcome: impl FnOnce(&Standing) -> Result<Vec<u8>, McpError>) -> Step {
+        self.guard.is_over = true;
+        Step::Done(outcome(&self.guard.standing))
+    }
+}
+
+/// The outcome of a parked call under the id of the request that gets it.
+fn answer(standing: &Standing, outcome: &Raw) -> Vec<u8> {
+    if let Some(result) = outcome.get("result") {
+        return jsonrpc::response(&standing.id, result.as_bytes());
+    }
+    let error = outcome.get("error").unwrap_or(Raw::empty_object());
+    let code = error
+        .get("code")
+        .and_then(|code| code.as_str().parse().ok());
+    let message = error.get("message").and_then(|message| message.string());
+    let error = RpcError {
+        code: code.unwrap_or(-32603),
+        message: message.unwrap_or_default(),
+        data: error.get("data"),
+    };
+    jsonrpc::error_response(Some(&standing.id), &error)
+}

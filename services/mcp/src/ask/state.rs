@@ -1,0 +1,244 @@
+//! `requestState` (MR-6…MR-8): sealed for one caller, one server and one request, for a quarter of an hour. Whoever holds it can neither
+//! read nor change it.
+//!
+//! ```text
+//! plaintext = version 1 | kind | method | round | digest of the parameters (32) | rest
+//! parked    : session (16) | stream (8) | sequence (8) | attempt (4 + 2)
+//! handed on : 0, or 1 and the upstream's own state
+//! associated data = tenant | server | principal (person and client)
+//! ```
+
+use std::{sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_cluster::{
+    SessionKey,
+    store::{Attempt, Cursor, Nonce, StreamKey},
+};
+use portolan_keys::{OpenError, Purpose, digest, digests_equal};
+use portolan_model::Digest;
+use portolan_protocol::{
+    error::ErrorKind,
+    input_required::{InputRequired, LONGEST_STATE},
+    jsonrpc::{self, Params, RequestId},
+    method::Method,
+    revision::Revision,
+    visible::Visible,
+};
+use serde_json::Value;
+
+use super::Continued;
+use crate::{
+    catalog::server::Server, dispatch::Context, endpoint::bearer::Caller, error::McpError,
+    state::McpState,
+};
+
+const VERSION: u8 = 1;
+const PARKED: u8 = 1;
+const HANDED_ON: u8 = 2;
+
+/// MR-6: not ours, changed, or somebody else's: which one is not told.
+const INVALID: &str = "Invalid requestState";
+const EXPIRED: &str = "requestState expired";
+const OTHER_REQUEST: &str = "requestState belongs to another request";
+/// X-27.
+pub(super) const USED: &str = "requestState already used";
+
+/// A modern request that may ask: all that its `requestState` and its answers are made of.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(super) state: McpState,
+    pub(super) caller: Arc<Caller>,
+    pub(super) server: Arc<Server>,
+    pub(super) revision: Revision,
+    pub(super) id: RequestId,
+    pub(super) method: Method,
+    digest: Digest,
+}
+
+/// A question of a parked call, as its `requestState` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ParkedAt {
+    pub(super) stream: StreamKey,
+    /// The event that asked.
+    pub(super) cursor: Cursor,
+    pub(super) round: u8,
+}
+
+/// What a good state says.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The call waits somewhere for this (X-22).
+    Parked(ParkedAt),
+    /// The upstream is to be called again (X-29).
+    HandedOn(Continued),
+}
+
+impl Standing {
+    /// The standing of a request.
+    pub(crate) fn new(cx: &Context<'_>, method: Method, id: &RequestId, params: &Params) -> Self {
+        Self {
+            state: cx.state.clone(),
+            caller: Arc::clone(cx.caller),
+            server: Arc::clone(cx.server),
+            revision: cx.revision,
+            id: id.clone(),
+            method,
+            digest: digest_of(params),
+        }
+    }
+
+    fn scope(&self) -> Vec<u8> {
+        [
+            &self.server.tenant.uuid().as_bytes()[..],
+            &self.server.id.uuid().as_bytes()[..],
+            &self.caller.principal.as_bytes()[..],
+        ]
+        .concat()
+    }
+
+    fn seal(&self, kind: u8, round: u8, rest: &[u8]) -> Option<String> {
+        let mut text = vec![VERSION, kind, method_code(self.method), round];
+        text.extend_from_slice(self.digest.as_bytes());
+        text.extend_from_slice(rest);
+        let life = Duration::from_secs(self.state.config.park_secs);
+        let until = self.state.clock.now() + life;
+        let keys = &self.state.keys;
+        let sealed = keys.seal_until(Purpose::RequestState, &text, &self.scope(), until);
+        let state = URL_SAFE_NO_PAD.encode(sealed.ok()?);
+        (state.len() <= LONGEST_STATE).then_some(state)
+    }
+
+    pub(super) fn seal_parked(&self, at: &ParkedAt) -> Option<String> {
+        let mut rest = Vec::with_capacity(38);
+        rest.extend_from_slice(&at.stream.session.0);
+        rest.extend_from_slice(&at.stream.nonce.0);
+        rest.extend_from_slice(&at.cursor.seq.to_be_bytes());
+        let attempt = at.cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
+        rest.extend_from_slice(&attempt.number.to_be_bytes());
+        rest.extend_from_slice(&attempt.mark.to_be_bytes());
+        self.seal(PARKED, at.round, &rest)
+    }
+
+    /// The answer that passes an upstream's questions on, with its state inside ours (X-29). `None` if that is too long.
+    pub(super) fn hand_on(&self, asked: InputRequired, round: u8) -> Option<Vec<u8>> {
+        let rest = match &asked.state {
+            None => vec![0],
+            Some(state) => [&[1], state.as_bytes()].concat(),
+        };
+        let state = self.seal(HANDED_ON, round, &rest)?;
+        Some(self.input_required(InputRequired {
+            state: Some(state),
+            ..asked
+        }))
+    }
+
+    pub(super) fn input_required(&self, asked: InputRequired) -> Vec<u8> {
+        jsonrpc::response_with(&self.id, 512, |out| asked.write(&self.server.identity, out))
+    }
+
+    /// One of the answers with fixed words.
+    pub(super) fn visible(&self, visible: &Visible) -> Vec<u8> {
+        let identity = &self.server.identity;
+        visible
+            .answer(self.method, &self.id, self.revision, identity)
+            .1
+    }
+
+    /// Opens a state that a client presents, and checks that it is of this caller, this server and this very request.
+    pub(crate) fn open(&self, text: &str) -> Result<Opened, McpError> {
+        self.read(text).map_err(|why| self.refuse(why))
+    }
+
+    pub(super) fn refuse(&self, why: &'static str) -> McpError {
+        metrics::counter!("mcp_request_state_refused_total").increment(1);
+        McpError::of(&ErrorKind::RequestState(why), self.revision, Some(&self.id))
+    }
+
+    fn read(&self, text: &str) -> Result<Opened, &'static str> {
+        if text.len() > LONGEST_STATE {
+            return Err(INVALID);
+        }
+        let sealed = URL_SAFE_NO_PAD.decode(text).map_err(|_| INVALID)?;
+        let (keys, now) = (&self.state.keys, self.state.clock.now());
+        let opened = keys.open(Purpose::RequestState, &sealed, &self.scope(), now);
+        let opened = opened.map_err(|why| match why {
+            OpenError::Expired => EXPIRED,
+            _ => INVALID,
+        })?;
+        let (head, rest) = opened.expose().split_first_chunk::<4>().ok_or(INVALID)?;
+        let (digest, rest) = rest.split_first_chunk::<32>().ok_or(INVALID)?;
+        let &[VERSION, kind, method, round] = head else {
+            return Err(INVALID);
+        };
+        if method != method_code(self.method)
+            || !digests_equal(&Digest::from_bytes(*digest), &self.digest)
+        {
+            return Err(OTHER_REQUEST);
+        }
+        match kind {
+            PARKED => parked(rest, round).map(Opened::Parked).ok_or(INVALID),
+            HANDED_ON => {
+                let state = match rest.split_first() {
+                    Some((0, _)) => None,
+                    Some((1, state)) => {
+                        Some(String::from_utf8(state.to_vec()).map_err(|_| INVALID)?)
+                    }
+                    _ => return Err(INVALID),
+                };
+                Ok(Opened::HandedOn(Continued {
+                    responses: None,
+                    state,
+                    round,
+                }))
+            }
+            _ => Err(INVALID),
+        }
+    }
+}
+
+fn parked(rest: &[u8], round: u8) -> Option<ParkedAt> {
+    let (session, rest) = rest.split_first_chunk::<16>()?;
+    let (nonce, rest) = rest.split_first_chunk::<8>()?;
+    let (seq, rest) = rest.split_first_chunk::<8>()?;
+    let (number, mark) = rest.split_first_chunk::<4>()?;
+    let number = u32::from_be_bytes(*number);
+    let mark = u16::from_be_bytes(mark.try_into().ok()?);
+    Some(ParkedAt {
+        stream: StreamKey {
+            session: SessionKey(*session),
+            nonce: Nonce(*nonce),
+        },
+        cursor: Cursor {
+            seq: u64::from_be_bytes(*seq),
+            attempt: (number > 0).then_some(Attempt { number, mark }),
+        },
+        round,
+    })
+}
+
+/// MR-1: the methods that may ask.
+const fn method_code(method: Method) -> u8 {
+    match method {
+        Method::ToolsCall => 1,
+        Method::PromptsGet => 2,
+        Method::ResourcesRead => 3,
+        _ => 0,
+    }
+}
+
+/// A digest over what a retry repeats: all parameters but the answers, the state and the metadata. Members in any order are the same
+/// request: clients write them anew.
+fn digest_of(params: &Params) -> Digest {
+    let members: Vec<(String, Value)> = params.raw().map_or_else(Vec::new, |raw| {
+        raw.members()
+            .filter(|(name, _)| {
+                !matches!(name.as_str(), "_meta" | "inputResponses" | "requestState")
+            })
+            .filter_map(|(name, value)| Some((name, value.read("params").ok()?)))
+            .collect()
+    });
+    let mut tree = Value::Object(members.into_iter().collect());
+    tree.sort_all_objects();
+    digest(tree.to_string().as_bytes())
+}

@@ -1,0 +1,155 @@
+//! The connection of a modern request whose call may speak before its answer: one JSON body if the answer comes first, a stream if
+//! something else does (T-62, X-89). A lost connection is the end of the call (T-63), unless it is parked by then.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{StreamExt, future, stream};
+use portolan_net::sse_body::SseBody;
+use portolan_protocol::{
+    capability::ClientCapabilities,
+    jsonrpc::ProgressToken,
+    progress::{self, Gate},
+    sse,
+};
+use tokio::{sync::mpsc, time::sleep};
+
+use super::{
+    Asker, Continued, Said, Standing, parked,
+    retry::{Follow, Retry, Step},
+};
+use crate::{endpoint::Visit, error::McpError, tools::Running};
+
+/// A call that runs for its request.
+struct Talk {
+    standing: Arc<Standing>,
+    telling: Option<(ProgressToken, Gate)>,
+    /// Taken when the call is parked.
+    call: Option<(Running, mpsc::Receiver<Said>)>,
+    heard: Option<Said>,
+    done: Option<Result<Vec<u8>, McpError>>,
+}
+
+/// Where the words of an answer come from.
+enum Line {
+    /// A call of this request.
+    Talk(Talk),
+    /// A call that was parked by an earlier request.
+    Follow(Follow),
+}
+
+/// Runs a call that may ask.
+pub(crate) async fn run(
+    visit: &Visit<'_>,
+    standing: Standing,
+    capabilities: ClientCapabilities,
+    continued: Option<Continued>,
+    progress: Option<ProgressToken>,
+    begin: impl FnOnce(Asker) -> Running,
+) -> Result<Response, McpError> {
+    let standing = Arc::new(standing);
+    let (asker, said) = Asker::of_request(Arc::clone(&standing), capabilities, continued);
+    let talk = Talk {
+        standing,
+        telling: progress.map(|token| (token, Gate::default())),
+        call: Some((begin(asker), said)),
+        heard: None,
+        done: None,
+    };
+    answer(visit, Line::Talk(talk)).await
+}
+
+/// Goes on with a parked call.
+pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, McpError> {
+    match retry.begin().await? {
+        Ok(follow) => answer(visit, Line::Follow(follow)).await,
+        Err(body) => Ok(visit.answer(body)),
+    }
+}
+
+/// how long the head of an answer waits for what there is to say, so that an error may yet have its HTTP status.
+const HELD_BACK: Duration = Duration::from_secs(5);
+
+async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
+    let steps = stream::unfold(Some(line), |line| async {
+        let mut line = line?;
+        let step = line.step().await;
+        let goes_on = matches!(step, Step::Notice(_));
+        Some((step, goes_on.then_some(line)))
+    });
+    let mut steps = Box::pin(steps);
+    let first = loop {
+        tokio::select! {
+            biased;
+            step = steps.next() => match step {
+                Some(Step::Done(outcome)) => return outcome.map(|body| visit.answer(body)),
+                Some(first) if visit.accepted.events => break Some(first),
+                // T-7: who reads no stream gets no notices.
+                Some(_) => {}
+                None => return Err(McpError::Unavailable),
+            },
+            () = sleep(HELD_BACK), if visit.accepted.events => break None,
+        }
+    };
+    let frames = stream::iter(first).chain(steps).filter_map(|step| {
+        let body = match step {
+            Step::Notice(notice) => Some(notice.into()),
+            Step::Done(outcome) => outcome.map_or_else(McpError::into_message, Some),
+        };
+        future::ready(body.map(|body: Vec<u8>| Bytes::from(sse::message(None, &body))))
+    });
+    Ok(SseBody::new(frames).into_response())
+}
+
+impl Line {
+    async fn step(&mut self) -> Step {
+        match self {
+            Self::Talk(talk) => talk.step().await,
+            Self::Follow(follow) => follow.step().await,
+        }
+    }
+}
+
+impl Talk {
+    async fn step(&mut self) -> Step {
+        while let Some((work, said)) = &mut self.call {
+            if self.done.is_none() {
+                tokio::select! {
+                    biased;
+                    outcome = work => self.done = Some(outcome),
+                    Some(next) = said.recv() => self.heard = Some(next),
+                }
+            }
+            // What was said before the answer goes before it.
+            let next = self.heard.take().or_else(|| said.try_recv().ok());
+            match (next, self.done.is_some()) {
+                (Some(Said::Progress(progress)), _) => {
+                    let revision = self.standing.revision;
+                    if let Some((token, gate)) = &mut self.telling
+                        && gate.passes(progress.progress)
+                    {
+                        let notice = progress::notification(revision, token, &progress);
+                        return Step::Notice(notice.into());
+                    }
+                }
+                (Some(Said::Message(notice)), _) => return Step::Notice(notice),
+                (Some(Said::Question(first)), false) => {
+                    if let Some((work, said)) = self.call.take() {
+                        let standing = Arc::clone(&self.standing);
+                        return Step::Done(parked::park(standing, work, said, first).await);
+                    }
+                }
+                // The call did not wait for the answer.
+                (Some(Said::Question(_)), true) => {}
+                (None, _) => {
+                    if let Some(outcome) = self.done.take() {
+                        self.call = None;
+                        return Step::Done(outcome);
+                    }
+                }
+            }
+        }
+        Step::Done(Err(McpError::Unavailable))
+    }
+}

@@ -1,0 +1,411 @@
+//! Questions to clients of the session era: asked on one node, answered on another (§14 of `streams.md`, X-20…X-2C, X-28).
+
+use portolan_protocol::{
+    RequestId,
+    ask::AskMethod,
+    content::ContentBlock,
+    input_required::InputRequired,
+    jsonrpc::{self, Raw},
+    progress::Progress,
+    revision::Revision,
+    tool::CallResult,
+    visible::Visible,
+};
+
+use super::{answers_wire::event, *};
+use crate::{
+    ask::{Asker, Round, Unanswered},
+    tools::Running,
+};
+
+pub(super) const R5: Revision = Revision::V2026_07_28;
+
+impl Node {
+    /// Puts a backend behind the tool `zebra`, and publishes it.
+    pub(super) fn script<F>(&self, script: impl Fn(Asker) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Result<String, Unanswered>> + Send + 'static,
+    {
+        let server = self.server;
+        let run = move |id: RequestId, asker: Asker| -> Running {
+            let (revision, work) = (asker.revision(), script(asker));
+            Box::pin(async move {
+                let identity = portolan_protocol::Identity::new(
+                    &portolan_protocol::initialize::Implementation::new("zebra", "1"),
+                );
+                let said = work.await;
+                let result = match said {
+                    // A whole answer, made elsewhere.
+                    Ok(text) if text.starts_with('{') => return Ok(text.into_bytes()),
+                    Ok(text) => CallResult {
+                        content: vec![ContentBlock::text(text)],
+                        ..CallResult::default()
+                    },
+                    Err(why) => {
+                        let method = portolan_protocol::Method::ToolsCall;
+                        let (_, body) = Visible::from(why).answer(method, &id, revision, &identity);
+                        return Ok(body);
+                    }
+                };
+                let _ = server;
+                Ok(jsonrpc::response_with(&id, 64, |out| {
+                    result.write(revision, &identity, out);
+                }))
+            })
+        };
+        let run: crate::tools::Script = Arc::new(run);
+        self.state
+            .scripts
+            .lock()
+            .unwrap()
+            .insert("zebra".to_owned(), run);
+        self.publish(&["zebra"]);
+    }
+
+    /// A session whose client can do all this.
+    async fn able_session(&self, revision: &str, capabilities: Value) -> String {
+        let mut body = initialize(revision);
+        body["params"]["capabilities"] = capabilities;
+        let answer = self.post(&[], &body).await;
+        answer.header("mcp-session-id").to_owned()
+    }
+
+    /// Calls the scripted tool and gives the stream of its answer.
+    async fn call_zebra(&self, session: &str) -> Body {
+        let body = rpc(
+            "tools/call",
+            json!({"name": "zebra", "_meta": {"progressToken": "p"}}),
+        );
+        let request = self.request("POST", &[("mcp-session-id", session)], body.to_string());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        response.into_body()
+    }
+
+    async fn respond(&self, session: &str, response: Value) -> u16 {
+        self.post(&[("mcp-session-id", session)], &response)
+            .await
+            .status
+    }
+}
+
+fn everything() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
+}
+
+fn form() -> Raw {
+    let schema =
+        json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
+    Raw::of(&json!({"mode": "form", "message": "Who?", "requestedSchema": schema})).unwrap()
+}
+
+pub(super) async fn who(asker: Asker) -> Result<String, Unanswered> {
+    let answer = asker
+        .ask(Revision::V2025_11_25, AskMethod::Elicit, &form())
+        .await?;
+    let name = answer
+        .get("content")
+        .and_then(|content| content.get("name")?.string());
+    Ok(format!("Hello {}", name.unwrap_or_default()))
+}
+
+/// The next event with a JSON-RPC message.
+async fn next(body: &mut Body) -> Value {
+    data(&event(body).await.expect("an event"))
+}
+
+#[tokio::test]
+async fn x_28_and_n_3_a_question_of_one_node_is_answered_on_another_and_the_first_answer_counts() {
+    let node = Node::start().await;
+    node.script(who);
+    let other = node.twin().await;
+    let session = node.able_session("2025-11-25", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let question = next(&mut stream).await;
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["message"], "Who?");
+    let id = question["id"].as_str().unwrap();
+    assert!(id.len() > 32, "unguessable");
+    let answer = |name: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept", "content": {"name": name}}});
+    let unknown = json!({"jsonrpc": "2.0", "id": "q0", "result": {}});
+    assert_eq!(other.respond(&session, unknown).await, 202, "N-3");
+    assert_eq!(other.respond(&session, answer("Ada")).await, 202);
+    assert_eq!(other.respond(&session, answer("Eve")).await, 202, "CN-6");
+    let result = next(&mut stream).await;
+    assert_eq!(result["id"], 1);
+    assert_eq!(result["result"]["content"][0]["text"], "Hello Ada");
+    assert_eq!(frame(&mut stream).await, None, "T-28");
+}
+
+#[tokio::test]
+async fn t_44_nobody_else_can_answer_for_a_session() {
+    let node = Node::start().await;
+    node.script(who);
+    let session = node.able_session("2025-11-25", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let id = next(&mut stream).await["id"].clone();
+    let mut stranger = node.claims();
+    stranger.sub = Id::generate();
+    let token = node.sign(&stranger);
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept", "content": {"name": "Eve"}}});
+    let headers = [
+        ("authorization", token.as_str()),
+        ("mcp-session-id", session.as_str()),
+    ];
+    assert_eq!(node.post(&headers, &response).await.status, 404);
+    assert!(is_quiet(&mut stream).await);
+}
+
+#[tokio::test]
+async fn x_30_and_v_1_a_client_that_cannot_be_asked_is_told_what_it_lacks() {
+    let node = Node::start().await;
+    node.script(who);
+    let expected =
+        "This tool needs the client feature \"elicitation\", which this client does not offer.";
+    for (revision, capabilities) in [
+        ("2025-11-25", json!({})),
+        ("2025-03-26", everything()),
+        ("2025-11-25", json!({"elicitation": {"url": {}}})),
+    ] {
+        let session = node.able_session(revision, capabilities).await;
+        let answer = node
+            .call(&session, "tools/call", json!({"name": "zebra"}))
+            .await;
+        let result = &answer.json()["result"];
+        assert_eq!(result["content"][0]["text"], expected);
+        assert_eq!(result["isError"], true);
+    }
+    // A client that reads no stream counts as lacking it (translation §2).
+    let session = node.able_session("2025-11-25", everything()).await;
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("accept", "application/json"),
+    ];
+    let answer = node
+        .post(&headers, &rpc("tools/call", json!({"name": "zebra"})))
+        .await;
+    assert_eq!(answer.json()["result"]["content"][0]["text"], expected);
+}
+
+#[tokio::test]
+async fn x_34_and_el_8_a_form_is_shaped_for_its_client_and_its_answer_checked() {
+    let node = Node::start().await;
+    node.script(who);
+    let session = node
+        .able_session("2025-06-18", json!({"elicitation": {}}))
+        .await;
+    let mut stream = node.call_zebra(&session).await;
+    let question = next(&mut stream).await;
+    assert!(question["params"].get("mode").is_none(), "EL-2");
+    let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": 7}}});
+    node.respond(&session, response).await;
+    let result = next(&mut stream).await["result"].clone();
+    assert_eq!(result["isError"], true);
+    assert_eq!(
+        result["content"][0]["text"],
+        "The client's answer does not fit what the upstream server asked for."
+    );
+}
+
+#[tokio::test]
+async fn x_24_and_cn_3_who_does_not_answer_in_time_is_told_that_nobody_waits() {
+    let node = Node::with(McpConfig {
+        ask_person_secs: 0,
+        ..McpConfig::default()
+    })
+    .await;
+    node.script(who);
+    let session = node.able_session("2025-11-25", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let question = next(&mut stream).await;
+    let cancelled = next(&mut stream).await;
+    assert_eq!(cancelled["method"], "notifications/cancelled");
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    let result = next(&mut stream).await["result"].clone();
+    assert_eq!(
+        result["content"][0]["text"],
+        "Timed out waiting for client input."
+    );
+}
+
+#[tokio::test]
+async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
+    let node = Node::start().await;
+    node.script(|asker| async move {
+        let asking = who(asker.clone());
+        tokio::select! {
+            answer = asking => answer,
+            () = tokio::time::sleep(Duration::from_millis(50)) => {
+                // The upstream cancelled its question and went on.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                Ok("without you".to_owned())
+            }
+        }
+    });
+    let session = node.able_session("2025-11-25", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let question = next(&mut stream).await;
+    let cancelled = next(&mut stream).await;
+    assert_eq!(cancelled["params"]["requestId"], question["id"]);
+    let result = next(&mut stream).await;
+    assert_eq!(result["result"]["content"][0]["text"], "without you");
+}
+
+/// An upstream of 2026-07-28: asks, and is called again.
+async fn modern_upstream(asker: Asker, asked: Value) -> Result<String, Unanswered> {
+    let asked = InputRequired::read(&Raw::of(&asked).unwrap()).unwrap();
+    match asker.round(asked).await? {
+        Round::Again(responses) => {
+            asker.settle().await;
+            Ok(responses.map_or("none".to_owned(), |raw| format!("got {}", raw.as_str())))
+        }
+        Round::Answer(body) => Ok(String::from_utf8(body).unwrap()),
+    }
+}
+
+#[tokio::test]
+async fn x_20_and_xt_2_entries_become_requests_at_once_and_progress_only_grows() {
+    let node = Node::start().await;
+    node.script(|asker| async move {
+        for value in [1.0, 0.5, 2.0] {
+            let progress = Progress {
+                progress: value,
+                total: None,
+                message: None,
+            };
+            asker.progress(progress).await;
+        }
+        let asked = json!({"requestState": "s", "inputRequests": {
+            "roots": {"method": "roots/list"},
+            "words": {"method": "sampling/createMessage", "params": {"maxTokens": 1, "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}},
+        }});
+        modern_upstream(asker, asked).await
+    });
+    let session = node.able_session("2025-06-18", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.push(next(&mut stream).await);
+    }
+    let progress: Vec<&Value> = seen
+        .iter()
+        .filter(|message| message["method"] == "notifications/progress")
+        .map(|message| &message["params"]["progress"])
+        .collect();
+    assert_eq!(progress, [&json!(1.0), &json!(2.0)], "X-76");
+    let question = |method: &str| seen.iter().find(|message| message["method"] == method);
+    let roots = question("roots/list").unwrap();
+    let words = question("sampling/createMessage").unwrap();
+    assert_eq!(
+        words["params"]["messages"][0]["content"]["type"], "text",
+        "X-3C"
+    );
+    let said =
+        json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "Hello"}});
+    for (id, result) in [
+        (&words["id"], said.clone()),
+        (&roots["id"], json!({"roots": []})),
+    ] {
+        let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        node.respond(&session, response).await;
+    }
+    let result = next(&mut stream).await;
+    let text = result["result"]["content"][0]["text"].as_str().unwrap();
+    let responses: Value = serde_json::from_str(text.strip_prefix("got ").unwrap()).unwrap();
+    assert_eq!(responses, json!({"roots": {"roots": []}, "words": said}));
+}
+
+#[tokio::test]
+async fn x_2a_to_x_2c_a_clients_errors_have_their_stand_ins() {
+    let node = Node::start().await;
+    for (method, params, expected) in [
+        (
+            "elicitation/create",
+            json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}}),
+            r#"got {"k":{"action":"cancel"}}"#,
+        ),
+        ("roots/list", json!({}), r#"got {"k":{"roots":[]}}"#),
+        (
+            "sampling/createMessage",
+            json!({"maxTokens": 1, "messages": []}),
+            "The client declined the request of the upstream server.",
+        ),
+    ] {
+        let asked = json!({"inputRequests": {"k": {"method": method, "params": params}}});
+        node.script(move |asker| modern_upstream(asker, asked.clone()));
+        let session = node.able_session("2025-11-25", everything()).await;
+        let mut stream = node.call_zebra(&session).await;
+        let id = next(&mut stream).await["id"].clone();
+        let error = json!({"code": -1, "message": "no"});
+        node.respond(
+            &session,
+            json!({"jsonrpc": "2.0", "id": id, "error": error}),
+        )
+        .await;
+        let result = next(&mut stream).await;
+        assert_eq!(result["result"]["content"][0]["text"], expected);
+    }
+}
+
+#[tokio::test]
+async fn xt_3_and_x_35_a_question_by_url_gets_an_id_and_the_word_that_it_is_done() {
+    let node = Node::start().await;
+    node.script(|asker| {
+        let params = json!({"mode": "url", "message": "Sign in.", "url": "https://up.example/x"});
+        modern_upstream(
+            asker,
+            json!({"inputRequests": {"k": {"method": "elicitation/create", "params": params}}}),
+        )
+    });
+    let session = node.able_session("2025-11-25", everything()).await;
+    let mut stream = node.call_zebra(&session).await;
+    let question = next(&mut stream).await;
+    let made_up = question["params"]["elicitationId"].clone();
+    assert!(made_up.as_str().unwrap().len() > 32);
+    let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    node.respond(&session, response).await;
+    let done = next(&mut stream).await;
+    assert_eq!(done["method"], "notifications/elicitation/complete");
+    assert_eq!(done["params"]["elicitationId"], made_up);
+    assert_eq!(
+        next(&mut stream).await["result"]["content"][0]["text"],
+        r#"got {"k":{"action":"accept"}}"#
+    );
+}
+
+#[tokio::test]
+async fn xt_5_and_x_7d_an_element_of_a_batch_that_must_ask_says_so_and_the_others_are_served() {
+    let node = Node::start().await;
+    node.script(|asker| {
+        modern_upstream(
+            asker,
+            json!({"inputRequests": {"k": {"method": "roots/list"}}}),
+        )
+    });
+    node.publish(&["get_pet", "zebra"]);
+    let session = node.able_session("2025-03-26", everything()).await;
+    let call = |id: i32, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": {"id": "1"}}});
+    let batch = json!([call(1, "get_pet"), call(2, "zebra"), call(3, "get_pet")]);
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("accept", "application/json"),
+    ];
+    let answers = node.post(&headers, &batch).await.json();
+    let of = |id: i32| {
+        let mut all = answers.as_array().unwrap().iter();
+        all.find(|answer| answer["id"] == id).unwrap()["result"].clone()
+    };
+    assert_eq!(answers.as_array().unwrap().len(), 3);
+    for id in [1, 3] {
+        assert!(
+            of(id)["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .contains("Rex")
+        );
+    }
+    assert_eq!(
+        of(2)["content"][0]["text"],
+        "This tool needs the client feature \"roots\", which this client does not offer."
+    );
+}

@@ -1,0 +1,604 @@
+//! Rules of the protocol that no other test of the wire is about, revision by revision.
+
+use super::*;
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const META: &str = "io.modelcontextprotocol";
+
+/// A call of `get_pet` in a session, with headers.
+async fn pet(node: &Node, session: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut all = vec![("mcp-session-id", session)];
+    all.extend_from_slice(headers);
+    let call = rpc(
+        "tools/call",
+        json!({"name": "get_pet", "arguments": {"id": "7"}}),
+    );
+    node.post(&all, &call).await
+}
+
+#[tokio::test]
+async fn l_1_l_3_l_10_initialize_in_every_legacy_revision() {
+    let node = Node::start().await;
+    let modern = node.ask("server/discover", json!({}), &[]).await.json();
+    let identity = &modern["result"]["_meta"][format!("{META}/serverInfo")];
+    for revision in LEGACY {
+        // L-10, SD-3: what no client capability is, is ignored.
+        let params = json!({"protocolVersion": revision, "clientInfo": {"name": "t", "version": "1"},
+            "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "made_up": {"x": 1}}});
+        // SD-1, T-48: the header on initialize is accepted and ignored.
+        let answer = node
+            .post(
+                &[("mcp-protocol-version", "2025-06-18")],
+                &rpc("initialize", params),
+            )
+            .await;
+        let result = &answer.json()["result"];
+        assert_eq!(
+            (answer.status, &result["protocolVersion"]),
+            (200, &json!(revision))
+        );
+        assert_eq!(
+            answer.header("content-type"),
+            "application/json",
+            "T-23, SD-9"
+        );
+        assert!(
+            answer.has(HeaderName::from_static("mcp-session-id")),
+            "T-40"
+        );
+        assert_eq!(result["serverInfo"]["name"], identity["name"], "L-10");
+        assert_eq!(result["serverInfo"]["version"], identity["version"], "L-10");
+        assert_eq!(
+            result["capabilities"]["tools"]["listChanged"], true,
+            "TL-1, L-11"
+        );
+        assert_eq!(
+            result["capabilities"].get("completions").is_some(),
+            revision != "2024-11-05",
+            "CP-1"
+        );
+        assert!(
+            result.get("resultType").is_none()
+                && result["capabilities"].get("extensions").is_none(),
+            "J-17"
+        );
+        for wrong in [
+            json!({"protocolVersion": 7}),
+            json!({"protocolVersion": revision, "capabilities": [], "clientInfo": {}}),
+        ] {
+            let refused = node.post(&[], &rpc("initialize", wrong)).await;
+            assert_eq!((refused.status, refused.code()), (400, -32602), "L-3, ER-4");
+            assert_eq!(
+                refused.json()["error"]["data"]["supported"][1],
+                "2025-11-25",
+                "SD-5"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn l_4_each_session_acts_as_its_revision_and_l_8_initialize_cannot_be_cancelled() {
+    let node = Node::start().await;
+    for revision in LEGACY {
+        let session = node.initialize(revision).await;
+        let list = node.call(&session, "tools/list", json!({})).await.json();
+        let tool = &list["result"]["tools"][0];
+        let has = |field: &str| tool.get(field).is_some();
+        assert_eq!(
+            (has("annotations"), has("title")),
+            (revision > "2024-11-05", revision > "2025-03-26"),
+            "FA-1: {revision}"
+        );
+        let called = pet(&node, &session, &[]).await;
+        // T-22: errors of well-formed requests come with 200, too.
+        assert_eq!(called.status, 200);
+        let result = &called.json()["result"];
+        assert_eq!(
+            result.get("structuredContent").is_some(),
+            revision > "2025-03-26",
+            "FA-2: {revision}"
+        );
+        assert_eq!(result["content"][0]["type"], "text", "TL-13, TL-14");
+        let unknown = node
+            .call(&session, "tools/call", json!({"name": "none"}))
+            .await;
+        assert_eq!(
+            (unknown.status, unknown.code()),
+            (200, -32602),
+            "T-22, TL-16"
+        );
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+        let headers = [("mcp-session-id", session.as_str())];
+        assert_eq!(node.post(&headers, &cancel).await.status, 202, "L-8, CN-6");
+        let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+        assert_eq!(
+            node.post(&headers, &ping).await.json()["result"],
+            json!({}),
+            "L-8: the session lives"
+        );
+    }
+}
+
+#[tokio::test]
+async fn j_6_every_response_has_exactly_one_of_result_and_error() {
+    let node = Node::start().await;
+    let session = node.initialize("2025-11-25").await;
+    for (method, params) in [
+        ("ping", json!({})),
+        ("tools/list", json!({"cursor": "made up"})),
+        ("tools/call", json!({"name": "broken"})),
+        ("tools/call", json!({"name": "none"})),
+        ("no/such", json!({})),
+        ("prompts/get", json!({"name": "none"})),
+    ] {
+        for body in [
+            node.call(&session, method, params.clone()).await.json(),
+            node.ask(
+                method,
+                params.clone(),
+                &[("mcp-name", params["name"].as_str().unwrap_or_default())],
+            )
+            .await
+            .json(),
+        ] {
+            let (result, error) = (body.get("result"), body.get("error"));
+            assert_ne!(result.is_some(), error.is_some(), "{method}: {body}");
+            if let Some(error) = error {
+                assert!(
+                    error["code"].is_i64() && error["message"].is_string(),
+                    "{body}"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn j_4_two_connections_may_use_the_same_id_at_once() {
+    let node = Node::start().await;
+    let (one, two) = ("get_pet", "zebra");
+    let ask = |name: &'static str| {
+        let node = &node;
+        async move {
+            let arguments = json!({"name": name, "arguments": {"id": "1"}});
+            node.ask("tools/call", arguments, &[("mcp-name", name)])
+                .await
+        }
+    };
+    let (first, second) = tokio::join!(ask(one), ask(two));
+    assert_eq!(
+        (first.json()["id"].as_str(), second.json()["id"].as_str()),
+        (Some("r-1"), Some("r-1"))
+    );
+    assert!(first.json().get("result").is_some() && second.json().get("result").is_some());
+}
+
+#[tokio::test]
+async fn e_2_e_11_e_12_l_15_both_eras_at_one_url_and_a_modern_request_leaves_nothing_behind() {
+    let node = Node::start().await;
+    let session = node.initialize("2025-03-26").await;
+    let mixed = node
+        .ask(
+            "tools/list",
+            json!({}),
+            &[("mcp-session-id", &session), ("last-event-id", "x")],
+        )
+        .await;
+    assert_eq!(
+        mixed.json()["result"]["resultType"],
+        "complete",
+        "E-2: modern, whatever else is there"
+    );
+    assert!(
+        !mixed.has(HeaderName::from_static("mcp-session-id")),
+        "E-12"
+    );
+    let legacy = node.call(&session, "tools/list", json!({})).await.json();
+    assert!(
+        legacy["result"].get("resultType").is_none(),
+        "E-11: the session is what it was"
+    );
+    // L-15, L-20: the next request has to say everything again, and who it says it is changes nothing.
+    let mut body = modern_wire::modern("tools/list", json!({}));
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    body["params"]["_meta"][format!("{META}/clientInfo")] =
+        json!({"name": "portolan-admin", "version": "0"});
+    let named = node.post(&headers, &body).await.json();
+    assert_eq!(
+        named["result"]["tools"],
+        mixed.json()["result"]["tools"],
+        "L-20"
+    );
+    body["params"]["_meta"]
+        .as_object_mut()
+        .unwrap()
+        .remove(&format!("{META}/clientCapabilities"));
+    let refused = node.post(&headers, &body).await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (400, -32602),
+        "L-14, T-66"
+    );
+}
+
+#[tokio::test]
+async fn l_21_l_22_lists_do_not_vary_by_session_or_by_what_was_called() {
+    let node = Node::start().await;
+    let (one, two) = (
+        node.initialize("2025-11-25").await,
+        node.initialize("2025-11-25").await,
+    );
+    let before = node.call(&one, "tools/list", json!({})).await.json();
+    pet(&node, &one, &[]).await;
+    assert_eq!(
+        node.call(&one, "tools/list", json!({})).await.json(),
+        before
+    );
+    assert_eq!(
+        node.call(&two, "tools/list", json!({})).await.json(),
+        before
+    );
+}
+
+#[tokio::test]
+async fn j_20_j_23_j_24_metadata_that_means_nothing_here_is_no_fault() {
+    let node = Node::start().await;
+    for meta in [
+        json!({"traceparent": "nonsense", "tracestate": 7, "baggage": [], "com.example/x": {"deep": [1]}}),
+        json!({"tools.mcp.com/odd": null, "": 1, "-bad-": 2, "progressToken": "p"}),
+    ] {
+        let mut body = modern_wire::modern(
+            "tools/call",
+            json!({"name": "get_pet", "arguments": {"id": "1"}}),
+        );
+        for (key, value) in meta.as_object().unwrap() {
+            body["params"]["_meta"][key] = value.clone();
+        }
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "get_pet"),
+        ];
+        let answer = node.post(&headers, &body).await;
+        assert_eq!(
+            answer.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
+        assert!(answer.json()["result"]["isError"].as_bool() != Some(true));
+    }
+}
+
+#[tokio::test]
+async fn t_20_t_30_t_42_t_49_each_verb_of_a_session_is_checked_for_itself() {
+    let node = Node::start().await;
+    let session = node.ready_session("2025-11-25").await;
+    for verb in ["POST", "GET", "DELETE"] {
+        let body = if verb == "POST" {
+            rpc("ping", json!({})).to_string()
+        } else {
+            String::new()
+        };
+        let anonymous = node.request(
+            verb,
+            &[("mcp-session-id", &session), ("authorization", "")],
+            body.clone(),
+        );
+        assert_eq!(node.send(anonymous).await.status, 401, "T-49: {verb}");
+        let without = node.send(node.request(verb, &[], body)).await;
+        assert_eq!(
+            (without.status, without.code()),
+            (400, -32600),
+            "T-42, E-5: {verb}"
+        );
+    }
+    let (status, headers, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    assert_eq!(
+        (status.as_u16(), &headers["content-type"]),
+        (200, &http::HeaderValue::from_static("text/event-stream")),
+        "T-30"
+    );
+    frame(&mut stream).await;
+    frame(&mut stream).await;
+    assert_eq!(pet(&node, &session, &[]).await.status, 200);
+    assert!(
+        is_quiet(&mut stream).await,
+        "T-31, T-32: answers do not come here; PI-2: nor do pings"
+    );
+    let gone = node
+        .send(node.request("DELETE", &[("mcp-session-id", &session)], String::new()))
+        .await;
+    assert_eq!((gone.status, gone.body.len()), (200, 0), "T-45, SD-7");
+    let after = node.call(&session, "ping", json!({})).await;
+    assert_eq!(
+        (after.status, after.code()),
+        (404, -32600),
+        "T-43, SD-6, ER-2"
+    );
+    assert!(after.json().get("id").is_none(), "J-7");
+}
+
+#[tokio::test]
+async fn t_60_t_61_t_62_t_69_a_modern_post_is_one_request_or_one_notification() {
+    let node = Node::start().await;
+    let batch = json!([modern_wire::modern("tools/list", json!({}))]);
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    let refused = node.post(&headers, &batch).await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (400, -32600),
+        "T-60, J-16"
+    );
+    let answer = node
+        .ask("tools/list", json!({}), &[("accept", "text/event-stream")])
+        .await;
+    let text = String::from_utf8(answer.body.clone()).unwrap();
+    assert_eq!(answer.header("content-type"), "text/event-stream", "T-61");
+    assert!(
+        text.starts_with("event: message\ndata: {")
+            && !text.contains("\nid:")
+            && !text.contains("retry:"),
+        "T-62, T-64: {text}"
+    );
+    let body = modern_wire::modern("tools/list", json!({}));
+    let silent = node.post(&[("mcp-method", "tools/list")], &body).await;
+    assert_eq!((silent.status, silent.code()), (400, -32020), "T-69, ER-9");
+    // T-68: decided before a stream is begun, even for who reads only events.
+    let unknown = node
+        .ask("no/such", json!({}), &[("accept", "text/event-stream")])
+        .await;
+    assert_eq!(
+        (unknown.status, unknown.code()),
+        (404, -32601),
+        "T-66, T-68, ER-3"
+    );
+}
+
+#[tokio::test]
+async fn h_1_h_4_h_7_h_8_h_9_h_10_h_11_mirrored_names_in_every_spelling() {
+    let node = Node::start().await;
+    let call = json!({"name": "get_pet", "arguments": {"id": "1"}});
+    let named = |name: &'static str| {
+        node.ask("tools/call", call.clone(), &[])
+            .then_named(&node, name)
+    };
+    assert_eq!(named("get_pet").await, (200, None));
+    assert_eq!(named("  get_pet\t").await, (200, None), "H-6");
+    assert_eq!(
+        named("=?base64?Z2V0X3BldA==?=").await,
+        (200, None),
+        "H-7, H-10, SD-20"
+    );
+    for wrong in [
+        "get_Pet",
+        "=?base64?Z2V0X3BldA?=",
+        "=?base64?Z2V0X3Bld!==?=",
+        "=?base64?/w==?=",
+    ] {
+        assert_eq!(named(wrong).await, (400, Some(-32020)), "H-5, H-8: {wrong}");
+    }
+    for literal in [
+        "=?base64?Z2V0X3BldA==",
+        "=?BASE64?Z2V0X3BldA==?=",
+        "Z2V0X3BldA==",
+    ] {
+        assert_eq!(
+            named(literal).await,
+            (400, Some(-32020)),
+            "H-9: it is no name but text: {literal}"
+        );
+    }
+    let raw = http::HeaderValue::from_bytes(b"get_p\xe9t").unwrap();
+    let mut request = node.request(
+        "POST",
+        &[
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+        ],
+        modern_wire::modern("tools/call", call.clone()).to_string(),
+    );
+    request.headers_mut().insert("mcp-name", raw);
+    let answer = node.send(request).await;
+    assert_eq!((answer.status, answer.code()), (400, -32020), "H-11");
+    let other = node
+        .ask("tools/list", json!({}), &[("mcp-name", "whatever")])
+        .await;
+    assert_eq!(other.status, 200, "H-4");
+    let wrong = node
+        .post(
+            &[
+                ("mcp-protocol-version", "2026-07-28"),
+                ("mcp-method", "tools/List"),
+            ],
+            &modern_wire::modern("tools/list", json!({})),
+        )
+        .await;
+    assert_eq!((wrong.status, wrong.code()), (400, -32020), "H-1, T-12");
+    assert_eq!(wrong.json()["id"], "r-1", "E-9");
+}
+
+/// Repeats a call with `Mcp-Name`.
+trait ThenNamed {
+    async fn then_named(self, node: &Node, name: &str) -> (u16, Option<i64>);
+}
+
+impl<F: Future<Output = Answer>> ThenNamed for F {
+    async fn then_named(self, node: &Node, name: &str) -> (u16, Option<i64>) {
+        let missing = self.await;
+        assert_eq!(
+            (missing.status, missing.code()),
+            (400, -32020),
+            "H-2: it is required"
+        );
+        let call = json!({"name": "get_pet", "arguments": {"id": "1"}});
+        let answer = node.ask("tools/call", call, &[("mcp-name", name)]).await;
+        (answer.status, answer.json()["error"]["code"].as_i64())
+    }
+}
+
+#[tokio::test]
+async fn h_13_h_14_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now() {
+    let node = Node::start().await;
+    let call = |arguments: Value, headers: &'static [(&'static str, &'static str)]| {
+        let node = &node;
+        async move {
+            let mut all = vec![("mcp-name", "with_header")];
+            all.extend_from_slice(headers);
+            let answer = node
+                .ask(
+                    "tools/call",
+                    json!({"name": "with_header", "arguments": arguments}),
+                    &all,
+                )
+                .await;
+            (answer.status, answer.json()["error"]["code"].as_i64())
+        }
+    };
+    let refused = (400, Some(-32020));
+    assert_eq!(call(json!({"id": "7"}), &[]).await, refused, "H-13");
+    assert_eq!(
+        call(json!({}), &[("mcp-param-pet", "7")]).await,
+        refused,
+        "H-13"
+    );
+    assert_eq!(
+        call(json!({"id": "7"}), &[("mcp-param-pet", "8")]).await,
+        refused
+    );
+    assert_eq!(
+        call(json!({"id": "7"}), &[("Mcp-Param-Pet", "7")]).await,
+        (200, None),
+        "T-12"
+    );
+    assert_eq!(
+        call(
+            json!({"id": "7"}),
+            &[("mcp-param-pet", "7"), ("mcp-param-other", "x")]
+        )
+        .await,
+        (200, None),
+        "H-15"
+    );
+    // H-19: nothing is remembered of an older list.
+    node.publish(&["get_pet"]);
+    let gone = node
+        .ask(
+            "tools/call",
+            json!({"name": "with_header", "arguments": {"id": "7"}}),
+            &[("mcp-name", "with_header")],
+        )
+        .await;
+    assert_eq!((gone.status, gone.code()), (200, -32602), "T-67, TL-16");
+}
+
+#[tokio::test]
+async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft() {
+    let node = Node::start().await;
+    for revision in ["2025-03-26", "2025-06-18"] {
+        let answer = node
+            .post(&[("mcp-method", "initialize")], &initialize(revision))
+            .await;
+        assert_eq!(
+            answer.json()["result"]["protocolVersion"],
+            revision,
+            "D-1: whatever version it speaks"
+        );
+        let session = answer.header("mcp-session-id").to_owned();
+        let bare = [("mcp-session-id", session.as_str())];
+        let refused = node.post(&bare, &rpc("ping", json!({}))).await;
+        assert_eq!(
+            (refused.status, refused.code()),
+            (400, -32001),
+            "D-2, ER-6, SD-17, SD-18"
+        );
+        let notice = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(
+            node.post(&bare, &notice).await.status,
+            400,
+            "D-2: on notifications, too"
+        );
+        let mirrored = [bare[0], ("mcp-method", "notifications/initialized")];
+        assert_eq!(node.post(&mirrored, &notice).await.status, 202);
+        let answered = json!({"jsonrpc": "2.0", "id": "q", "result": {}});
+        assert_eq!(
+            node.post(&bare, &answered).await.status,
+            202,
+            "D-2: not on responses"
+        );
+        assert_eq!(
+            pet(
+                &node,
+                &session,
+                &[("mcp-method", "tools/call"), ("mcp-name", "get_pet")]
+            )
+            .await
+            .status,
+            200
+        );
+        assert_eq!(
+            pet(
+                &node,
+                &session,
+                &[("mcp-method", "tools/call"), ("mcp-name", "zebra")]
+            )
+            .await
+            .status,
+            400,
+            "H-2"
+        );
+        // D-5: what looks encoded and is not is text.
+        let odd = pet(
+            &node,
+            &session,
+            &[("mcp-method", "tools/call"), ("mcp-name", "=?base64?!?=")],
+        )
+        .await;
+        assert_eq!((odd.status, odd.code()), (400, -32001), "D-5");
+        let (_, headers, mut stream) = node.open(&bare).await;
+        assert_eq!(headers["x-accel-buffering"], "no", "D-6");
+        assert!(
+            frame(&mut stream).await.unwrap().starts_with("retry: "),
+            "D-7"
+        );
+        assert!(
+            event_id(&frame(&mut stream).await.unwrap()).is_some(),
+            "D-7: primed"
+        );
+    }
+    // D-3: others need not mirror, but may not contradict.
+    let session = node.initialize("2025-06-18").await;
+    assert_eq!(pet(&node, &session, &[]).await.status, 200);
+    let refused = pet(&node, &session, &[("mcp-method", "tools/list")]).await;
+    assert_eq!((refused.status, refused.code()), (400, -32001), "D-3");
+}
+
+#[tokio::test]
+async fn l_5_sd_2_sd_4_the_older_name_of_initialized_is_taken_without_accept() {
+    let node = Node::start().await;
+    let session = node.initialize("2025-06-18").await;
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    let older = json!({"jsonrpc": "2.0", "method": "initialized"});
+    assert_eq!(
+        node.post(&[("mcp-session-id", &session)], &older)
+            .await
+            .status,
+        202
+    );
+    node.publish(&["zebra"]);
+    crate::stream::tell_tenant(&node.state, node.tenant).await;
+    let news = frame(&mut stream).await.unwrap();
+    assert_eq!(
+        data(&news)["method"],
+        "notifications/tools/list_changed",
+        "L-6"
+    );
+}
