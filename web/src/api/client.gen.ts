@@ -1735,6 +1735,7 @@ export interface components {
         ResourceHolds: {
             /** @enum {string} */
             kind: "text";
+            /** @description Up to 2 MiB. */
             text: string;
         } | {
             /** @description Base64. Absent keeps the file that is there. */
@@ -1746,6 +1747,7 @@ export interface components {
             kind: "http";
             /** @description Below the source's base URL; variables of the template in braces: `/pets/{id}?lang={lang}`. */
             path: string;
+            /** @description Its credential is used, too. */
             source_id: string;
         };
         /**
