@@ -12,7 +12,10 @@ RUSTFLAGS="--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-s
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 export RUSTFLAGS
 # A target of its own for the host, so that build scripts and macros are not counted.
-cargo build --release --target "$host"
+features=
+case " $* " in *" import "*) features="--features import" ;; esac
+# shellcheck disable=SC2086
+cargo build --release --target "$host" $features
 for target in "$@"; do
     mkdir -p "corpus/$target" "artifacts/$target" "work/$target"
     "target/$host/release/$target" -max_total_time="$seconds" -timeout=2 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
