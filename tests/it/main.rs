@@ -1,5 +1,6 @@
 //! Everything that people and clients can see, through the built binary.
 
+mod asking;
 mod browser;
 mod chaos;
 mod checker;
@@ -18,4 +19,5 @@ mod openapi;
 mod revisions;
 mod tenancy;
 mod tools;
+mod upstream;
 mod upstreams;

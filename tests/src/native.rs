@@ -28,15 +28,15 @@ pub fn prompts() -> Vec<Value> {
     vec![
         json!({"name": "test_simple_prompt", "description": "A prompt without arguments",
             "messages": [said("This is a simple prompt for testing.")]}),
-        json!({"name": "test_prompt_with_arguments", "title": "With arguments",
+        json!({"name": "test_prompt_with_arguments", "title": "With arguments", "description": "A prompt with two arguments",
             "arguments": [argument("arg1", &["test one", "test two", "other"]), argument("arg2", &[])],
             "messages": [said("Prompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'")]}),
-        json!({"name": "test_prompt_with_embedded_resource", "arguments": [argument("resourceUri", &[])],
+        json!({"name": "test_prompt_with_embedded_resource", "description": "A prompt with a resource within", "arguments": [argument("resourceUri", &[])],
             "messages": [
                 {"role": "user", "content": {"type": "resource", "uri": "{{resourceUri}}", "mime_type": "text/plain",
                     "text": "Embedded resource content for testing."}},
                 said("Please process the embedded resource above.")]}),
-        json!({"name": "test_prompt_with_image", "messages": [
+        json!({"name": "test_prompt_with_image", "description": "A prompt with an image", "messages": [
             {"role": "user", "content": {"type": "image", "data": PNG, "mime_type": "image/png"}},
             said("Please analyze the image above.")]}),
     ]

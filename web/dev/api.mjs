@@ -6,6 +6,7 @@ import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { state } from './data.mjs';
+import { offered, routes as offerRoutes } from './offers.mjs';
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), '../dist');
 export const csp =
@@ -64,6 +65,7 @@ const serverDetail = (one) => ({
       state: tool.state,
     };
   }),
+  ...(one.slug === 'harbour' ? offered : { prompts: [], resources: [] }),
   warnings:
     one.tools.length > 3
       ? [{ client: 'Cursor', message: 'lists at most 40 tools of all servers together.' }]
@@ -321,6 +323,7 @@ const routes = [
     (p, body) => Object.assign(find(state.tools, p.id), { definition: body, name: body.name }),
   ],
   ['POST', '/workspaces/:ws/tools/:id/try', (p, body) => state.run(find(state.tools, p.id), body.arguments)],
+  ...offerRoutes,
   ['GET', '/workspaces/:ws/servers', () => page(live(state.servers).map(server))],
   [
     'POST',

@@ -73,6 +73,16 @@ const pages = {
   },
   'tool-schema': at('/w/nordhavn/tools/tol_01925?tab=schema'),
   'tool-text': at('/w/nordhavn/tools/tol_0192x?tab=text'),
+  prompts: at('/w/nordhavn/prompts'),
+  'prompt-new': at('/w/nordhavn/prompts/new'),
+  prompt: async (page) => {
+    await at('/w/nordhavn/prompts/prm_0192a')(page);
+    await page.getByRole('textbox', { name: 'Value of port' }).fill('Nordhavn');
+  },
+  resources: at('/w/nordhavn/resources'),
+  resource: at('/w/nordhavn/resources/rsc_0192a'),
+  'server-prompts': at('/w/nordhavn/servers/srv_0192a?tab=prompts'),
+  'server-resources': at('/w/nordhavn/servers/srv_0192a?tab=resources'),
   servers: at('/w/nordhavn/servers'),
   'new-server': at('/w/nordhavn/servers/new?source=src_0192a'),
   'server-tools': at('/w/nordhavn/servers/srv_0192a'),

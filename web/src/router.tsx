@@ -58,6 +58,10 @@ const newHttpSource = createRoute({
   ...under('/sources/new'),
   component: lazyRouteComponent(() => import('./routes/new-http-source'), 'NewHttpSourcePage'),
 });
+const newUpstream = createRoute({
+  ...under('/sources/upstream'),
+  component: lazyRouteComponent(() => import('./routes/new-upstream'), 'NewUpstreamPage'),
+});
 const source = createRoute({
   ...under('/sources/$id'),
   component: lazyRouteComponent(() => import('./routes/source'), 'SourcePage'),
@@ -150,6 +154,7 @@ const routeTree = root.addChildren([
     sources,
     importWizard,
     newHttpSource,
+    newUpstream,
     source,
     reimport,
     newTool,

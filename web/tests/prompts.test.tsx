@@ -92,7 +92,7 @@ test('an argument that a message uses is added with one click, the preview shows
   await user.click(screen.getByRole('button', { name: 'Add “code”, which a message uses' }));
   await user.type(screen.getByRole('textbox', { name: /^Suggested values/ }), 'main{Enter}test | lang=go');
   await user.type(screen.getByRole('textbox', { name: 'Value of code' }), 'main()');
-  const preview = screen.getByRole('region', { name: 'Rendered messages' });
+  const preview = screen.getByRole('list', { name: 'Rendered messages' });
   expect(within(preview).getByText('Look at main().')).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Create prompt' }));
   expect(await screen.findByText(/review was created/)).toBeTruthy();

@@ -327,6 +327,36 @@ fn cut(text: &str, max: usize) -> String {
     }
 }
 
+/// Whether structured results are what a schema says. Compiled on first use.
+pub struct OutputCheck {
+    schema: Value,
+    compiled: OnceLock<Option<Validator>>,
+}
+
+impl std::fmt::Debug for OutputCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutputCheck").finish_non_exhaustive()
+    }
+}
+
+impl OutputCheck {
+    /// A check of results against `schema`.
+    pub const fn new(schema: Value) -> Self {
+        Self {
+            schema,
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// True if `result` fits; so does everything where the schema itself cannot be used (JS-3).
+    pub fn fits(&self, result: &Value) -> bool {
+        let compiled = self.compiled.get_or_init(|| compile(&self.schema).ok());
+        compiled
+            .as_ref()
+            .is_none_or(|validator| validator.is_valid(result))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,10 +4,14 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portolan_net::egress::Egress;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::parameter_style;
+use crate::{
+    parameter_style,
+    token_source::{TokenError, TokenSource},
+};
 
 /// Where an API key travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -384,6 +388,35 @@ impl Credential {
                 }),
             },
         }
+    }
+}
+
+/// Why a request cannot be signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// There is no access token.
+    #[error("there is no access token, because {0}")]
+    Token(#[from] TokenError),
+    /// The credential does not fit into a request.
+    #[error("{0}")]
+    Credential(#[from] InvalidCredential),
+}
+
+impl CredentialSlot {
+    /// What opens an API, for requests that are made elsewhere: complete headers, and the URL with what belongs into its query.
+    ///
+    /// # Errors
+    /// [`SignInError`].
+    pub async fn sign_in(
+        &self,
+        egress: &Egress,
+        tokens: &TokenSource,
+        url: &mut Url,
+    ) -> Result<HeaderMap, SignInError> {
+        let token = tokens.token(egress, self).await?;
+        let mut headers = HeaderMap::new();
+        self.credential.apply(url, &mut headers, token.as_deref())?;
+        Ok(headers)
     }
 }
 

@@ -34,8 +34,8 @@ pub mod token_source;
 mod tree;
 
 pub use answer::{Content, Outcome, Sent, Structured, ToolAnswer};
-pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool};
-pub use credential::{Credential, CredentialSlot, InvalidCredential};
+pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool, OutputCheck};
+pub use credential::{Credential, CredentialSlot, InvalidCredential, SignInError};
 pub use diff::{Changed, Diff, KnownTool, Removed};
 pub use document::{Document, DocumentError, MAX_DOCUMENT_BYTES, Problem, Severity, SpecVersion};
 pub use execute::{CallTarget, Caller, execute};

@@ -37,6 +37,8 @@ words! {
         Openapi = "openapi",
         /// Written by hand in the console.
         Http = "http",
+        /// An MCP server of somebody else.
+        Mcp = "mcp",
     }
 }
 

@@ -36,6 +36,7 @@ pub mod signing_keys;
 pub mod sources;
 pub mod tenants;
 pub mod tools;
+pub mod upstreams;
 pub mod users;
 pub mod verifications;
 pub mod workspace_hints;
@@ -85,6 +86,8 @@ pub enum Reason {
     Revocations,
     /// Purging what is over.
     Janitor,
+    /// Which upstream servers are to be looked at.
+    Upstreams,
     /// An operator's command.
     Operator,
 }

@@ -132,6 +132,21 @@ pub const METRICS: &[Metric] = &[
         Kind::Counter,
         "Streams that clients came back for, by outcome",
     ),
+    metric(
+        "mcp_parked_calls",
+        Kind::Gauge,
+        "Calls that asked their client something and wait for its retry",
+    ),
+    metric(
+        "mcp_request_state_refused_total",
+        Kind::Counter,
+        "States of such calls that were refused: forged, expired, used, or of another request",
+    ),
+    metric(
+        "mcp_translation_losses_total",
+        Kind::Counter,
+        "What questions lost between two revisions, by rule",
+    ),
     // What nodes share.
     metric(
         "mcp_append_total",

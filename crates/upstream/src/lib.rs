@@ -23,6 +23,7 @@ mod legacy;
 mod link;
 mod message;
 mod modern;
+mod offer;
 mod outgoing;
 mod probe;
 
@@ -34,5 +35,6 @@ pub use exchange::{Event, Exchange};
 pub use legacy::{Legacy, Ticket};
 pub use link::Link;
 pub use modern::Modern;
+pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
 pub use outgoing::Request;
 pub use probe::{Probed, ServerFacts};

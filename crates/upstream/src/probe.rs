@@ -99,7 +99,7 @@ pub struct Probed {
 }
 
 /// What the first question tells of the era.
-enum Era1 {
+enum Guess {
     Modern(ServerFacts),
     /// It may be: the handshake decides.
     Perhaps,
@@ -118,7 +118,7 @@ impl Client {
     ) -> Result<Probed, UpstreamError> {
         let modern = Modern::new(self.clone(), speaker.clone());
         let first = self.discover(&modern).await?;
-        if let Era1::Modern(facts) = first {
+        if let Guess::Modern(facts) = first {
             return Ok(Probed {
                 connection: Connection::Modern(modern),
                 facts,
@@ -134,7 +134,7 @@ impl Client {
             Err(error) => error,
         };
         // it knows the envelope and has no `server/discover`, which a server must have; it is taken as it is.
-        if matches!(first, Era1::Perhaps) {
+        if matches!(first, Guess::Perhaps) {
             return Ok(Probed {
                 connection: Connection::Modern(modern),
                 facts: ServerFacts {
@@ -162,7 +162,7 @@ impl Client {
         }
     }
 
-    async fn discover(&self, modern: &Modern) -> Result<Era1, UpstreamError> {
+    async fn discover(&self, modern: &Modern) -> Result<Guess, UpstreamError> {
         let question = Request::new(Method::Discover.name(), Raw::empty_object());
         let answered = match modern.once(&question).await {
             Ok(exchange) => exchange.only_answer().await,
@@ -176,23 +176,23 @@ impl Client {
                     .unwrap_or_default();
                 let modern = Revision::V2026_07_28.as_str();
                 if versions.iter().any(|version| version == modern) {
-                    Ok(Era1::Modern(ServerFacts::of_discovery(&result)))
+                    Ok(Guess::Modern(ServerFacts::of_discovery(&result)))
                 } else if common_legacy(&versions) {
-                    Ok(Era1::Legacy)
+                    Ok(Guess::Legacy)
                 } else {
                     Err(UpstreamError::Version(shown(&versions)))
                 }
             }
             Err(UpstreamError::Refused(error)) => modern_error(&error),
             // a legacy server refuses what has no session, each in its own way.
-            Err(UpstreamError::Status(status)) if status.is_client_error() => Ok(Era1::Legacy),
+            Err(UpstreamError::Status(status)) if status.is_client_error() => Ok(Guess::Legacy),
             Err(error) => Err(error),
         }
     }
 }
 
 /// whether an error is one that only a modern server gives.
-fn modern_error(error: &RpcError) -> Result<Era1, UpstreamError> {
+fn modern_error(error: &RpcError) -> Result<Guess, UpstreamError> {
     let says = |word: &str| {
         let text = error.message.to_ascii_lowercase();
         text.contains(word)
@@ -208,7 +208,7 @@ fn modern_error(error: &RpcError) -> Result<Era1, UpstreamError> {
                 .map(|list| list.elements().filter_map(|raw| raw.string()).collect())
                 .unwrap_or_default();
             if common_legacy(&versions) {
-                Ok(Era1::Legacy)
+                Ok(Guess::Legacy)
             } else {
                 Err(UpstreamError::Version(shown(&versions)))
             }
@@ -217,8 +217,8 @@ fn modern_error(error: &RpcError) -> Result<Era1, UpstreamError> {
         // Numbers of the drafts, which others use for other things.
         -32001 if says("header") => Err(UpstreamError::Refused(error.clone())),
         -32003 if has("requiredCapabilities") => Err(UpstreamError::Refused(error.clone())),
-        -32601 => Ok(Era1::Perhaps),
-        _ => Ok(Era1::Legacy),
+        -32601 => Ok(Guess::Perhaps),
+        _ => Ok(Guess::Legacy),
     }
 }
 

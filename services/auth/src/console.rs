@@ -27,6 +27,7 @@ pub mod servers;
 pub mod sources;
 pub mod tools;
 pub mod trial;
+pub mod upstreams;
 pub mod workspace;
 pub mod workspaces;
 
@@ -95,6 +96,13 @@ fn documented() -> OpenApiRouter<AuthState> {
             sources::delete_source
         ))
         .routes(routes!(sources::restore_source))
+        .routes(routes!(upstreams::preview_upstream))
+        .routes(routes!(upstreams::add_upstream))
+        .routes(routes!(
+            upstreams::show_upstream,
+            upstreams::change_upstream
+        ))
+        .routes(routes!(upstreams::sync_upstream))
         .routes(routes!(
             credentials::set_credential,
             credentials::delete_credential

@@ -39,6 +39,7 @@ mod revoke;
 pub mod session;
 pub mod state;
 mod token;
+mod upstreams;
 pub mod visitor;
 
 use axum::Router;
@@ -47,6 +48,7 @@ pub use config::{AskInUse, AuthConfig, ConsoleLimits, DemoApi, InUse, Site};
 pub use console::openapi;
 pub use oauth::{OAuthConfig, OAuthParts};
 pub use state::{AuthParts, AuthState};
+pub use upstreams::keep_in_sync;
 
 /// Every route of the service.
 pub fn router(state: &AuthState) -> Router {

@@ -66,7 +66,9 @@ impl Bodies {
         tenant: TenantId,
         prompt: &Prompt,
     ) -> Result<Option<Arc<[Message]>>, McpError> {
-        let PromptBackend::Written(kept) = &prompt.backend;
+        let PromptBackend::Written(kept) = &prompt.backend else {
+            return Ok(None);
+        };
         if let Some(messages) = kept {
             return Ok(Some(Arc::clone(messages)));
         }

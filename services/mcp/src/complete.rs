@@ -3,16 +3,49 @@
 use portolan_model::prompt::Argument;
 use portolan_protocol::{
     completion::{self, CompleteParams, Reference},
-    jsonrpc::{self, Misfit, Request},
+    jsonrpc::{self, Misfit, Raw, Request},
+    method::Method,
 };
 
-use crate::{dispatch::Context, error::McpError};
+use crate::{
+    backends::upstream::{UpstreamPlace, pass},
+    catalog::offers::{Offers, PromptBackend, ResourceBackend},
+    dispatch::Context,
+    error::McpError,
+};
+
+/// The MCP server that has what is completed, with the words for it.
+fn upstream<'o>(
+    offers: &'o Offers,
+    reference: &Reference,
+) -> Option<(&'o UpstreamPlace, &'static str, &'static str)> {
+    match reference {
+        Reference::Prompt { name } => match &offers.prompt(name)?.backend {
+            PromptBackend::Upstream(place) => Some((place, "ref/prompt", "name")),
+            PromptBackend::Written(_) => None,
+        },
+        Reference::Resource { uri } => {
+            let found = offers.template(uri);
+            let found = found.or_else(|| offers.resource(uri).map(|(found, _)| found));
+            match &found?.backend {
+                ResourceBackend::Upstream(place) => Some((place, "ref/resource", "uri")),
+                _ => None,
+            }
+        }
+    }
+}
 
 /// Answers `completion/complete`.
-pub(crate) fn complete(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+pub(crate) async fn complete(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
     let fail = |misfit: Misfit| cx.fail(&misfit.into(), &request.id);
     let params: CompleteParams = request.params.read().map_err(fail)?;
     let offers = &cx.server.offers;
+    if let Some((place, kind, member)) = upstream(offers, &params.reference) {
+        let reference = format!(r#"{{"type":"{kind}","{member}":{}}}"#, place.own.as_str());
+        let reference = Raw::parse(reference).unwrap_or_else(|_| Raw::empty_object());
+        let (source, own) = (&place.source, ("ref", &reference));
+        return pass(cx, request, Method::Complete, source, own).await;
+    }
     let declared: Option<&[Argument]> = match &params.reference {
         Reference::Prompt { name } => offers.prompt(name).map(|prompt| &*prompt.arguments),
         Reference::Resource { uri } => match offers.template(uri) {

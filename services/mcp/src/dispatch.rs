@@ -5,17 +5,21 @@ use std::sync::Arc;
 use portolan_cluster::node::{Limit, LimitKey, Place, Rate};
 use portolan_model::Timestamp;
 use portolan_protocol::{
+    capability::ClientCapabilities,
     error::ErrorKind,
     header::Headers,
-    jsonrpc::{self, Misfit, Request, RequestId},
+    initialize::Implementation,
+    jsonrpc::{self, Misfit, Raw, Request, RequestId},
     logging::{Level, SetLevelParams},
     method::Method,
     revision::Revision,
 };
 use portolan_traces::Span;
+use portolan_upstream::Speaker;
 
 use crate::{
     ask::retry::Retry,
+    backends::upstream::{OfSession, Who, said},
     catalog::{
         pages::List,
         server::{Server, Tool},
@@ -42,6 +46,10 @@ pub(crate) struct Context<'a> {
     pub(crate) draft: bool,
     pub(crate) headers: &'a Headers<'a>,
     pub(crate) client_name: Option<Arc<str>>,
+    /// As the path names the tenant.
+    pub(crate) tenant_slug: &'a str,
+    /// What a modern client can do for this request.
+    pub(crate) capabilities: Option<&'a ClientCapabilities>,
     /// The trace of a call, if it has one.
     pub(crate) trace: Option<&'a Arc<Span>>,
     pub(crate) now: Timestamp,
@@ -62,6 +70,58 @@ impl Context<'_> {
     /// A refusal in the words and numbers of this revision.
     pub(crate) fn fail(&self, kind: &ErrorKind, id: &RequestId) -> McpError {
         McpError::of(kind, self.revision, Some(id))
+    }
+
+    /// Who speaks, as upstream servers are told.
+    pub(crate) fn who(&self) -> Who {
+        let name = self.client_name.as_deref().unwrap_or("portolan");
+        let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
+        let ourselves = Speaker::ourselves();
+        let declared = match (self.session, self.capabilities) {
+            (Some(session), _) => session.id.capabilities(),
+            (None, Some(declared)) => declared.clone(),
+            (None, None) => ClientCapabilities::default(),
+        };
+        Who {
+            session: self.of_session(),
+            principal: self.caller.principal,
+            tenant_slug: self.tenant_slug.into(),
+            speaker: Speaker {
+                info: Raw::of(&card).unwrap_or(ourselves.info),
+                capabilities: said(&declared, Revision::LATEST_LEGACY),
+            },
+            fingerprint: declared.bits(),
+            on_request: None,
+        }
+    }
+
+    fn of_session(&self) -> Option<OfSession> {
+        self.session.map(|session| OfSession {
+            key: session.id.key,
+            principal: self.caller.session_principal(),
+            life: session.id.life(self.now),
+            level: session.level(),
+        })
+    }
+
+    /// The least level of log messages that the session wants.
+    pub(crate) fn level(&self) -> Option<Level> {
+        self.session.map(LiveSession::level)
+    }
+
+    /// the servers behind this one hear of the level too. Nobody waits for that.
+    fn tell_level(&self, level: Level) {
+        let sources = self.server.upstreams();
+        let Some(session) = self.of_session().filter(|_| !sources.is_empty()) else {
+            return;
+        };
+        let state = self.state.clone();
+        self.state.tracker.spawn(async move {
+            for source in sources {
+                let session = OfSession { level, ..session };
+                source.level_changed(&state, session).await;
+            }
+        });
     }
 
     /// Takes one from a bucket, or refuses with 429 (T-14).
@@ -137,7 +197,9 @@ pub(crate) async fn dispatch(
         Method::ResourcesUnsubscribe => Box::pin(resources::unsubscribe(cx, request))
             .await
             .map(Work::Done),
-        Method::Complete => complete::complete(cx, request).map(Work::Done),
+        Method::Complete => Box::pin(complete::complete(cx, request))
+            .await
+            .map(Work::Done),
         Method::SetLevel => {
             let params: SetLevelParams = read(cx, request)?;
             if let Some(session) = cx.session {
@@ -149,6 +211,7 @@ pub(crate) async fn dispatch(
                 session
                     .change(cx.state, cx.caller, cx.now, |body| body.level = level)
                     .await?;
+                cx.tell_level(params.level);
             }
             done(&fixed.empty)
         }

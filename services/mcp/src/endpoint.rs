@@ -102,6 +102,8 @@ impl<'a> Visit<'a> {
             draft,
             headers: headers.unwrap_or(self.headers),
             client_name,
+            tenant_slug: self.target.tenant,
+            capabilities: None,
             trace: self.trace.get(),
             now: self.now,
         }

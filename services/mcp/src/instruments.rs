@@ -39,7 +39,7 @@ const CALL_OUTCOMES: [CallOutcome; 5] = [
 #[derive(Default)]
 pub(crate) struct Instruments {
     requests: OnceLock<Vec<OnceLock<Counter>>>,
-    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 2],
+    calls: [[OnceLock<Histogram>; CALL_OUTCOMES.len()]; 3],
 }
 
 impl std::fmt::Debug for Instruments {
@@ -76,11 +76,19 @@ impl Instruments {
 
     /// Counts one tool call.
     pub(crate) fn call(&self, kind: SourceKind, outcome: CallOutcome, took: Duration) {
-        let slot = &self.calls[usize::from(kind == SourceKind::Http)][outcome as usize];
+        let slot = &self.calls[kind_slot(kind)][outcome as usize];
         slot.get_or_init(
             || metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str()),
         )
         .record(took.as_secs_f64());
+    }
+}
+
+const fn kind_slot(kind: SourceKind) -> usize {
+    match kind {
+        SourceKind::Openapi => 0,
+        SourceKind::Http => 1,
+        SourceKind::Mcp => 2,
     }
 }
 

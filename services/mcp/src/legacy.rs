@@ -24,6 +24,7 @@ use portolan_protocol::{
 
 use crate::{
     ask::lines,
+    backends::upstream::{OfSession, end_sessions},
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::{self, McpError},
@@ -338,5 +339,17 @@ pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<A
         .end(key, visit.caller.session_principal(), life)
         .await
         .map_err(|_| McpError::Unavailable)?;
+    let sources = visit.server.upstreams();
+    if !sources.is_empty() {
+        let over = OfSession {
+            key,
+            principal: visit.caller.session_principal(),
+            life,
+            level: session.level(),
+        };
+        let state = visit.state.clone();
+        let tracker = state.tracker.clone();
+        tracker.spawn(end_sessions(state, sources, over));
+    }
     Ok(error::ended())
 }

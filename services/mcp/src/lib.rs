@@ -18,11 +18,8 @@
 //! | `limits`, `call_log`, `news`, `instruments`, `trace` | what runs beside |
 //! | `error` | the only place with HTTP statuses |
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "who asks is a backend of upstream servers")
-)]
 mod ask;
+mod backends;
 mod bodies;
 mod call_log;
 mod catalog;

@@ -44,6 +44,7 @@ pub(crate) async fn request(
         trace::call(visit, meta, revision);
     }
     let mut cx = visit.context(revision, None, false, Some(headers));
+    cx.capabilities = Some(&meta.client_capabilities);
     if let Some(info) = &meta.client_info {
         cx.client_name = shown_name(&info.name);
     }
@@ -52,9 +53,10 @@ pub(crate) async fn request(
         _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
             Ok(Work::Call(mut call)) if call.talks() => {
+                call.level = meta.log_level;
                 let standing = Standing::new(&cx, method, &request.id, &request.params);
                 let capabilities = meta.client_capabilities.clone();
-                let (continued, progress) = (call.continued.take(), call.progress.take());
+                let (continued, progress) = (call.continued.take(), call.progress.clone());
                 let begin = |asker| call.run(Some(asker));
                 let continued = continued.map(|continued| *continued);
                 talk::run(visit, standing, capabilities, continued, progress, begin).await

@@ -12,10 +12,13 @@ use portolan_protocol::{
     },
     error::ErrorKind,
     jsonrpc::{self, Misfit, Request},
+    method::Method,
     prompt::{GetParams, PromptMessage, get_result},
 };
 
-use crate::{dispatch::Context, error::McpError};
+use crate::{
+    backends::upstream::pass, catalog::offers::PromptBackend, dispatch::Context, error::McpError,
+};
 
 /// Answers `prompts/get`.
 pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
@@ -28,6 +31,10 @@ pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, 
     let Some(prompt) = cx.server.offers.prompt(&params.name) else {
         return Err(unknown(params.name));
     };
+    if let PromptBackend::Upstream(place) = &prompt.backend {
+        let own = ("name", &place.own);
+        return pass(cx, request, Method::PromptsGet, &place.source, own).await;
+    }
     let values =
         checked(&prompt.arguments, params.arguments).map_err(|misfit| fail(&misfit.into()))?;
     let messages = cx.state.bodies.messages(cx.server.tenant, prompt).await?;

@@ -11,13 +11,15 @@ use portolan_model::{
 use portolan_protocol::{
     content::ResourceContents,
     error::ErrorKind,
-    jsonrpc::{self, Misfit, Request},
+    jsonrpc::{self, Misfit, Raw, Request},
+    method::Method,
     resource::{UriParams, read_result},
     result::CacheHint,
 };
 use serde_json::{Map, Value};
 
 use crate::{
+    backends::upstream::pass,
     catalog::{
         offers::{HttpRead, Resource, ResourceBackend},
         server::Access,
@@ -47,6 +49,16 @@ pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>,
     let contents = match &resource.backend {
         ResourceBackend::Stored { is_text, .. } => {
             stored(cx, request, resource, *is_text, &uri, &values).await?
+        }
+        ResourceBackend::Upstream(place) => {
+            // What a template makes is the server's own URI already.
+            let made = if resource.is_template() {
+                Raw::of(&uri).ok()
+            } else {
+                None
+            };
+            let own = ("uri", made.as_ref().unwrap_or(&place.own));
+            return pass(cx, request, Method::ResourcesRead, &place.source, own).await;
         }
         ResourceBackend::Http(http) => asked(cx, request, resource, http, &uri, values).await?,
     };

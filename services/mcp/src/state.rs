@@ -13,6 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
+    backends::upstream::Upstreams,
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -80,6 +81,7 @@ pub struct Shared {
     /// The connections of the transport with two endpoints that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
+    pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
@@ -160,6 +162,7 @@ impl McpState {
             streams: Streams::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
+            upstreams: Upstreams::default(),
             gate,
             node,
             instruments: Instruments::default(),

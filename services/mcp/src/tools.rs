@@ -12,7 +12,8 @@ use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
-    jsonrpc::{self, Misfit, ProgressToken, Request, RequestId},
+    jsonrpc::{self, Misfit, ProgressToken, Raw, Request, RequestId},
+    logging::Level,
     meta::{self, RequestMeta},
     method::Method,
     revision::{ArgumentFaults, Era, Revision, StructuredOutput},
@@ -24,6 +25,10 @@ use serde_json::Value;
 
 use crate::{
     ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
+    backends::{
+        Backend,
+        upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
+    },
     catalog::server::{Access, Server, Tool},
     dispatch::{Context, Work},
     endpoint::bearer::Caller,
@@ -40,6 +45,12 @@ pub(crate) struct PreparedCall {
     server: Arc<Server>,
     tool: usize,
     arguments: Value,
+    /// The parameters as they came, for an upstream server.
+    params: Raw,
+    /// Who speaks to an upstream server.
+    who: Option<Box<Who>>,
+    /// Log messages of an upstream server are wanted from this level on.
+    pub(crate) level: Option<Level>,
     pub(crate) id: RequestId,
     revision: Revision,
     caller: Arc<Caller>,
@@ -120,7 +131,10 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
             }
         }
     }
+    let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
     let arguments = match &params.arguments {
+        // They pass as they are, and the server checks them.
+        _ if is_upstream => Value::Null,
         Some(raw) => raw
             .read("params.arguments")
             .map_err(|misfit: Misfit| fail(&misfit.into()))?,
@@ -133,6 +147,13 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         server: Arc::clone(cx.server),
         tool: index,
         arguments,
+        params: if is_upstream {
+            request.params.raw().cloned().unwrap_or(Raw::empty_object())
+        } else {
+            Raw::empty_object()
+        },
+        who: is_upstream.then(|| Box::new(cx.who())),
+        level: if is_upstream { cx.level() } else { None },
         id: request.id.clone(),
         revision: cx.revision,
         caller: Arc::clone(cx.caller),
@@ -148,7 +169,10 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
 impl PreparedCall {
     /// Time that the call has in all.
     pub(crate) fn deadline(&self) -> Duration {
-        self.server.tools[self.tool].target.timeout + BEYOND
+        match &self.server.tools[self.tool].backend {
+            Backend::Http(tool) => tool.target.timeout + BEYOND,
+            Backend::Upstream(_) => LONGEST_CALL + BEYOND,
+        }
     }
 
     /// What another node must know of it.
@@ -164,16 +188,12 @@ impl PreparedCall {
     }
 
     /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
-    #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "the backend decides it")]
-    pub(crate) const fn talks(&self) -> bool {
-        false
-    }
-
-    /// The same, with backends that a test wrote.
-    #[cfg(test)]
     pub(crate) fn talks(&self) -> bool {
-        self.script().is_some()
+        #[cfg(test)]
+        if self.script().is_some() {
+            return true;
+        }
+        matches!(self.server.tools[self.tool].backend, Backend::Upstream(_))
     }
 
     #[cfg(test)]
@@ -182,22 +202,70 @@ impl PreparedCall {
         self.state.scripts.lock().unwrap().get(name).cloned()
     }
 
-    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
-    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
-    #[cfg_attr(not(test), expect(unused_variables, reason = "an API asks nothing"))]
-    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
-        #[cfg(test)]
-        if let (Some(script), Some(asker)) = (self.script(), asker) {
-            return script(self.id, asker);
-        }
-        Box::pin(self.make())
-    }
-
-    async fn make(self: Box<Self>) -> Result<Vec<u8>, McpError> {
+    /// A call through an upstream server.
+    async fn forward(
+        &self,
+        upstream: &UpstreamTool,
+        asker: Option<&Asker>,
+    ) -> Result<Vec<u8>, McpError> {
         let _running = self.state.call_log.begin();
         let started = Instant::now();
         let tool = &self.server.tools[self.tool];
-        let credential = match &tool.access {
+        let Some(who) = &self.who else {
+            return Err(McpError::of(
+                &ErrorKind::Internal,
+                self.revision,
+                Some(&self.id),
+            ));
+        };
+        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let ask = Forward {
+            method: Method::ToolsCall,
+            params: renamed(&self.params, ("name", &upstream.name)),
+            id: &self.id,
+            revision: self.revision,
+            who,
+            mirrored: &tool.headers,
+            tool: Some(upstream),
+            progress: self.progress.is_some(),
+            level: self.level,
+            asker,
+            traceparent: run
+                .as_ref()
+                .or(self.trace.as_deref())
+                .map(|span| span.context().traceparent()),
+            identity: &self.server.identity,
+        };
+        let answered = forward(&self.state, &upstream.source, &ask).await;
+        self.log(tool, started, answered.outcome, None);
+        if let Some(run) = &run {
+            trace::ran(run, answered.outcome);
+        }
+        answered.into_body()
+    }
+
+    /// Makes the call and writes its answer. Dropping the future cancels the request to the API.
+    /// Boxed where it begins: the exchange with an API makes a large future, which who awaits it would move several times.
+    pub(crate) fn run(self: Box<Self>, asker: Option<Asker>) -> Running {
+        #[cfg(test)]
+        if let (Some(script), Some(asker)) = (self.script(), asker.clone()) {
+            return script(self.id, asker);
+        }
+        Box::pin(self.make(asker))
+    }
+
+    async fn make(self: Box<Self>, asker: Option<Asker>) -> Result<Vec<u8>, McpError> {
+        let http = match &self.server.tools[self.tool].backend {
+            Backend::Http(http) => http,
+            // Boxed: the futures of other calls need not be as large.
+            Backend::Upstream(upstream) => {
+                return Box::pin(self.forward(upstream, asker.as_ref())).await;
+            }
+        };
+        let _running = self.state.call_log.begin();
+        let started = Instant::now();
+        let tool = &self.server.tools[self.tool];
+        let credential = match &http.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
             Access::Broken => {
@@ -213,13 +281,13 @@ impl PreparedCall {
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let calling = Calling {
             egress: &self.state.egress,
-            target: &tool.target,
+            target: &http.target,
             credential,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
             shows_sent: false,
         };
-        let answer = execute(&calling, &tool.compiled, &self.arguments).await;
+        let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);

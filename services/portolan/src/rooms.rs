@@ -132,6 +132,10 @@ impl Rooms {
                 }
             }
         });
+        life.tasks.spawn(portolan_auth::keep_in_sync(
+            state.clone(),
+            life.stopping.clone(),
+        ));
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),

@@ -545,6 +545,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sources/{id}/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Looks at an upstream server now, or takes over changes that waited. */
+        post: operations["sync_upstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources/{id}/tools": {
         parameters: {
             query?: never;
@@ -561,6 +578,24 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/upstream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is known of a source's server, and what waits to be agreed to. */
+        get: operations["show_upstream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes the prefix of an upstream's names, or whether its changes wait. */
+        patch: operations["change_upstream"];
         trace?: never;
     };
     "/api/v1/workspaces/{ws}/tools": {
@@ -644,6 +679,40 @@ export interface paths {
         put?: never;
         /** Enables or disables many tools. */
         post: operations["switch_tools"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/upstreams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds an MCP server, with its tools, prompts and resources. */
+        post: operations["add_upstream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/upstreams/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Looks at an MCP server: what it is and what it offers. Keeps nothing. */
+        post: operations["preview_upstream"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1393,6 +1462,20 @@ export interface components {
             /** @description What people call it. */
             name: string;
         };
+        /** @description A server to be added. */
+        NewUpstream: {
+            credential?: components["schemas"]["Credential"] | null;
+            /** @description What changes at the server waits until somebody agrees. */
+            hold_changes?: boolean;
+            /** @description What people call it; what it calls itself if empty. */
+            name?: string;
+            /** @description Stands before the names of its tools and prompts; mostly empty. */
+            prefix?: string;
+            /** @description Names of the tools that are enabled; all if absent. The others are kept disabled. */
+            tools?: string[] | null;
+            /** @description Address of its MCP endpoint. */
+            url: string;
+        };
         /** @description What a new workspace is made of. */
         NewWorkspace: {
             /** @description What people call it: 1 to 80 characters. */
@@ -1459,6 +1542,18 @@ export interface components {
          * @enum {string}
          */
         ParameterPlace: "path" | "query" | "header" | "cookie";
+        /** @description Changes that wait until somebody agrees. */
+        PendingChanges: {
+            /** @description What they are. */
+            changes: components["schemas"]["UpstreamChange"][];
+            /** @description Send it back to agree to these very changes. */
+            digest: string;
+            /**
+             * Format: date-time
+             * @description When they were found.
+             */
+            found_at: string;
+        };
         /** @description A person. */
         Person: {
             display_name: string;
@@ -1640,6 +1735,7 @@ export interface components {
         ResourceHolds: {
             /** @enum {string} */
             kind: "text";
+            /** @description Up to 2 MiB. */
             text: string;
         } | {
             /** @description Base64. Absent keeps the file that is there. */
@@ -1651,6 +1747,7 @@ export interface components {
             kind: "http";
             /** @description Below the source's base URL; variables of the template in braces: `/pets/{id}?lang={lang}`. */
             path: string;
+            /** @description Its credential is used, too. */
             source_id: string;
         };
         /**
@@ -1849,7 +1946,7 @@ export interface components {
          * @description Kinds of sources.
          * @enum {string}
          */
-        SourceKind: "openapi" | "http";
+        SourceKind: "openapi" | "http" | "mcp";
         /** @description Bounds of calls. */
         SourceSettings: {
             follow_redirects: components["schemas"]["FollowRedirects"];
@@ -1884,6 +1981,19 @@ export interface components {
             enabled: boolean;
             /** @description Up to 3 000. */
             ids: string[];
+        };
+        /** @description Whether to look, or to agree to what was found. */
+        SyncRequest: {
+            /** @description `digest` of the pending changes that are agreed to. */
+            agreed?: string;
+        };
+        /** @description What a look found. */
+        SyncResult: {
+            changes: components["schemas"]["UpstreamChange"][];
+            /** @description They wait until somebody agrees; else they hold already. */
+            held: boolean;
+            /** @description What is known now. */
+            upstream: components["schemas"]["Upstream"];
         };
         /** @description A tool with everything about it. */
         Tool: components["schemas"]["ToolSummary"] & {
@@ -1975,6 +2085,89 @@ export interface components {
         TrialRequest: {
             /** @description An object, as a model would give it. */
             arguments?: Record<string, unknown>;
+        };
+        /** @description What is known of a source's server. */
+        Upstream: {
+            /** @description Names of its capabilities. */
+            capabilities: string[];
+            /** Format: date-time */
+            checked_at?: string | null;
+            /** @description What changes at the server waits until somebody agrees. */
+            hold_changes: boolean;
+            instructions?: string | null;
+            /** @description Why it could not be looked at the last time. */
+            last_error?: string | null;
+            pending?: components["schemas"]["PendingChanges"] | null;
+            /** @description Stands before the names of its tools and prompts. */
+            prefix: string;
+            prompts: string[];
+            /** @description URIs, templates included. */
+            resources: string[];
+            /** @description The revision of MCP that is spoken with it. */
+            revision?: string | null;
+            server_name?: string | null;
+            server_version?: string | null;
+            /** @description What of its lists cannot be used, as sentences. */
+            skipped: string[];
+            /** Format: date-time */
+            synced_at?: string | null;
+        };
+        /** @description A change of what a server offers. */
+        UpstreamChange: {
+            /** @description `added`, `changed` or `removed`. */
+            change: string;
+            /** @description `tool`, `prompt`, `resource` or `template`. */
+            kind: string;
+            /** @description The server's own name or URI. */
+            name: string;
+            /** @description Slugs of the servers that publish it. */
+            used_by_servers: string[];
+            /** @description What of it changed. */
+            what: string[];
+        };
+        /** @description A server to be looked at. */
+        UpstreamLook: {
+            credential?: components["schemas"]["Credential"] | null;
+            /** @description Address of its MCP endpoint. */
+            url: string;
+        };
+        /** @description What a server says of itself, and what it offers. */
+        UpstreamPreview: {
+            instructions?: string | null;
+            prompts: components["schemas"]["UpstreamPrompt"][];
+            resources: components["schemas"]["UpstreamResource"][];
+            /** @description The revision of MCP that is spoken with it. */
+            revision: string;
+            server_name?: string | null;
+            server_version?: string | null;
+            /** @description What cannot be used, as sentences. */
+            skipped: string[];
+            tools: components["schemas"]["UpstreamTool"][];
+        };
+        /** @description A prompt of a server. */
+        UpstreamPrompt: {
+            description: string;
+            name: string;
+            title: string;
+        };
+        /** @description A resource of a server, or a template of many. */
+        UpstreamResource: {
+            /** @description `resource` or `template`. */
+            kind: string;
+            name: string;
+            uri: string;
+        };
+        /** @description What can be changed; what is absent stays. */
+        UpstreamSettings: {
+            hold_changes?: boolean;
+            prefix?: string;
+        };
+        /** @description A tool of a server. */
+        UpstreamTool: {
+            description: string;
+            name: string;
+            title: string;
+            warnings: string[];
         };
         /** @description Some minutes. */
         UsageBucket: {
@@ -3710,6 +3903,44 @@ export interface operations {
             };
         };
     };
+    sync_upstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SyncRequest"];
+            };
+        };
+        responses: {
+            /** @description What was found. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SyncResult"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     list_source_tools: {
         parameters: {
             query?: {
@@ -3774,6 +4005,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_upstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is known. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upstream"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_upstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpstreamSettings"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upstream"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
@@ -4031,6 +4334,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Switched"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    add_upstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewUpstream"];
+            };
+        };
+        responses: {
+            /** @description Added. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Source"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    preview_upstream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpstreamLook"];
+            };
+        };
+        responses: {
+            /** @description What it offers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UpstreamPreview"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

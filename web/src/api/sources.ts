@@ -13,6 +13,9 @@ export type Credential = Schemas['Credential'];
 export type CredentialSummary = Schemas['CredentialSummary'];
 export type CreateSource = Schemas['NewSource'];
 
+export const kindName = (kind: Source['kind']) =>
+  ({ openapi: 'OpenAPI', http: 'By hand', mcp: 'MCP server' })[kind];
+
 export const sourcesQuery = (ws: string) =>
   queryOptions({
     queryKey: [ws, 'sources'],

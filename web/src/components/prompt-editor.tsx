@@ -200,7 +200,7 @@ export function PromptEditor({
             )}
           </Stack>
         </Panel>
-        <Panel title="Messages" note="The conversation begins with these, in this order.">
+        <Panel title="Conversation" note="It begins with these messages, in this order.">
           <Stack gap="md">
             {messages.map((message, place) => {
               const fault = blockFault(message.content, names);
@@ -307,11 +307,11 @@ export function PromptEditor({
                   ))}
               </Group>
             )}
-            <section aria-label="Rendered messages" className={classes.preview}>
+            <ol aria-label="Rendered messages" className={classes.preview}>
               {messages.map((message) => (
                 <Said key={message.id} message={message} values={values} />
               ))}
-            </section>
+            </ol>
           </Stack>
         </Panel>
         <Group>
@@ -431,7 +431,7 @@ function BlockFields({
 function Said({ message, values }: { message: MessageDraft; values: Record<string, string> }) {
   const { content } = message;
   return (
-    <div className={classes.said}>
+    <li className={classes.said}>
       <span className={classes.who}>{message.role === 'user' ? 'User' : 'Assistant'}</span>
       {content.type === 'text' && <p>{fill(content.text, values)}</p>}
       {content.type === 'image' &&
@@ -454,6 +454,6 @@ function Said({ message, values }: { message: MessageDraft; values: Record<strin
           {content.name}: <code>{fill(content.uri, values)}</code>
         </p>
       )}
-    </div>
+    </li>
   );
 }

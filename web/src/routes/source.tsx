@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import {
+  kindName,
   type Source,
   sourceQuery,
   sourceToolsQuery,
@@ -22,6 +23,7 @@ import { Facts, Loaded, Page, Panel } from '../components/page';
 import { SourceSettingsForm } from '../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { ToolList } from '../components/tool-list';
+import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
 import { useMay, useSession } from '../session';
 
 export function SourcePage() {
@@ -50,7 +52,7 @@ function SourceView({ source }: { source: Source }) {
     <Page
       title={source.name}
       back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws } }}
-      beside={<Tag>{source.kind === 'openapi' ? 'OpenAPI' : 'By hand'}</Tag>}
+      beside={<Tag>{kindName(source.kind)}</Tag>}
       lede={<code>{source.base_url}</code>}
       actions={
         edits &&
@@ -63,6 +65,8 @@ function SourceView({ source }: { source: Source }) {
           >
             Import again
           </LinkButton>
+        ) : source.kind === 'mcp' ? (
+          <LookNow id={source.id} />
         ) : (
           <LinkButton
             to="/w/$ws/sources/$id/tools/new"
@@ -92,6 +96,7 @@ function SourceView({ source }: { source: Source }) {
           </Group>
         </Alert>
       )}
+      {source.kind === 'mcp' && tab !== 'server' && <PendingNotice id={source.id} />}
       <Tabs
         value={tab ?? 'tools'}
         onChange={(value) =>
@@ -106,12 +111,18 @@ function SourceView({ source }: { source: Source }) {
       >
         <Tabs.List mb="lg">
           <Tabs.Tab value="tools">Tools</Tabs.Tab>
+          {source.kind === 'mcp' && <Tabs.Tab value="server">Server</Tabs.Tab>}
           <Tabs.Tab value="credential">Credential</Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="tools">
           <SourceTools source={source} />
         </Tabs.Panel>
+        {source.kind === 'mcp' && (
+          <Tabs.Panel value="server">
+            <UpstreamPanel id={source.id} />
+          </Tabs.Panel>
+        )}
         <Tabs.Panel value="credential">
           <SourceCredential source={source} />
         </Tabs.Panel>

@@ -1,7 +1,7 @@
-import { IconFileImport, IconPlus } from '@tabler/icons-react';
+import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { sourcesQuery } from '../api/sources';
+import { kindName, sourcesQuery } from '../api/sources';
 import { Ago } from '../components/ago';
 import { Status, Tag } from '../components/badges';
 import { LinkButton } from '../components/link-button';
@@ -25,6 +25,14 @@ export function SourcesPage() {
         Describe by hand
       </LinkButton>
       <LinkButton
+        to="/w/$ws/sources/upstream"
+        params={params}
+        variant="default"
+        leftSection={<IconServer2 size={17} aria-hidden />}
+      >
+        Add an MCP server
+      </LinkButton>
+      <LinkButton
         to="/w/$ws/sources/import"
         params={params}
         leftSection={<IconFileImport size={17} aria-hidden />}
@@ -37,7 +45,7 @@ export function SourcesPage() {
   return (
     <Page
       title="Sources"
-      lede="The APIs behind your tools. Each has its own base URL, credential and limits."
+      lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >
       <Panel flush>
@@ -46,7 +54,7 @@ export function SourcesPage() {
             items.length === 0 ? (
               <Empty icon={<IconFileImport size={24} />} title="No API yet" actions={actions}>
                 Import an OpenAPI 3.0 or 3.1 document and every operation becomes a tool. Without a document,
-                describe the calls by hand.
+                describe the calls by hand. Or add an MCP server that exists already.
               </Empty>
             ) : (
               <Table
@@ -76,7 +84,7 @@ export function SourcesPage() {
                       </div>
                     </td>
                     <td>
-                      <Tag>{source.kind === 'openapi' ? 'OpenAPI' : 'By hand'}</Tag>
+                      <Tag>{kindName(source.kind)}</Tag>
                     </td>
                     <td>
                       {source.credential ? (

@@ -239,7 +239,7 @@ pub(crate) async fn delete_credential(
 }
 
 /// Seals under the workspace's newest data key, making the first one when there is none.
-async fn seal(
+pub(super) async fn seal(
     state: &AuthState,
     tx: &mut TenantTx,
     tenant: TenantId,
@@ -281,7 +281,7 @@ async fn seal(
 }
 
 /// Opens a source's credential for a call from the console.
-pub(super) async fn open(
+pub(crate) async fn open(
     state: &AuthState,
     tx: &mut TenantTx,
     tenant: TenantId,

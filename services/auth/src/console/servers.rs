@@ -442,15 +442,17 @@ async fn set_tools(
         )
         .field("tools"));
     }
-    let own_names: HashMap<ToolId, String> =
-        if chosen.iter().any(|tool| tool.published_name.is_none()) {
-            let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
-            all.into_iter()
-                .map(|tool| (tool.id, tool.name().to_owned()))
-                .collect()
-        } else {
-            HashMap::new()
-        };
+    let own_names: HashMap<ToolId, String> = if chosen.iter().any(|tool| {
+        let name = tool.published_name.as_deref();
+        name.is_none_or(|name| !naming::is_valid(name.trim()))
+    }) {
+        let all = tools::list(tx, &Filter::default(), i64::from(i32::MAX)).await?;
+        all.into_iter()
+            .map(|tool| (tool.id, tool.name().to_owned()))
+            .collect()
+    } else {
+        HashMap::new()
+    };
     let unknown = || {
         ConsoleError::invalid(
             "tool_unknown",
@@ -476,7 +478,9 @@ async fn set_tools(
             Some(name) => name,
             None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
         };
-        if !naming::is_valid(&name) {
+        // TL-6: what an upstream server calls its tool is kept, whatever it is.
+        let is_own = own_names.get(&tool.tool_id) == Some(&name) && name.len() <= 128;
+        if !is_own && !naming::is_valid(&name) {
             return Err(ConsoleError::invalid(
                 "name_invalid",
                 format!("`{name}` is not a tool's name: use 1 to 64 letters, digits, `_` or `-`."),

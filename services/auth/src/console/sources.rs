@@ -85,6 +85,7 @@ pub struct SourceView {
 pub(crate) enum SourceKindName {
     Openapi,
     Http,
+    Mcp,
 }
 
 /// Bounds of calls.
@@ -370,6 +371,17 @@ pub(super) async fn insert_tools(
     Ok(())
 }
 
+/// Refuses one source too many.
+pub(super) async fn has_room(tx: &mut TenantTx) -> Result<(), ConsoleError> {
+    if sources::list(tx).await?.len() < MOST_SOURCES {
+        return Ok(());
+    }
+    Err(ConsoleError::conflict(
+        "too_many_sources",
+        format!("A workspace has up to {MOST_SOURCES} sources. Delete one first."),
+    ))
+}
+
 async fn insert(
     state: &AuthState,
     workspace: &Workspace,
@@ -379,12 +391,7 @@ async fn insert(
 ) -> Result<(), ConsoleError> {
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    if sources::list(&mut tx).await?.len() >= MOST_SOURCES {
-        return Err(ConsoleError::conflict(
-            "too_many_sources",
-            format!("A workspace has up to {MOST_SOURCES} sources. Delete one first."),
-        ));
-    }
+    has_room(&mut tx).await?;
     sources::insert(&mut tx, new, now).await?;
     insert_tools(&mut tx, new.id, tools, now).await?;
     let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools.len() });
@@ -437,11 +444,6 @@ pub(crate) async fn change_source(
 ) -> Result<Json<SourceView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let name = request.name.as_deref().map(source_name).transpose()?;
-    let url = request
-        .base_url
-        .as_deref()
-        .map(|text| base_url(&state, text))
-        .transpose()?;
     let settings = request.settings.as_ref().map(|settings| SourceSettings {
         timeout_ms: settings.timeout_ms,
         max_response_bytes: settings.max_response_bytes,
@@ -456,7 +458,19 @@ pub(crate) async fn change_source(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     let before = found(&mut tx, id).await?;
-    let stored = url.as_ref().map(stored_url);
+    let is_mcp = before.kind == SourceKind::Mcp;
+    let url = match request.base_url.as_deref() {
+        Some(text) if is_mcp => Some(super::upstreams::endpoint_url(&state, text)?),
+        Some(text) => Some(base_url(&state, text)?),
+        None => None,
+    };
+    let stored = url.as_ref().map(|url| {
+        if is_mcp {
+            url.to_string()
+        } else {
+            stored_url(url)
+        }
+    });
     sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())

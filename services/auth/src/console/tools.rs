@@ -114,7 +114,12 @@ pub struct OriginalWording {
 
 /// `GET /pets#name` as method and path: hand-made tools carry their name, so that two may call one address.
 pub(super) fn method_and_path(key: &str) -> (String, String) {
-    let (method, path) = key.split_once(' ').unwrap_or(("", key));
+    let Some((method, path)) = key.split_once(' ').filter(|(method, path)| {
+        path.starts_with('/') && method.bytes().all(|byte| byte.is_ascii_uppercase())
+    }) else {
+        // An upstream server's own name for its tool.
+        return ("MCP".to_owned(), key.to_owned());
+    };
     (
         method.to_owned(),
         path.split('#').next().unwrap_or_default().to_owned(),

@@ -1,10 +1,11 @@
 //! The connection of a modern request whose call may speak before its answer: one JSON body if the answer comes first, a stream if
 //! something else does (T-62, X-89). A lost connection is the end of the call (T-63), unless it is parked by then.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::{StreamExt, future, stream};
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     capability::ClientCapabilities,
@@ -12,7 +13,7 @@ use portolan_protocol::{
     progress::{self, Gate},
     sse,
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
 
 use super::{
     Asker, Continued, Said, Standing, parked,
@@ -67,33 +68,38 @@ pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, M
     }
 }
 
-async fn answer(visit: &Visit<'_>, mut line: Line) -> Result<Response, McpError> {
-    loop {
-        match line.step().await {
-            Step::Done(outcome) => return outcome.map(|body| visit.answer(body)),
-            Step::Notice(first) if visit.accepted.events => {
-                let frames = futures_util::stream::unfold(
-                    (Some(first), Some(line)),
-                    |(first, line)| async move {
-                        if let Some(first) = first {
-                            return Some((sse::message(None, &first).into(), (None, line)));
-                        }
-                        let mut line = line?;
-                        let (body, line): (Vec<u8>, _) = match line.step().await {
-                            Step::Notice(notice) => (notice.into(), Some(line)),
-                            Step::Done(outcome) => {
-                                (outcome.map_or_else(McpError::into_message, Some)?, None)
-                            }
-                        };
-                        Some((Bytes::from(sse::message(None, &body)), (None, line)))
-                    },
-                );
-                return Ok(SseBody::new(frames).into_response());
-            }
-            // T-7: who reads no stream gets no notices.
-            Step::Notice(_) => {}
+/// how long the head of an answer waits for what there is to say, so that an error may yet have its HTTP status.
+const HELD_BACK: Duration = Duration::from_secs(5);
+
+async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
+    let steps = stream::unfold(Some(line), |line| async {
+        let mut line = line?;
+        let step = line.step().await;
+        let goes_on = matches!(step, Step::Notice(_));
+        Some((step, goes_on.then_some(line)))
+    });
+    let mut steps = Box::pin(steps);
+    let first = loop {
+        tokio::select! {
+            biased;
+            step = steps.next() => match step {
+                Some(Step::Done(outcome)) => return outcome.map(|body| visit.answer(body)),
+                Some(first) if visit.accepted.events => break Some(first),
+                // T-7: who reads no stream gets no notices.
+                Some(_) => {}
+                None => return Err(McpError::Unavailable),
+            },
+            () = sleep(HELD_BACK), if visit.accepted.events => break None,
         }
-    }
+    };
+    let frames = stream::iter(first).chain(steps).filter_map(|step| {
+        let body = match step {
+            Step::Notice(notice) => Some(notice.into()),
+            Step::Done(outcome) => outcome.map_or_else(McpError::into_message, Some),
+        };
+        future::ready(body.map(|body: Vec<u8>| Bytes::from(sse::message(None, &body))))
+    });
+    Ok(SseBody::new(frames).into_response())
 }
 
 impl Line {

@@ -14,6 +14,7 @@ use portolan_model::{
     uri_template::UriTemplate,
 };
 use portolan_protocol::{
+    jsonrpc::Raw,
     prompt::{Prompt as ListedPrompt, PromptArgument},
     resource::{Location, Resource as ListedResource},
     result::Identity,
@@ -22,9 +23,12 @@ use portolan_protocol::{
 use portolan_storage::{prompts, resources};
 use serde_json::json;
 
-use crate::catalog::{
-    pages::{List, Listed, Pages},
-    server::{Access, Source},
+use crate::{
+    backends::upstream::{UpstreamPlace, UpstreamSource},
+    catalog::{
+        pages::{List, Listed, Pages},
+        server::{Access, Source},
+    },
 };
 
 /// A prompt, ready to be got.
@@ -46,6 +50,8 @@ pub(crate) struct Prompt {
 pub(crate) enum PromptBackend {
     /// We do: it was written here. Its messages, if they are small.
     Written(Option<Arc<[Message]>>),
+    /// An MCP server.
+    Upstream(UpstreamPlace),
 }
 
 /// A resource or template, ready to be read.
@@ -75,6 +81,8 @@ pub(crate) enum ResourceBackend {
     },
     /// An HTTP source, asked at each read.
     Http(Box<HttpRead>),
+    /// An MCP server.
+    Upstream(UpstreamPlace),
 }
 
 /// How an HTTP source is asked.
@@ -209,7 +217,7 @@ impl Offers {
             .into_iter()
             .filter_map(|row| {
                 let id = row.id;
-                let built = prompt(row);
+                let built = prompt(row, sources);
                 if built.is_none() {
                     tracing::error!(tenant.id = %tenant, prompt.id = %id, "a published prompt cannot be built and is left out");
                 }
@@ -271,6 +279,19 @@ impl Offers {
         }
     }
 
+    /// The MCP servers behind them, some more than once.
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = &Arc<UpstreamSource>> {
+        let prompts = self.prompts.iter().filter_map(|one| match &one.backend {
+            PromptBackend::Upstream(place) => Some(&place.source),
+            PromptBackend::Written(_) => None,
+        });
+        let resources = self.resources.iter().chain(&self.templates);
+        prompts.chain(resources.filter_map(|one| match &one.backend {
+            ResourceBackend::Upstream(place) => Some(&place.source),
+            _ => None,
+        }))
+    }
+
     /// The prompt of that name.
     pub(crate) fn prompt(&self, name: &str) -> Option<&Prompt> {
         let at = self
@@ -327,18 +348,29 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn prompt(row: prompts::Published) -> Option<Prompt> {
-    // Those of an upstream have nobody who answers for them yet.
-    if row.source.is_some() {
-        return None;
-    }
-    let messages = match row.messages {
-        Some(messages) => Some(
-            serde_json::from_value::<Vec<Message>>(messages)
-                .ok()?
-                .into(),
-        ),
-        None => None,
+fn upstream(
+    source: Option<SourceId>,
+    own: Option<&str>,
+    sources: &BTreeMap<SourceId, Source>,
+) -> Option<UpstreamPlace> {
+    Some(UpstreamPlace {
+        source: Arc::clone(sources.get(&source?)?.upstream.as_ref()?),
+        own: Raw::of(own?).ok()?,
+    })
+}
+
+fn prompt(row: prompts::Published, sources: &BTreeMap<SourceId, Source>) -> Option<Prompt> {
+    let backend = if row.source.is_some() {
+        PromptBackend::Upstream(upstream(row.source, row.upstream_name.as_deref(), sources)?)
+    } else {
+        PromptBackend::Written(match row.messages {
+            Some(messages) => Some(
+                serde_json::from_value::<Vec<Message>>(messages)
+                    .ok()?
+                    .into(),
+            ),
+            None => None,
+        })
     };
     Some(Prompt {
         id: row.id,
@@ -351,7 +383,7 @@ fn prompt(row: prompts::Published) -> Option<Prompt> {
         },
         arguments: row.arguments,
         version: row.version,
-        backend: PromptBackend::Written(messages),
+        backend,
     })
 }
 
@@ -379,8 +411,9 @@ fn resource(row: resources::Published, sources: &BTreeMap<SourceId, Source>) -> 
                 access: source.access.clone(),
             }))
         }
-        // Those of an upstream have nobody who answers for them yet.
-        ResourceBody::Upstream => return None,
+        ResourceBody::Upstream => {
+            ResourceBackend::Upstream(upstream(row.source, row.upstream_uri.as_deref(), sources)?)
+        }
     };
     let (location, template) = match row.shape {
         ResourceShape::Resource => (Location::Uri(row.uri), None),

@@ -6,7 +6,9 @@ use std::{
 };
 
 use portolan_cluster::node::LimitKey;
-use portolan_http_tools::{CallTarget, CompiledTool, Credential, CredentialSlot, RequestPlan};
+use portolan_http_tools::{
+    CallTarget, CompiledTool, Credential, CredentialSlot, OutputCheck, RequestPlan,
+};
 use portolan_keys::{Keys, vault};
 use portolan_model::{
     Timestamp,
@@ -17,7 +19,7 @@ use portolan_protocol::{
     capability::ServerCapabilities,
     discover,
     header::{self, ParamHeader},
-    initialize::{self, Implementation},
+    initialize::{self, Icon, Implementation},
     jsonrpc::Raw,
     result::{self, CacheHint, Identity},
     revision::Revision,
@@ -26,6 +28,10 @@ use portolan_protocol::{
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
 
 use crate::{
+    backends::{
+        Backend, HttpTool,
+        upstream::{UpstreamSource, UpstreamTool},
+    },
     catalog::{
         offers::{Marks, Offers, mark},
         pages::{List, Pages},
@@ -51,12 +57,8 @@ pub(crate) struct Tool {
     pub(crate) name: String,
     /// As it stands in the list.
     pub(crate) listed: Listed,
-    /// Schemas and plan.
-    pub(crate) compiled: CompiledTool,
-    /// Where its calls go.
-    pub(crate) target: Arc<CallTarget>,
-    /// What they sign in with.
-    pub(crate) access: Access,
+    /// Who answers.
+    pub(crate) backend: Backend,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
     /// For metrics.
@@ -160,6 +162,21 @@ impl Server {
         }
     }
 
+    /// The MCP servers behind it, each once.
+    pub(crate) fn upstreams(&self) -> Vec<Arc<UpstreamSource>> {
+        let of_tools = self.tools.iter().filter_map(|tool| match &tool.backend {
+            Backend::Upstream(tool) => Some(&tool.source),
+            Backend::Http(_) => None,
+        });
+        let mut found: Vec<Arc<UpstreamSource>> = Vec::new();
+        for source in of_tools.chain(self.offers.upstreams()) {
+            if !found.iter().any(|known| known.id == source.id) {
+                found.push(Arc::clone(source));
+            }
+        }
+        found
+    }
+
     /// The index of a tool in [`Server::tools`].
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
@@ -205,6 +222,8 @@ pub(super) struct Source {
     pub(super) target: Arc<CallTarget>,
     pub(super) access: Access,
     kind: SourceKind,
+    /// If it is an MCP server.
+    pub(super) upstream: Option<Arc<UpstreamSource>>,
 }
 
 impl Source {
@@ -215,15 +234,21 @@ impl Source {
         keys: &Keys,
         now: Timestamp,
     ) -> Option<Self> {
-        let Ok(base_url) = row.base_url.parse() else {
+        let Ok(base_url) = row.base_url.parse::<url::Url>() else {
             tracing::error!(tenant.id = %tenant, source.id = %id, "the base URL of a source is not a URL");
             return None;
         };
+        let access = open(tenant, id, row, keys, now);
+        let upstream = (row.kind == SourceKind::Mcp).then(|| {
+            let (url, access) = (base_url.clone(), access.clone());
+            Arc::new(UpstreamSource::new(tenant, id, url, access, &row.settings))
+        });
         let target = CallTarget::new(base_url, &row.settings);
         Some(Self {
             target: Arc::new(target),
-            access: open(tenant, id, row, keys, now),
+            access,
             kind: row.kind,
+            upstream,
         })
     }
 }
@@ -271,7 +296,7 @@ fn open(
 }
 
 fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<Tool> {
-    let plan: RequestPlan = serde_json::from_value(row.plan).ok()?;
+    let own = row.plan.get("upstream").cloned();
     let mut listed = Listed::new(&row.name, Raw::of(&row.input_schema).ok()?);
     listed.title = Some(row.title).filter(|title| !title.is_empty());
     listed.description = Some(row.description).filter(|text| !text.is_empty());
@@ -281,14 +306,47 @@ fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<T
         .and_then(|schema| Raw::of(schema).ok());
     listed.annotations = serde_json::from_value(row.annotations).ok();
     let (headers, _faults) = header::annotations(&row.input_schema);
+    let backend = match (&source.upstream, own) {
+        (Some(upstream), Some(own)) => {
+            dress(&mut listed, &own);
+            Backend::Upstream(Box::new(UpstreamTool {
+                source: Arc::clone(upstream),
+                name: Raw::of(own.get("name")?.as_str()?).ok()?,
+                output: row.output_schema.map(OutputCheck::new),
+            }))
+        }
+        (None, None) => {
+            let plan: RequestPlan = serde_json::from_value(row.plan).ok()?;
+            Backend::Http(HttpTool {
+                compiled: CompiledTool::new(row.input_schema, row.output_schema, plan),
+                target: Arc::clone(&source.target),
+                access: source.access.clone(),
+            })
+        }
+        // A plan of another kind of source.
+        _ => return None,
+    };
     Some(Tool {
         calls: bucket(tenant, &format!("c{}", row.id.uuid().simple())),
         name: row.name,
         listed,
-        compiled: CompiledTool::new(row.input_schema, row.output_schema, plan),
-        target: Arc::clone(&source.target),
-        access: source.access.clone(),
+        backend,
         headers,
         kind: source.kind,
     })
+}
+
+/// What of an upstream's definition stands in the list besides what the registry has columns for.
+fn dress(listed: &mut Listed, own: &serde_json::Value) {
+    let icons = own.get("icons").cloned();
+    // IC-2: other schemes are removed when they are served on.
+    let icons: Vec<Icon> = icons
+        .and_then(|icons| serde_json::from_value(icons).ok())
+        .unwrap_or_default();
+    listed.icons = icons
+        .into_iter()
+        .filter(|icon| icon.src.starts_with("https:") || icon.src.starts_with("data:"))
+        .collect();
+    let meta = own.get("_meta").filter(|meta| meta.is_object());
+    listed.meta = meta.and_then(|meta| Raw::of(meta).ok());
 }

@@ -84,20 +84,20 @@ pub(crate) struct Facts {
 pub(crate) async fn run(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: Box<PreparedCall>,
+    call: Box<PreparedCall>,
     may_stream: bool,
 ) -> Result<Reply, McpError> {
-    let facts = Facts::of(&mut call);
+    let facts = Facts::of(&call);
     run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
 }
 
 impl Facts {
-    fn of(call: &mut PreparedCall) -> Self {
+    fn of(call: &PreparedCall) -> Self {
         Self {
             id: call.id.clone(),
             deadline: call.deadline(),
             about: call.about(),
-            progress: call.progress.take(),
+            progress: call.progress.clone(),
             talks: call.talks(),
         }
     }
@@ -107,9 +107,9 @@ impl Facts {
 pub(crate) async fn run_apart(
     visit: &Visit<'_>,
     session: &LiveSession,
-    mut call: Box<PreparedCall>,
+    call: Box<PreparedCall>,
 ) -> Result<Begun, McpError> {
-    let facts = Facts::of(&mut call);
+    let facts = Facts::of(&call);
     let begin = |asker| call.run(asker);
     begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
 }

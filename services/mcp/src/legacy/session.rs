@@ -364,6 +364,12 @@ impl LiveSession {
         }
     }
 
+    /// The least level of log messages that the client wants.
+    pub(crate) fn level(&self) -> Level {
+        let known = Level::ALL.get(usize::from(self.body.level));
+        known.copied().unwrap_or(Level::SESSION_DEFAULT)
+    }
+
     /// Changes what is kept, whatever others change meanwhile.
     pub(crate) async fn change(
         &self,

@@ -1,0 +1,425 @@
+//! Sources of kind `mcp`: what their servers say of themselves, when their lists were last looked at, and what waits to be agreed to.
+
+use portolan_model::{
+    Timestamp,
+    id::{PromptId, ResourceId, SourceId, TenantId},
+};
+use serde_json::Value;
+
+use crate::{StorageError, SystemTx, TenantTx};
+
+/// What is known of an upstream server.
+#[derive(Debug, Clone)]
+pub struct Upstream {
+    /// Stands before the names of its tools and prompts; mostly empty.
+    pub prefix: String,
+    /// Changes wait until somebody agrees.
+    pub hold_changes: bool,
+    /// The revision that is spoken with it; none before it answered once.
+    pub revision: Option<String>,
+    /// What it calls itself.
+    pub server_name: Option<String>,
+    /// The version that it gives itself.
+    pub server_version: Option<String>,
+    /// For models.
+    pub instructions: Option<String>,
+    /// Its capabilities.
+    pub capabilities: Value,
+    /// What of its lists cannot be used, as sentences.
+    pub skipped: Value,
+    /// Changes that wait.
+    pub pending: Option<Value>,
+    /// Why it could not be looked at the last time.
+    pub last_error: Option<String>,
+    /// When it was looked at.
+    pub checked_at: Option<Timestamp>,
+    /// When its lists were last taken over.
+    pub synced_at: Option<Timestamp>,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Said<'a> {
+    /// The revision that is spoken with it.
+    pub revision: &'a str,
+    /// What it calls itself.
+    pub name: Option<&'a str>,
+    /// The version that it gives itself.
+    pub version: Option<&'a str>,
+    /// For models.
+    pub instructions: Option<&'a str>,
+    /// Its capabilities.
+    pub capabilities: &'a Value,
+    /// What of its lists cannot be used.
+    pub skipped: &'a Value,
+}
+
+/// Keeps a new upstream, not yet looked at.
+pub async fn insert(
+    tx: &mut TenantTx,
+    source: SourceId,
+    prefix: &str,
+    hold_changes: bool,
+    next_check_at: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "insert into upstreams (tenant_id, source_id, prefix, hold_changes, next_check_at) values ($1, $2, $3, $4, $5)",
+        tenant,
+        source.uuid(),
+        prefix,
+        hold_changes,
+        next_check_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// What is known of a source's server.
+pub async fn find(tx: &mut TenantTx, source: SourceId) -> Result<Option<Upstream>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    Ok(sqlx::query_as!(
+        Upstream,
+        "select prefix, hold_changes, revision, server_name, server_version, instructions, capabilities, skipped, pending, last_error,
+                checked_at, synced_at
+         from upstreams where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid()
+    )
+    .fetch_optional(tx.connection())
+    .await?)
+}
+
+/// Changes what is given.
+pub async fn configure(
+    tx: &mut TenantTx,
+    source: SourceId,
+    prefix: Option<&str>,
+    hold_changes: Option<bool>,
+) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "update upstreams set prefix = coalesce($3, prefix), hold_changes = coalesce($4, hold_changes) where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid(),
+        prefix,
+        hold_changes,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The server was looked at: what it says, and what waits (`pending`). `applied` if nothing does.
+pub async fn looked(
+    tx: &mut TenantTx,
+    source: SourceId,
+    said: &Said<'_>,
+    pending: Option<&Value>,
+    now: Timestamp,
+    next_check_at: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update upstreams set revision = $3, server_name = $4, server_version = $5, instructions = $6, capabilities = $7, skipped = $8,
+                pending = $9, last_error = null, failures = 0, checked_at = $10,
+                synced_at = case when $9::jsonb is null then $10 else synced_at end, next_check_at = $11
+         where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid(),
+        said.revision,
+        said.name,
+        said.version,
+        said.instructions,
+        said.capabilities,
+        said.skipped,
+        pending,
+        now,
+        next_check_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// The server could not be looked at. What was known stays.
+pub async fn failed(
+    tx: &mut TenantTx,
+    source: SourceId,
+    error: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update upstreams set last_error = $3, failures = failures + 1, checked_at = $4 where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid(),
+        error,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Asks for a look at a server before its time: it said that something changed. False if one is near anyway.
+pub async fn ask_for_a_look(
+    tx: &mut TenantTx,
+    source: SourceId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "update upstreams set next_check_at = $3 where tenant_id = $1 and source_id = $2 and next_check_at > $3",
+        tenant,
+        source.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Takes servers whose time has come, at most `limit`: they are the caller's until `until`, when somebody else would take them.
+pub async fn take_due(
+    tx: &mut SystemTx,
+    now: Timestamp,
+    until: Timestamp,
+    limit: i64,
+) -> Result<Vec<(TenantId, SourceId)>, StorageError> {
+    let rows = sqlx::query!(
+        "update upstreams u set next_check_at = $2 where (u.tenant_id, u.source_id) in
+           (select d.tenant_id, d.source_id from upstreams d
+              join sources s on s.tenant_id = d.tenant_id and s.id = d.source_id and s.deleted_at is null
+              join tenants t on t.id = d.tenant_id and t.status = 'active'
+             where d.next_check_at <= $1 order by d.next_check_at limit $3 for update of d skip locked)
+         returning u.tenant_id, u.source_id",
+        now,
+        until,
+        limit,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| {
+            (
+                TenantId::from_uuid(row.tenant_id),
+                SourceId::from_uuid(row.source_id),
+            )
+        })
+        .collect())
+}
+
+/// A prompt as a server defines it.
+#[derive(Debug, Clone)]
+pub struct SyncedPrompt {
+    /// Its own name.
+    pub upstream_name: String,
+    /// With the source's prefix.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it is for.
+    pub description: String,
+    /// Declared arguments, in the form of `model::prompt::Argument`.
+    pub arguments: Value,
+    /// The definition as it came.
+    pub upstream: Value,
+}
+
+/// A resource or template as a server defines it.
+#[derive(Debug, Clone)]
+pub struct SyncedResource {
+    /// `resource` or `template`.
+    pub kind: &'static str,
+    /// URI or template.
+    pub uri: String,
+    /// Programmatic name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it is.
+    pub description: String,
+    /// Media type.
+    pub mime_type: Option<String>,
+    /// The definition as it came.
+    pub upstream: Value,
+}
+
+/// The definitions of prompts and resources that a source has and that are still there, as they came: kind (`prompt`, `resource`,
+/// `template`), own name or URI, definition.
+pub async fn known(
+    tx: &mut TenantTx,
+    source: SourceId,
+) -> Result<Vec<(String, String, Value)>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let rows = sqlx::query!(
+        r#"select 'prompt' as "kind!", upstream_name as "name!", upstream as "upstream!" from prompts
+            where tenant_id = $1 and source_id = $2 and state = 'active' and deleted_at is null
+           union all
+           select kind, upstream_uri, upstream from resources
+            where tenant_id = $1 and source_id = $2 and state = 'active' and deleted_at is null"#,
+        tenant,
+        source.uuid()
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.kind, row.name, row.upstream))
+        .collect())
+}
+
+/// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose stays.
+pub async fn sync_prompts(
+    tx: &mut TenantTx,
+    source: SourceId,
+    prompts: &[SyncedPrompt],
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    let rows: Vec<Value> = prompts
+        .iter()
+        .map(|prompt| {
+            serde_json::json!({
+                "id": PromptId::generate().uuid(), "name": prompt.name, "title": prompt.title, "description": prompt.description,
+                "arguments": prompt.arguments, "upstream_name": prompt.upstream_name, "upstream": prompt.upstream,
+            })
+        })
+        .collect();
+    sqlx::query!(
+        "insert into prompts (tenant_id, id, source_id, name, title, description, arguments, upstream_name, upstream, created_at, updated_at)
+         select $1, r.id, $2, r.name, r.title, r.description, r.arguments, r.upstream_name, r.upstream, $4, $4
+         from jsonb_to_recordset($3) as r(id uuid, name text, title text, description text, arguments jsonb, upstream_name text, upstream jsonb)
+         on conflict (tenant_id, source_id, upstream_name) do update
+            set name = excluded.name, title = excluded.title, description = excluded.description, arguments = excluded.arguments,
+                upstream = excluded.upstream, state = 'active', version = prompts.version + 1, updated_at = excluded.updated_at
+          where prompts.upstream is distinct from excluded.upstream or prompts.state <> 'active' or prompts.name <> excluded.name",
+        tenant,
+        source.uuid(),
+        Value::Array(rows),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    let names: Vec<String> = prompts
+        .iter()
+        .map(|prompt| prompt.upstream_name.clone())
+        .collect();
+    sqlx::query!(
+        "update prompts set state = 'removed', updated_at = $4
+         where tenant_id = $1 and source_id = $2 and state = 'active' and not (upstream_name = any($3))",
+        tenant,
+        source.uuid(),
+        &names,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Makes a source's resources and templates what its server offers.
+pub async fn sync_resources(
+    tx: &mut TenantTx,
+    source: SourceId,
+    resources: &[SyncedResource],
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    let rows: Vec<Value> = resources
+        .iter()
+        .map(|resource| {
+            serde_json::json!({
+                "id": ResourceId::generate().uuid(), "kind": resource.kind, "uri": resource.uri, "name": resource.name,
+                "title": resource.title, "description": resource.description, "mime_type": resource.mime_type, "upstream": resource.upstream,
+            })
+        })
+        .collect();
+    sqlx::query!(
+        "insert into resources (tenant_id, id, source_id, kind, uri, name, title, description, mime_type, body, upstream_uri, upstream,
+                                created_at, updated_at)
+         select $1, r.id, $2, r.kind, r.uri, r.name, r.title, r.description, r.mime_type, 'upstream', r.uri, r.upstream, $4, $4
+         from jsonb_to_recordset($3) as r(id uuid, kind text, uri text, name text, title text, description text, mime_type text, upstream jsonb)
+         on conflict (tenant_id, source_id, kind, upstream_uri) do update
+            set name = excluded.name, title = excluded.title, description = excluded.description, mime_type = excluded.mime_type,
+                upstream = excluded.upstream, state = 'active', version = resources.version + 1, updated_at = excluded.updated_at
+          where resources.upstream is distinct from excluded.upstream or resources.state <> 'active'",
+        tenant,
+        source.uuid(),
+        Value::Array(rows),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    let (kinds, uris): (Vec<String>, Vec<String>) = resources
+        .iter()
+        .map(|resource| (resource.kind.to_owned(), resource.uri.clone()))
+        .unzip();
+    sqlx::query!(
+        "update resources set state = 'removed', updated_at = $5
+         where tenant_id = $1 and source_id = $2 and state = 'active'
+           and not exists (select 1 from unnest($3::text[], $4::text[]) as kept(kind, uri)
+                            where kept.kind = resources.kind and kept.uri = resources.upstream_uri)",
+        tenant,
+        source.uuid(),
+        &kinds,
+        &uris,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Gives a source's tools and prompts the names of another prefix; the servers that offer them under their old names follow. Two
+/// under one name violate the constraint of the server's names.
+pub async fn change_prefix(
+    tx: &mut TenantTx,
+    source: SourceId,
+    old_prefix: &str,
+    new_prefix: &str,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update tools set name = $3 || operation_key where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid(),
+        new_prefix,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "update prompts set name = $3 || upstream_name where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid(),
+        new_prefix,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "update server_tools u set published_name = $4 || t.operation_key from tools t
+          where u.tenant_id = $1 and t.tenant_id = u.tenant_id and t.id = u.tool_id and t.source_id = $2
+            and u.published_name = $3 || t.operation_key",
+        tenant,
+        source.uuid(),
+        old_prefix,
+        new_prefix,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "update server_prompts u set published_name = $4 || p.upstream_name from prompts p
+          where u.tenant_id = $1 and p.tenant_id = u.tenant_id and p.id = u.prompt_id and p.source_id = $2
+            and u.published_name = $3 || p.upstream_name",
+        tenant,
+        source.uuid(),
+        old_prefix,
+        new_prefix,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,391 @@
+//! What a server offers, read into what a registry keeps. Names stay the server's own; definitions that cannot be used are left out,
+//! with a sentence about each.
+
+use std::collections::HashSet;
+
+use portolan_protocol::{error::RpcError, header, jsonrpc::Raw};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    drain::List,
+    error::UpstreamError,
+    probe::{Probed, ServerFacts},
+};
+
+/// Longest name of a tool or prompt, in characters.
+const LONGEST_NAME: usize = 128;
+/// Longest URI, in bytes.
+const LONGEST_URI: usize = 2048;
+/// Longest title and description that are kept, in characters.
+const LONGEST_TEXT: usize = 16_384;
+/// Bytes of a schema (JS-7).
+const LARGEST_SCHEMA: usize = 64 * 1024;
+
+/// A tool of a server.
+#[derive(Debug, Clone)]
+pub struct OfferedTool {
+    /// The server's name for it.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// For models.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of structured results.
+    pub output_schema: Option<Value>,
+    /// Hints.
+    pub annotations: Value,
+    /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them.
+    pub plan: Value,
+    /// What was changed about it, as sentences.
+    pub warnings: Vec<String>,
+}
+
+/// A prompt of a server.
+#[derive(Debug, Clone)]
+pub struct OfferedPrompt {
+    /// The server's name for it.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it is for.
+    pub description: String,
+    /// Name, description and whether it is required, of each argument.
+    pub arguments: Value,
+    /// As it came.
+    pub definition: Value,
+}
+
+/// A resource of a server, or a template of many.
+#[derive(Debug, Clone)]
+pub struct OfferedResource {
+    /// It is a template.
+    pub is_template: bool,
+    /// URI or template.
+    pub uri: String,
+    /// Programmatic name.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// What it is.
+    pub description: String,
+    /// Media type.
+    pub mime_type: Option<String>,
+    /// As it came.
+    pub definition: Value,
+}
+
+/// Everything that a server offers.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What it says of itself.
+    pub facts: ServerFacts,
+    /// By name.
+    pub tools: Vec<OfferedTool>,
+    /// By name.
+    pub prompts: Vec<OfferedPrompt>,
+    /// By URI.
+    pub resources: Vec<OfferedResource>,
+    /// What cannot be used, and why.
+    pub skipped: Vec<String>,
+}
+
+impl ServerFacts {
+    /// The version string of the revision that is spoken.
+    pub const fn version_string(&self) -> &'static str {
+        self.revision.as_str()
+    }
+
+    /// The capabilities as a value.
+    pub fn capabilities_value(&self) -> Value {
+        serde_json::from_slice(self.capabilities.as_bytes()).unwrap_or_else(|_| json!({}))
+    }
+}
+
+impl Probed {
+    /// Asks for all lists that the server says it has. A list that it then does not know is empty.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn offer(&self) -> Result<Offer, UpstreamError> {
+        let mut offer = Offer {
+            facts: self.facts.clone(),
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let says_nothing = self.facts.capabilities.members().next().is_none();
+        for list in [List::Tools, List::Prompts, List::Resources, List::Templates] {
+            let is_worth_asking = says_nothing && list == List::Tools;
+            if !is_worth_asking && !self.facts.has(list.capability()) {
+                continue;
+            }
+            let entries = match self.connection.list(list).await {
+                Ok(entries) => entries,
+                Err(UpstreamError::Refused(RpcError { code: -32601, .. })) => Vec::new(),
+                Err(error) => return Err(error),
+            };
+            offer.take(list, &entries);
+        }
+        offer.tools.sort_by(|a, b| a.name.cmp(&b.name));
+        offer.prompts.sort_by(|a, b| a.name.cmp(&b.name));
+        offer
+            .resources
+            .sort_by(|a, b| (a.is_template, &a.uri).cmp(&(b.is_template, &b.uri)));
+        Ok(offer)
+    }
+}
+
+impl Offer {
+    fn take(&mut self, list: List, entries: &[Raw]) {
+        let mut seen = HashSet::new();
+        for entry in entries {
+            let read = serde_json::from_slice::<Map<String, Value>>(entry.as_bytes());
+            let Ok(definition) = read else { continue };
+            let key = match list {
+                List::Tools | List::Prompts => "name",
+                List::Resources => "uri",
+                List::Templates => "uriTemplate",
+            };
+            let name = text(&definition, key);
+            let what = list.member().trim_end_matches('s');
+            let longest = if key == "name" {
+                LONGEST_NAME
+            } else {
+                LONGEST_URI
+            };
+            let fault = if name.is_empty() {
+                Some("has no name".to_owned())
+            } else if name.chars().any(char::is_control) || name.len() > longest {
+                Some(format!(
+                    "has a name with control characters or of more than {longest} bytes"
+                ))
+            } else if !seen.insert(name.clone()) {
+                Some("stands twice in the list".to_owned())
+            } else {
+                match list {
+                    List::Tools => tool(name.clone(), definition)
+                        .map(|tool| self.tools.push(tool))
+                        .err(),
+                    List::Prompts => {
+                        self.prompts.push(prompt(name.clone(), definition));
+                        None
+                    }
+                    List::Resources | List::Templates => {
+                        let is_template = list == List::Templates;
+                        self.resources
+                            .push(resource(is_template, name.clone(), definition));
+                        None
+                    }
+                }
+            };
+            if let Some(fault) = fault {
+                let shown: String = name.chars().take(80).collect();
+                self.skipped.push(format!("The {what} `{shown}` {fault}."));
+            }
+        }
+    }
+
+    /// What the digest of the offer covers: everything that a registry keeps of it.
+    pub fn canonical(&self) -> Vec<u8> {
+        let tools: Vec<Value> = self
+            .tools
+            .iter()
+            .map(|tool| {
+                json!([
+                    tool.name,
+                    tool.title,
+                    tool.description,
+                    tool.input_schema,
+                    tool.output_schema,
+                    tool.annotations,
+                    tool.plan
+                ])
+            })
+            .collect();
+        let prompts: Vec<&Value> = self
+            .prompts
+            .iter()
+            .map(|prompt| &prompt.definition)
+            .collect();
+        let resources: Vec<Value> = self
+            .resources
+            .iter()
+            .map(|resource| json!([resource.is_template, resource.definition]))
+            .collect();
+        json!([tools, prompts, resources]).to_string().into_bytes()
+    }
+}
+
+fn text(of: &Map<String, Value>, member: &str) -> String {
+    let text = of.get(member).and_then(Value::as_str).unwrap_or_default();
+    // Postgres takes no NUL.
+    text.chars()
+        .filter(|c| *c != '\0')
+        .take(LONGEST_TEXT)
+        .collect()
+}
+
+fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool, String> {
+    let mut warnings = Vec::new();
+    let mut input_schema = definition.remove("inputSchema").unwrap_or(Value::Null);
+    if input_schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("has no input schema of type `object`".to_owned());
+    }
+    if input_schema.to_string().len() > LARGEST_SCHEMA {
+        return Err("has an input schema of more than 64 KiB".to_owned());
+    }
+    let output_schema = definition
+        .remove("outputSchema")
+        .filter(Value::is_object)
+        .filter(|schema| {
+            let fits = schema.to_string().len() <= LARGEST_SCHEMA;
+            if !fits {
+                warnings.push("Its output schema is left out: it has more than 64 KiB.".to_owned());
+            }
+            fits
+        });
+    // H-17: a client would drop the whole tool because of it.
+    for fault in header::annotations(&input_schema).1 {
+        let at = fault.pointer().to_owned();
+        if let Some(Value::Object(place)) = input_schema.pointer_mut(&at) {
+            place.remove("x-mcp-header");
+        }
+        warnings.push(format!("A header annotation was left out: {fault}."));
+    }
+    let annotations = definition
+        .remove("annotations")
+        .filter(Value::is_object)
+        .unwrap_or_else(|| json!({}));
+    let mut upstream = Map::new();
+    upstream.insert("name".to_owned(), Value::String(name.clone()));
+    for member in ["icons", "_meta", "execution"] {
+        if let Some(value) = definition.remove(member) {
+            upstream.insert(member.to_owned(), value);
+        }
+    }
+    let title = match text(&definition, "title") {
+        title if title.is_empty() => annotations
+            .get("title")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        title => title,
+    };
+    Ok(OfferedTool {
+        title,
+        description: text(&definition, "description"),
+        name,
+        input_schema,
+        output_schema,
+        annotations,
+        plan: json!({ "upstream": upstream }),
+        warnings,
+    })
+}
+
+fn prompt(name: String, definition: Map<String, Value>) -> OfferedPrompt {
+    let arguments = definition
+        .get("arguments")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let arguments: Vec<Value> = arguments
+        .iter()
+        .filter_map(Value::as_object)
+        .filter(|argument| !text(argument, "name").is_empty())
+        .map(|argument| {
+            let mut kept = Map::new();
+            for member in ["name", "title", "description"] {
+                let value = text(argument, member);
+                if !value.is_empty() {
+                    kept.insert(member.to_owned(), Value::String(value));
+                }
+            }
+            let required = argument.get("required").and_then(Value::as_bool);
+            kept.insert("required".to_owned(), required.unwrap_or(false).into());
+            Value::Object(kept)
+        })
+        .collect();
+    OfferedPrompt {
+        title: text(&definition, "title"),
+        description: text(&definition, "description"),
+        name,
+        arguments: Value::Array(arguments),
+        definition: Value::Object(definition),
+    }
+}
+
+fn resource(is_template: bool, uri: String, definition: Map<String, Value>) -> OfferedResource {
+    let name = match text(&definition, "name") {
+        name if name.is_empty() => uri.chars().take(LONGEST_NAME).collect(),
+        name => name.chars().take(LONGEST_NAME).collect(),
+    };
+    OfferedResource {
+        is_template,
+        name,
+        title: text(&definition, "title"),
+        description: text(&definition, "description"),
+        mime_type: Some(text(&definition, "mimeType")).filter(|text| !text.is_empty()),
+        uri,
+        definition: Value::Object(definition),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h_17_a_bad_header_annotation_is_taken_out_and_told_and_the_tool_stays() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "B"}}});
+        let definition = json!({"inputSchema": schema, "annotations": {"title": "From hints"}, "icons": [], "execution": {"taskSupport": "optional"}});
+        let Value::Object(definition) = definition else {
+            panic!("an object")
+        };
+        let read = tool("t".to_owned(), definition).unwrap();
+        assert_eq!(
+            read.input_schema["properties"]["a"],
+            json!({"type": "number"})
+        );
+        assert_eq!(read.input_schema["properties"]["b"]["x-mcp-header"], "B");
+        assert_eq!(
+            (read.warnings.len(), read.title.as_str()),
+            (1, "From hints")
+        );
+        assert_eq!(
+            read.plan["upstream"]["execution"]["taskSupport"],
+            "optional"
+        );
+    }
+
+    #[test]
+    fn tl_5_what_has_no_object_for_arguments_is_left_out_with_a_sentence() {
+        let mut offer = Offer {
+            facts: ServerFacts {
+                revision: portolan_protocol::Revision::V2025_11_25,
+                capabilities: Raw::empty_object(),
+                info: Raw::empty_object(),
+                instructions: None,
+            },
+            tools: vec![],
+            prompts: vec![],
+            resources: vec![],
+            skipped: vec![],
+        };
+        let raw = |value: Value| Raw::parse(value.to_string()).unwrap();
+        let entries = [
+            raw(json!({"name": "a", "inputSchema": {"type": "object"}})),
+            raw(json!({"name": "a", "inputSchema": {"type": "object"}})),
+            raw(json!({"name": "b", "inputSchema": {"type": "array"}})),
+            raw(json!({"name": "c"})),
+            raw(json!({"name": ""})),
+            raw(json!({"name": "x\u{0}y", "inputSchema": {"type": "object"}})),
+        ];
+        offer.take(List::Tools, &entries);
+        assert_eq!(offer.tools.len(), 2, "a, and xy without its NUL");
+        assert_eq!(offer.skipped.len(), 4, "{:?}", offer.skipped);
+    }
+}

@@ -1,0 +1,8 @@
+//! The client against servers that behave, and against those that do not.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod eras;
+mod exchanges;
+mod lists;
+mod scripted;

@@ -1,0 +1,583 @@
+//! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
+//! A client's request never leads here: lists are served from the registry (`translation.md` §9).
+
+use std::{collections::BTreeMap, time::Duration};
+
+use portolan_http_tools::{CredentialSlot, TokenSource};
+use portolan_keys::{digest, random};
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event, Outcome},
+    id::{SourceId, TenantId},
+    registry::{SourceSettings, ToolState},
+};
+use portolan_storage::{
+    Reason, StorageError, TenantTx, audit, registry_news, sources,
+    tools::{self, Filter, Imported, Tool, Wording},
+    upstreams::{self, Said, SyncedPrompt, SyncedResource, Upstream},
+};
+use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use url::Url;
+use utoipa::ToSchema;
+
+use crate::{console::credentials, state::AuthState};
+
+/// Between two looks at a server, give or take a fifth.
+const PERIOD: Duration = Duration::from_secs(300);
+/// Between two questions whether a server's time has come.
+const TICK: Duration = Duration::from_secs(5);
+/// Servers looked at in one go.
+const AT_ONCE: i64 = 8;
+/// The longest look, all lists together.
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
+/// Tools written by one statement: their schemas can be large.
+const CHUNK: usize = 100;
+
+/// A change of what a server offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct UpstreamChange {
+    /// `tool`, `prompt`, `resource` or `template`.
+    pub(crate) kind: String,
+    /// The server's own name or URI.
+    pub(crate) name: String,
+    /// `added`, `changed` or `removed`.
+    pub(crate) change: String,
+    /// What of it changed.
+    pub(crate) what: Vec<String>,
+    /// Slugs of the servers that publish it.
+    pub(crate) used_by_servers: Vec<String>,
+}
+
+/// Changes that wait until somebody agrees.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub(crate) struct PendingChanges {
+    /// Send it back to agree to these very changes.
+    pub(crate) digest: String,
+    /// When they were found.
+    #[serde(with = "time::serde::rfc3339")]
+    pub(crate) found_at: time::OffsetDateTime,
+    /// What they are.
+    pub(crate) changes: Vec<UpstreamChange>,
+}
+
+/// Where a server is, and what opens it.
+pub(crate) struct Target<'a> {
+    pub(crate) url: Url,
+    pub(crate) settings: SourceSettings,
+    pub(crate) credential: Option<&'a CredentialSlot>,
+}
+
+/// Why a server could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookError {
+    /// It cannot be signed in to.
+    #[error("{0}")]
+    SignIn(#[from] portolan_http_tools::SignInError),
+    /// It gave nothing of use.
+    #[error("{0}")]
+    Upstream(#[from] UpstreamError),
+    /// All of it together took too long.
+    #[error("it took more than {} s to list what it offers", LONGEST_LOOK.as_secs())]
+    TooSlow,
+}
+
+/// Asks a server what it is and what it offers.
+pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
+    let mut url = target.url;
+    let headers = match target.credential {
+        Some(slot) => {
+            // A fresh token source: a look also tells whether the client credentials work now.
+            let tokens = TokenSource::new(state.clock.clone());
+            slot.sign_in(&state.egress, &tokens, &mut url).await?
+        }
+        None => http::HeaderMap::new(),
+    };
+    let limits = Limits {
+        silence: Duration::from_millis(target.settings.timeout_ms.into()),
+        total: LONGEST_LOOK,
+        ..Limits::default()
+    };
+    let endpoint = Endpoint {
+        url,
+        headers,
+        limits,
+    };
+    let client = Client::new(state.egress.clone(), endpoint);
+    // Only an HTTP+SSE server needs a task, which is over before this is.
+    let tracker = TaskTracker::new();
+    let looked = tokio::time::timeout(LONGEST_LOOK, async {
+        let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
+        let offer = probed.offer().await;
+        probed.connection.end().await;
+        offer
+    })
+    .await;
+    tracker.close();
+    tracker.wait().await;
+    match looked {
+        Ok(offer) => Ok(offer?),
+        Err(_elapsed) => Err(LookError::TooSlow),
+    }
+}
+
+/// Names an offer: two looks that find the same have the same.
+pub(crate) fn name_of(offer: &Offer) -> String {
+    let digest = digest(&offer.canonical());
+    digest.as_bytes()[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// A server's tools as they are stored.
+pub(crate) fn imported(offer: &Offer, prefix: &str) -> Vec<Imported> {
+    let tools = offer.tools.iter().map(|tool| Imported {
+        operation_key: tool.name.clone(),
+        wording: Wording {
+            name: format!("{prefix}{}", tool.name),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+        },
+        input_schema: tool.input_schema.clone(),
+        output_schema: tool.output_schema.clone(),
+        annotations: tool.annotations.clone(),
+        plan: tool.plan.clone(),
+        definition: None,
+        warnings: tool.warnings.clone(),
+    });
+    tools.collect()
+}
+
+async fn tools_of(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Tool>, StorageError> {
+    let filter = Filter {
+        source: Some(source),
+        ..Filter::default()
+    };
+    tools::list(tx, &filter, i64::from(i32::MAX)).await
+}
+
+/// What differs between a tool that is known and the same tool as the server has it now.
+fn differences(known: &Tool, new: &Imported) -> Vec<String> {
+    let checks = [
+        (known.original.title != new.wording.title, "title"),
+        (
+            known.original.description != new.wording.description,
+            "description",
+        ),
+        (known.input_schema != new.input_schema, "arguments"),
+        (known.output_schema != new.output_schema, "result"),
+        (known.annotations != new.annotations, "hints"),
+        (known.plan != new.plan, "metadata"),
+    ];
+    checks
+        .into_iter()
+        .filter(|(differs, _)| *differs)
+        .map(|(_, what)| what.to_owned())
+        .collect()
+}
+
+struct Compared {
+    changes: Vec<UpstreamChange>,
+    tools: Vec<Tool>,
+}
+
+/// What an offer would change.
+async fn compare(
+    tx: &mut TenantTx,
+    source: SourceId,
+    offer: &Offer,
+    new: &[Imported],
+) -> Result<Compared, StorageError> {
+    let tools = tools_of(tx, source).await?;
+    let mut changes = Vec::new();
+    let mut change = |kind: &str, name: &str, change: &str, what, used: &[String]| {
+        changes.push(UpstreamChange {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            change: change.to_owned(),
+            what,
+            used_by_servers: used.to_vec(),
+        });
+    };
+    let by_key: BTreeMap<&str, &Tool> = tools
+        .iter()
+        .map(|tool| (tool.operation_key.as_str(), tool))
+        .collect();
+    for tool in new {
+        match by_key.get(tool.operation_key.as_str()) {
+            Some(known) if known.state == ToolState::Active => {
+                let what = differences(known, tool);
+                if !what.is_empty() {
+                    change("tool", &tool.operation_key, "changed", what, &known.used_by);
+                }
+            }
+            _ => change("tool", &tool.operation_key, "added", Vec::new(), &[]),
+        }
+    }
+    for tool in &tools {
+        let is_there = new
+            .iter()
+            .any(|new| new.operation_key == tool.operation_key);
+        if tool.state == ToolState::Active && !is_there {
+            change(
+                "tool",
+                &tool.operation_key,
+                "removed",
+                Vec::new(),
+                &tool.used_by,
+            );
+        }
+    }
+    let known = upstreams::known(tx, source).await?;
+    let prompts = offer
+        .prompts
+        .iter()
+        .map(|prompt| ("prompt", prompt.name.as_str(), &prompt.definition));
+    let resources = offer.resources.iter().map(|resource| {
+        let kind = if resource.is_template {
+            "template"
+        } else {
+            "resource"
+        };
+        (kind, resource.uri.as_str(), &resource.definition)
+    });
+    let offered: BTreeMap<(&str, &str), &Value> = prompts
+        .chain(resources)
+        .map(|(kind, name, definition)| ((kind, name), definition))
+        .collect();
+    let known: BTreeMap<(&str, &str), &Value> = known
+        .iter()
+        .map(|(kind, name, definition)| ((kind.as_str(), name.as_str()), definition))
+        .collect();
+    for (&(kind, name), definition) in &offered {
+        match known.get(&(kind, name)) {
+            None => change(kind, name, "added", Vec::new(), &[]),
+            Some(before) if before != definition => {
+                change(kind, name, "changed", Vec::new(), &[]);
+            }
+            Some(_) => {}
+        }
+    }
+    for &(kind, name) in known.keys() {
+        if !offered.contains_key(&(kind, name)) {
+            change(kind, name, "removed", Vec::new(), &[]);
+        }
+    }
+    Ok(Compared { changes, tools })
+}
+
+/// What a source has, and under which prefix.
+struct Had<'a> {
+    tools: &'a [Tool],
+    prefix: &'a str,
+}
+
+/// Takes an offer over. New tools are enabled if `enabled` says so; what the workspace wrote or switched stays.
+async fn apply(
+    tx: &mut TenantTx,
+    source: SourceId,
+    offer: &Offer,
+    had: Had<'_>,
+    new: Vec<Imported>,
+    enabled: impl Fn(&str) -> bool,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let Had {
+        tools: known,
+        prefix,
+    } = had;
+    let by_key: BTreeMap<&str, &Tool> = known
+        .iter()
+        .map(|tool| (tool.operation_key.as_str(), tool))
+        .collect();
+    let gone: Vec<String> = known
+        .iter()
+        .filter(|tool| {
+            tool.state == ToolState::Active
+                && !new
+                    .iter()
+                    .any(|new| new.operation_key == tool.operation_key)
+        })
+        .map(|tool| tool.operation_key.clone())
+        .collect();
+    let mut added = Vec::new();
+    for tool in new {
+        match by_key.get(tool.operation_key.as_str()) {
+            None => {
+                let enabled = enabled(&tool.operation_key);
+                added.push((tool, enabled));
+            }
+            Some(present) => {
+                let differs = present.state != ToolState::Active
+                    || present.original.name != tool.wording.name
+                    || present.warnings != tool.warnings
+                    || !differences(present, &tool).is_empty();
+                if differs {
+                    tools::replace(tx, source, &tool, now).await?;
+                }
+            }
+        }
+    }
+    for chunk in added.chunks(CHUNK) {
+        tools::insert_many(tx, source, chunk, now).await?;
+    }
+    tools::mark_removed(tx, source, &gone, now).await?;
+    let prompts: Vec<SyncedPrompt> = offer
+        .prompts
+        .iter()
+        .map(|prompt| SyncedPrompt {
+            upstream_name: prompt.name.clone(),
+            name: format!("{prefix}{}", prompt.name),
+            title: prompt.title.clone(),
+            description: prompt.description.clone(),
+            arguments: prompt.arguments.clone(),
+            upstream: prompt.definition.clone(),
+        })
+        .collect();
+    upstreams::sync_prompts(tx, source, &prompts, now).await?;
+    let resources: Vec<SyncedResource> = offer
+        .resources
+        .iter()
+        .map(|resource| SyncedResource {
+            kind: if resource.is_template {
+                "template"
+            } else {
+                "resource"
+            },
+            uri: resource.uri.clone(),
+            name: resource.name.clone(),
+            title: resource.title.clone(),
+            description: resource.description.clone(),
+            mime_type: resource.mime_type.clone(),
+            upstream: resource.definition.clone(),
+        })
+        .collect();
+    upstreams::sync_resources(tx, source, &resources, now).await
+}
+
+async fn note(
+    tx: &mut TenantTx,
+    source: SourceId,
+    offer: &Offer,
+    pending: Option<&PendingChanges>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let (name, version) = (offer.facts.name(), offer.facts.version());
+    let said = Said {
+        revision: offer.facts.version_string(),
+        name: name.as_deref(),
+        version: version.as_deref(),
+        instructions: offer.facts.instructions.as_deref(),
+        capabilities: &offer.facts.capabilities_value(),
+        skipped: &json!(offer.skipped),
+    };
+    let pending = pending.map(|pending| json!(pending));
+    upstreams::looked(tx, source, &said, pending.as_ref(), now, now + spread()).await
+}
+
+/// Keeps the first offer of a new source. `chosen` are the tools that are enabled; all if absent.
+pub(crate) async fn take_first(
+    tx: &mut TenantTx,
+    source: SourceId,
+    offer: &Offer,
+    prefix: &str,
+    chosen: Option<&[String]>,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let enabled = |name: &str| chosen.is_none_or(|chosen| chosen.iter().any(|own| own == name));
+    let new = imported(offer, prefix);
+    let had = Had { tools: &[], prefix };
+    apply(tx, source, offer, had, new, enabled, now).await?;
+    note(tx, source, offer, None, now).await
+}
+
+/// Why a source is synced.
+pub(crate) enum Why<'a> {
+    /// Its time came, or a person asked to look: what changed is held if the source says so.
+    Look,
+    /// Somebody agreed to the changes of this name.
+    Agreed(&'a str),
+}
+
+/// What a sync came to.
+#[derive(Debug)]
+pub(crate) enum Synced {
+    /// Nothing is another than before.
+    Same,
+    /// These were taken over.
+    Applied(Vec<UpstreamChange>),
+    /// These wait.
+    Held(PendingChanges),
+}
+
+/// Why a sync came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SyncError {
+    /// There is no such source.
+    #[error("there is no such upstream")]
+    Unknown,
+    /// The server could not be looked at; that is noted.
+    #[error("{0}")]
+    Look(#[from] LookError),
+    /// The credential does not open.
+    #[error("its credential cannot be used")]
+    Credential(crate::console::error::ConsoleError),
+    /// What was agreed to is not what the server offers now.
+    #[error("the server offers something else by now")]
+    Moved,
+    /// The database.
+    #[error("storage")]
+    Storage(#[from] StorageError),
+}
+
+/// Looks at a source's server and takes over, or holds, what changed. `by` is who asked, if a person did.
+pub(crate) async fn sync(
+    state: &AuthState,
+    tenant: TenantId,
+    source: SourceId,
+    why: Why<'_>,
+    by: Actor,
+) -> Result<Synced, SyncError> {
+    let mut tx = state.store.tenant(tenant).await?;
+    let (Some(row), Some(_)) = (
+        sources::find(&mut tx, source).await?,
+        upstreams::find(&mut tx, source).await?,
+    ) else {
+        return Err(SyncError::Unknown);
+    };
+    let credential = credentials::open(state, &mut tx, tenant, source)
+        .await
+        .map_err(SyncError::Credential)?;
+    // Somebody else's server must not hold a connection of ours.
+    drop(tx);
+    let url = Url::parse(&row.base_url).map_err(|_| SyncError::Unknown)?;
+    let target = Target {
+        url,
+        settings: row.settings,
+        credential: credential.as_ref(),
+    };
+    let looked = look(state, target).await;
+    let now = state.now();
+    let mut tx = state.store.tenant(tenant).await?;
+    let offer = match looked {
+        Ok(offer) => offer,
+        Err(error) => {
+            upstreams::failed(&mut tx, source, &error.to_string(), now).await?;
+            tx.commit().await?;
+            return Err(error.into());
+        }
+    };
+    // Read again: the look took its time, and whoever changed the source meanwhile is right.
+    let Some(Upstream {
+        prefix,
+        hold_changes,
+        synced_at,
+        ..
+    }) = upstreams::find(&mut tx, source).await?
+    else {
+        return Err(SyncError::Unknown);
+    };
+    let new = imported(&offer, &prefix);
+    let Compared { changes, tools } = compare(&mut tx, source, &offer, &new).await?;
+    if changes.is_empty() {
+        note(&mut tx, source, &offer, None, now).await?;
+        tx.commit().await?;
+        return Ok(Synced::Same);
+    }
+    let name = name_of(&offer);
+    let moved = matches!(why, Why::Agreed(agreed) if agreed != name);
+    let holds = matches!(why, Why::Look) && hold_changes && synced_at.is_some();
+    if moved || holds {
+        let pending = PendingChanges {
+            digest: name,
+            found_at: now,
+            changes,
+        };
+        note(&mut tx, source, &offer, Some(&pending), now).await?;
+        tx.commit().await?;
+        return if moved {
+            Err(SyncError::Moved)
+        } else {
+            Ok(Synced::Held(pending))
+        };
+    }
+    let had = Had {
+        tools: &tools,
+        prefix: &prefix,
+    };
+    apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
+    note(&mut tx, source, &offer, None, now).await?;
+    registry_news::changed(&mut tx).await?;
+    let event = Event {
+        tenant: Some(tenant),
+        actor: by,
+        action: "source.synced",
+        target_kind: "source",
+        target_id: source.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "changes": changes.len() }),
+    };
+    audit::record(&mut tx, &event, &audit::Origin::default(), now).await?;
+    tx.commit().await?;
+    Ok(Synced::Applied(changes))
+}
+
+/// Spread, so that servers added together are not asked together.
+fn spread() -> Duration {
+    let part = random::bytes::<1>().map_or(128, |[byte]| u32::from(byte));
+    PERIOD * 4 / 5 + PERIOD * 2 / 5 * part / 255
+}
+
+/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one node: the row is the lease.
+pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let due = match take_due(&state).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot ask which upstream servers are due"
+                );
+                continue;
+            }
+        };
+        let looks = due.into_iter().map(|(tenant, source)| {
+            let state = &state;
+            async move {
+                match sync(state, tenant, source, Why::Look, Actor::System).await {
+                    Ok(Synced::Same) | Err(SyncError::Unknown) => {}
+                    Ok(Synced::Applied(changes)) => {
+                        tracing::info!(tenant.id = %tenant, source.id = %source, changes = changes.len(), "an upstream server changed");
+                    }
+                    Ok(Synced::Held(_)) => {
+                        tracing::info!(tenant.id = %tenant, source.id = %source, "changes of an upstream server wait");
+                    }
+                    Err(error) => {
+                        tracing::debug!(tenant.id = %tenant, source.id = %source, reason = %error, "an upstream server could not be looked at");
+                    }
+                }
+            }
+        });
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = futures_util::future::join_all(looks) => {}
+        }
+    }
+}
+
+async fn take_due(state: &AuthState) -> Result<Vec<(TenantId, SourceId)>, StorageError> {
+    let mut tx = state.store.system(Reason::Upstreams).await?;
+    let now = state.now();
+    let due = upstreams::take_due(&mut tx, now, now + spread(), AT_ONCE).await?;
+    tx.commit().await?;
+    Ok(due)
+}

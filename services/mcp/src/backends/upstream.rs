@@ -1,0 +1,116 @@
+//! Calls through MCP servers of other people. The conversation ends here on both sides: nothing is tunnelled, every message is made
+//! anew (`translation.md`). What a client never sees of a server: its session ids, request ids, progress tokens and cursors; what a
+//! server never sees of a client: its token.
+
+mod forward;
+mod sessions;
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_http_tools::{OutputCheck, TokenSource};
+use portolan_model::{
+    id::{SourceId, TenantId},
+    registry::SourceSettings,
+};
+use portolan_net::egress::Egress;
+use portolan_protocol::jsonrpc::Raw;
+use portolan_upstream::{Client, Endpoint, Limits};
+use url::Url;
+
+pub(crate) use self::{
+    forward::{Forward, forward, pass, renamed, said},
+    sessions::{OfSession, Upstreams, Who, end_sessions},
+};
+use crate::catalog::server::Access;
+
+/// The hard maximum of a call, whatever it tells and asks meanwhile (L-12, X-24).
+pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
+
+/// An MCP server, as a source of a published server.
+#[derive(Debug)]
+pub(crate) struct UpstreamSource {
+    pub(crate) tenant: TenantId,
+    pub(crate) id: SourceId,
+    url: Url,
+    access: Access,
+    /// Silence after which a call is given up.
+    silence: Duration,
+    answer_bytes: usize,
+    /// Names what a node remembers of the server: another address or credential is another server.
+    place: String,
+}
+
+/// A tool of an MCP server.
+#[derive(Debug)]
+pub(crate) struct UpstreamTool {
+    pub(crate) source: Arc<UpstreamSource>,
+    /// The server's own name for it, a JSON string.
+    pub(crate) name: Raw,
+    /// What its structured results must be (X-6G).
+    pub(crate) output: Option<OutputCheck>,
+}
+
+/// A prompt, resource or template of an MCP server.
+#[derive(Debug)]
+pub(crate) struct UpstreamPlace {
+    pub(crate) source: Arc<UpstreamSource>,
+    /// The server's own name or URI for it, a JSON string.
+    pub(crate) own: Raw,
+}
+
+/// Why no call can be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoClient {
+    /// A credential is set, but cannot be opened.
+    #[error("the credential cannot be opened")]
+    Broken,
+    /// It does not sign in.
+    #[error("no sign-in: {0}")]
+    SignIn(#[from] portolan_http_tools::SignInError),
+}
+
+impl UpstreamSource {
+    pub(crate) fn new(
+        tenant: TenantId,
+        id: SourceId,
+        url: Url,
+        access: Access,
+        settings: &SourceSettings,
+    ) -> Self {
+        let credential = match &access {
+            Access::With(slot) => slot.key.as_str(),
+            Access::Open | Access::Broken => "",
+        };
+        Self {
+            place: format!("{tenant}/{id}/{credential}/{url}"),
+            tenant,
+            id,
+            url,
+            access,
+            silence: Duration::from_millis(settings.timeout_ms.into()),
+            answer_bytes: settings.max_response_bytes as usize,
+        }
+    }
+
+    /// A way to the server, signed in.
+    async fn client(&self, egress: &Egress, tokens: &TokenSource) -> Result<Client, NoClient> {
+        let mut url = self.url.clone();
+        let headers = match &self.access {
+            Access::Open => http::HeaderMap::new(),
+            Access::With(slot) => slot.sign_in(egress, tokens, &mut url).await?,
+            Access::Broken => return Err(NoClient::Broken),
+        };
+        let limits = Limits {
+            answer_bytes: self.answer_bytes,
+            silence: self.silence,
+            total: LONGEST_CALL,
+            ..Limits::default()
+        };
+        let endpoint = Endpoint {
+            url,
+            headers,
+            limits,
+        };
+        Ok(Client::new(egress.clone(), endpoint))
+    }
+}

@@ -1,0 +1,434 @@
+//! Conversations with upstream servers. A session of a client has its own (X-12): the id lies sealed in a record beside that of the
+//! client's session, so that any node goes on with it (`streams.md` §13). A client without sessions shares one with itself, on each
+//! node (X-10). What belongs to a connection (2024-11-05) belongs to the node that holds it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_cluster::{
+    SessionKey,
+    node::SessionError,
+    store::{Fresh, Principal, Update, Version},
+};
+use portolan_keys::{Purpose, digest};
+use portolan_model::{Digest, id::SourceId};
+use portolan_protocol::{jsonrpc::Raw, logging::Level, method::Method, result::write_string};
+use portolan_upstream::{
+    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, Ticket, UpstreamError,
+};
+use quick_cache::sync::Cache;
+use tokio::time::Instant;
+
+use super::{NoClient, UpstreamSource};
+use crate::state::McpState;
+
+/// Servers that a node remembers. Forgetting one costs a probe.
+const SERVERS: usize = 10_000;
+/// Sessions of one server that a node keeps for clients without sessions, and connections of old ones.
+const POOLED: usize = 1_000;
+/// After so long without use they are given back.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Modern,
+    Sessions,
+    Links,
+}
+
+/// Whose conversation it is, among those that a node keeps itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Session([u8; 16]),
+    /// With what it can do (X-10).
+    Principal(Digest, u8),
+}
+
+#[derive(Debug)]
+struct Kept {
+    connection: Connection,
+    used: Instant,
+}
+
+/// What a node remembers of a server.
+#[derive(Debug, Default)]
+struct Known {
+    /// One question at a time.
+    spoken: tokio::sync::Mutex<Option<Spoken>>,
+    kept: Mutex<HashMap<Owner, Kept>>,
+}
+
+/// What a node remembers of all servers.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    known: Cache<String, Arc<Known>>,
+}
+
+impl Default for Upstreams {
+    fn default() -> Self {
+        Self {
+            known: Cache::new(SERVERS),
+        }
+    }
+}
+
+/// The session of a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfSession {
+    pub(crate) key: SessionKey,
+    pub(crate) principal: Principal,
+    /// What is left of its life.
+    pub(crate) life: Duration,
+    /// What it wants to hear of logs.
+    pub(crate) level: Level,
+}
+
+/// Who speaks through us.
+#[derive(Debug, Clone)]
+pub(crate) struct Who {
+    /// Its session, if it has one.
+    pub(crate) session: Option<OfSession>,
+    /// Tenant, person and client.
+    pub(crate) principal: Digest,
+    /// For the address of the console's page that mends a credential.
+    pub(crate) tenant_slug: Box<str>,
+    /// What servers are told of it.
+    pub(crate) speaker: Speaker,
+    /// What it can do, in short: who can do more does not share a session with who can do less (X-10).
+    pub(crate) fingerprint: u8,
+    /// What it can do on this very request, for servers that ask nothing of earlier ones (X-14, X-15): an object.
+    pub(crate) on_request: Option<Raw>,
+}
+
+/// Why there is no conversation.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoConversation {
+    /// The server.
+    #[error("{0}")]
+    Upstream(#[from] UpstreamError),
+    /// The credential.
+    #[error("{0}")]
+    Client(#[from] NoClient),
+    /// What nodes share does not answer.
+    #[error("the store does not answer")]
+    Store,
+    /// The client's session is over.
+    #[error("the session is over")]
+    Over,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Upstreams {
+    fn known(&self, source: &UpstreamSource) -> Arc<Known> {
+        let made = || Ok::<_, std::convert::Infallible>(Arc::default());
+        let Ok(known) = self.known.get_or_insert_with(source.place.as_str(), made);
+        known
+    }
+
+    /// The conversation of `who` with a server, begun if there is none. `gone` is one that the server has forgotten (X-7).
+    pub(super) async fn connect(
+        &self,
+        state: &McpState,
+        source: &UpstreamSource,
+        who: &Who,
+        gone: Option<&Connection>,
+    ) -> Result<Connection, NoConversation> {
+        let client = source.client(&state.egress, &state.tokens).await?;
+        let known = self.known(source);
+        let spoken = known.spoken(state, &client).await?;
+        match (spoken, who.session) {
+            (Spoken::Modern, _) => {
+                let nothing = Raw::empty_object();
+                let speaker = Speaker {
+                    capabilities: who.on_request.clone().unwrap_or(nothing),
+                    ..who.speaker.clone()
+                };
+                let modern = Modern::new(client, speaker);
+                Ok(Connection::Modern(modern))
+            }
+            (Spoken::Sessions, Some(session)) => {
+                of_session(state, source.id, &client, session, &who.speaker, gone).await
+            }
+            (Spoken::Sessions, None) => known.pooled(state, &client, who, gone).await,
+            (Spoken::Links, _) => known.link(state, &client, who, gone).await,
+        }
+    }
+
+    /// What was remembered of the server is wrong: it is probed again (X-1).
+    pub(super) async fn forget(&self, source: &UpstreamSource) {
+        *self.known(source).spoken.lock().await = None;
+    }
+}
+
+impl Known {
+    /// The era of the server, probed once (X-1). A probe that says nothing (X-4) is not remembered.
+    async fn spoken(&self, state: &McpState, client: &Client) -> Result<Spoken, UpstreamError> {
+        let mut spoken = self.spoken.lock().await;
+        if let Some(spoken) = *spoken {
+            return Ok(spoken);
+        }
+        let probed = client
+            .probe(&Speaker::ourselves(), &state.tracker)
+            .await?
+            .connection;
+        let found = match &probed {
+            Connection::Modern(_) => Spoken::Modern,
+            Connection::Legacy(_) => Spoken::Sessions,
+            Connection::Link(_) => Spoken::Links,
+        };
+        *spoken = Some(found);
+        // The session of the question was nobody's.
+        state.tracker.spawn(async move { probed.end().await });
+        Ok(found)
+    }
+
+    /// A kept conversation that is not `gone`; old ones are given back meanwhile.
+    fn take(
+        &self,
+        state: &McpState,
+        owner: Owner,
+        gone: Option<&Connection>,
+    ) -> Option<Connection> {
+        let mut kept = lock(&self.kept);
+        let idle: Vec<Owner> = kept
+            .iter()
+            .filter(|(_, kept)| kept.used.elapsed() > IDLE)
+            .map(|(owner, _)| *owner)
+            .collect();
+        for owner in idle {
+            if let Some(idle) = kept.remove(&owner) {
+                state
+                    .tracker
+                    .spawn(async move { idle.connection.end().await });
+            }
+        }
+        let found = kept.get_mut(&owner)?;
+        if gone.is_some_and(|gone| is_same(gone, &found.connection))
+            || matches!(&found.connection, Connection::Link(link) if link.is_over())
+        {
+            kept.remove(&owner);
+            return None;
+        }
+        found.used = Instant::now();
+        Some(found.connection.clone())
+    }
+
+    /// Keeps a new conversation, unless another one was faster: then that one holds, and ours is given back.
+    fn keep(&self, state: &McpState, owner: Owner, connection: Connection) -> Connection {
+        let mut kept = lock(&self.kept);
+        if let Some(first) = kept.get_mut(&owner) {
+            first.used = Instant::now();
+            let first = first.connection.clone();
+            state.tracker.spawn(async move { connection.end().await });
+            return first;
+        }
+        if kept.len() < POOLED {
+            let kept_now = Kept {
+                connection: connection.clone(),
+                used: Instant::now(),
+            };
+            kept.insert(owner, kept_now);
+        }
+        connection
+    }
+
+    async fn pooled(
+        &self,
+        state: &McpState,
+        client: &Client,
+        who: &Who,
+        gone: Option<&Connection>,
+    ) -> Result<Connection, NoConversation> {
+        let owner = Owner::Principal(who.principal, who.fingerprint);
+        if let Some(Connection::Legacy(kept)) = self.take(state, owner, gone) {
+            // The credential of today, which may be another than that of the day it was opened.
+            let ticket = kept.ticket().clone();
+            return Ok(Connection::Legacy(Legacy::resume(client.clone(), ticket)));
+        }
+        let (legacy, _) = Legacy::open(client, &who.speaker).await?;
+        Ok(self.keep(state, owner, Connection::Legacy(legacy)))
+    }
+
+    async fn link(
+        &self,
+        state: &McpState,
+        client: &Client,
+        who: &Who,
+        gone: Option<&Connection>,
+    ) -> Result<Connection, NoConversation> {
+        let owner = who.session.map_or(
+            Owner::Principal(who.principal, who.fingerprint),
+            |session| Owner::Session(session.key.0),
+        );
+        if let Some(kept) = self.take(state, owner, gone) {
+            return Ok(kept);
+        }
+        let (link, _) = Link::open(client, &who.speaker, &state.tracker).await?;
+        Ok(self.keep(state, owner, Connection::Link(link)))
+    }
+}
+
+fn is_same(a: &Connection, b: &Connection) -> bool {
+    match (a, b) {
+        (Connection::Legacy(a), Connection::Legacy(b)) => a.ticket() == b.ticket(),
+        (Connection::Link(a), Connection::Link(b)) => Arc::ptr_eq(a, b),
+        _ => false,
+    }
+}
+
+/// Where the ticket of a client's session with a source lies: in the lane of the session itself.
+fn place(session: SessionKey, source: SourceId) -> SessionKey {
+    let name = [
+        &b"upstream session"[..],
+        &session.0[..],
+        &source.uuid().as_bytes()[..],
+    ]
+    .concat();
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest(&name).as_bytes()[..16]);
+    key[0] = session.0[0];
+    SessionKey(key)
+}
+
+fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
+    let text = ticket.to_text();
+    let sealed = state
+        .keys
+        .seal(Purpose::StreamPayload, text.as_bytes(), &place.0);
+    sealed.ok().map(Bytes::from)
+}
+
+fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
+    if body.is_empty() {
+        return None;
+    }
+    let now = state.clock.now();
+    let opened = state
+        .keys
+        .open(Purpose::StreamPayload, body, &place.0, now)
+        .ok()?;
+    Ticket::read(std::str::from_utf8(opened.expose()).ok()?)
+}
+
+async fn record(
+    state: &McpState,
+    place: SessionKey,
+    session: OfSession,
+) -> Result<(Version, Option<Ticket>), NoConversation> {
+    let fresh = Fresh {
+        body: Bytes::new(),
+        life: session.life,
+    };
+    match state.node.begin(place, session.principal, &fresh).await {
+        Ok(begun) => Ok((begun.version, open(state, place, &begun.body))),
+        Err(SessionError::Unknown) => Err(NoConversation::Over),
+        Err(SessionError::Unavailable) => Err(NoConversation::Store),
+    }
+}
+
+/// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
+async fn of_session(
+    state: &McpState,
+    source: SourceId,
+    client: &Client,
+    session: OfSession,
+    speaker: &Speaker,
+    gone: Option<&Connection>,
+) -> Result<Connection, NoConversation> {
+    let place = place(session.key, source);
+    let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
+    let (version, ticket) = record(state, place, session).await?;
+    if let Some(ticket) = ticket {
+        let kept = resume(ticket);
+        if !gone.is_some_and(|gone| is_same(gone, &kept)) {
+            return Ok(kept);
+        }
+    }
+    let (legacy, facts) = Legacy::open(client, speaker).await?;
+    let ours = Connection::Legacy(legacy.clone());
+    set_level(&ours, &facts, session.level).await;
+    let Some(body) = seal(state, place, legacy.ticket()) else {
+        return Ok(ours);
+    };
+    let updated = state
+        .node
+        .update(place, session.principal, version, body)
+        .await;
+    match updated {
+        // Somebody was faster: the session is theirs, and ours is given back.
+        Ok(Update::Conflict { body, .. }) => match open(state, place, &body) {
+            Some(theirs) => {
+                state.tracker.spawn(async move { ours.end().await });
+                Ok(resume(theirs))
+            }
+            None => Ok(ours),
+        },
+        // Kept or not, it can be used: what is lost is that the next call may open another.
+        _ => Ok(ours),
+    }
+}
+
+/// X-72: a new session of the server hears what its client wants to hear.
+async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
+    if level != Level::SESSION_DEFAULT && facts.has("logging") {
+        say_level(connection, level).await;
+    }
+}
+
+async fn say_level(connection: &Connection, level: Level) {
+    let mut params = br#"{"level":"#.to_vec();
+    write_string(level.as_str(), &mut params);
+    params.push(b'}');
+    let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+    let request = Request::new(Method::SetLevel.name(), params);
+    if let Err(error) = connection.ask(&request).await {
+        tracing::debug!(reason = %error, "an upstream server takes no log level");
+    }
+}
+
+impl UpstreamSource {
+    /// X-72: tells the server of a session, if it has been spoken to, what its client wants to hear from now on.
+    pub(crate) async fn level_changed(&self, state: &McpState, session: OfSession) {
+        let place = place(session.key, self.id);
+        let Ok((_, Some(ticket))) = record(state, place, session).await else {
+            return;
+        };
+        if let Ok(client) = self.client(&state.egress, &state.tokens).await {
+            let connection = Connection::Legacy(Legacy::resume(client, ticket));
+            say_level(&connection, session.level).await;
+        }
+    }
+}
+
+/// The session of a client is over: so are those that it had with servers (X-12).
+pub(crate) async fn end_sessions(
+    state: McpState,
+    sources: Vec<Arc<UpstreamSource>>,
+    session: OfSession,
+) {
+    for source in sources {
+        let owner = Owner::Session(session.key.0);
+        lock(&state.upstreams.known(&source).kept).remove(&owner);
+        let place = place(session.key, source.id);
+        let Ok((_, ticket)) = record(&state, place, session).await else {
+            continue;
+        };
+        if let Some(ticket) = ticket
+            && let Ok(client) = source.client(&state.egress, &state.tokens).await
+        {
+            Connection::Legacy(Legacy::resume(client, ticket))
+                .end()
+                .await;
+        }
+        // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
+        let _ = state.node.end(place, session.principal, session.life).await;
+    }
+}

@@ -1,0 +1,348 @@
+import { Alert, Button, Checkbox, Group, Stack, Switch, TextInput } from '@mantine/core';
+import { IconRefresh } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import {
+  type Upstream,
+  type UpstreamChange,
+  type UpstreamPreview,
+  upstreamQuery,
+  useChangeUpstream,
+  useSyncUpstream,
+} from '../api/upstreams';
+import { useMay, useSession } from '../session';
+import { Ago } from './ago';
+import { LinkButton } from './link-button';
+import { Facts, Loaded, Panel } from './page';
+import { cell, Table } from './table';
+import { toastDone, toastFailed } from './toast';
+
+/** What a server says of itself. */
+export function ServerFacts({
+  server,
+}: {
+  server: Pick<UpstreamPreview, 'revision' | 'server_name' | 'server_version' | 'instructions'> | Upstream;
+}) {
+  const facts: [string, ReactNode][] = [];
+  if (server.server_name)
+    facts.push(['Calls itself', `${server.server_name} ${server.server_version ?? ''}`.trim()]);
+  facts.push(['Speaks MCP', <code key="revision">{server.revision ?? 'not known yet'}</code>]);
+  if (server.instructions) facts.push(['Tells models', server.instructions]);
+  return <Facts items={facts} />;
+}
+
+const plural = (count: number, one: string) => (count === 1 ? `1 ${one}` : `${count} ${one}s`);
+
+/** What a server offers; tools can be chosen. */
+export function Offered({
+  offer,
+  chosen,
+  onChoose,
+}: {
+  offer: UpstreamPreview;
+  chosen: Set<string>;
+  onChoose: (chosen: Set<string>) => void;
+}) {
+  const all = chosen.size === offer.tools.length;
+  const toggle = (name: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(name)) next.add(name);
+    onChoose(next);
+  };
+  return (
+    <>
+      <Panel
+        flush
+        title={`${plural(offer.tools.length, 'tool')}, ${chosen.size} chosen`}
+        note="What is not chosen is kept disabled."
+      >
+        {offer.tools.length > 0 && (
+          <Table
+            label="Tools"
+            head={
+              <>
+                <th data-shrink>
+                  <Checkbox
+                    aria-label="All tools"
+                    checked={all}
+                    indeterminate={!all && chosen.size > 0}
+                    onChange={() => onChoose(new Set(all ? [] : offer.tools.map((tool) => tool.name)))}
+                  />
+                </th>
+                <th>Tool</th>
+              </>
+            }
+          >
+            {offer.tools.map((tool) => (
+              <tr key={tool.name}>
+                <td data-shrink>
+                  <Checkbox
+                    aria-label={tool.name}
+                    checked={chosen.has(tool.name)}
+                    onChange={() => toggle(tool.name)}
+                  />
+                </td>
+                <td data-wide>
+                  <code className={cell.main}>{tool.name}</code>
+                  <div className={cell.sub}>{tool.title || tool.description}</div>
+                  {tool.warnings.map((warning) => (
+                    <div key={warning} className={cell.sub}>
+                      {warning}
+                    </div>
+                  ))}
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Panel>
+      <Lists
+        prompts={offer.prompts.map((prompt) => prompt.name)}
+        resources={offer.resources.map((resource) => resource.uri)}
+        skipped={offer.skipped}
+      />
+    </>
+  );
+}
+
+function Lists({
+  prompts,
+  resources,
+  skipped,
+}: {
+  prompts: string[];
+  resources: string[];
+  skipped: string[];
+}) {
+  const list = (label: string, items: string[]) =>
+    items.length > 0 && (
+      <Panel title={plural(items.length, label)}>
+        <ul style={{ margin: 0, paddingInlineStart: 20, overflowWrap: 'anywhere' }}>
+          {items.map((item) => (
+            <li key={item}>
+              <code>{item}</code>
+            </li>
+          ))}
+        </ul>
+      </Panel>
+    );
+  return (
+    <>
+      {list('prompt', prompts)}
+      {list('resource', resources)}
+      {skipped.length > 0 && (
+        <Alert color="yellow" data-tone="yellow" title="Some of it cannot be used">
+          <ul style={{ margin: 0, paddingInlineStart: 20 }}>
+            {skipped.map((sentence) => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </Alert>
+      )}
+    </>
+  );
+}
+
+/** Says on the other tabs that changes wait. */
+export function PendingNotice({ id }: { id: string }) {
+  const { workspace } = useSession();
+  const upstream = useQuery(upstreamQuery(workspace.slug, id));
+  const { pending, last_error } = upstream.data ?? {};
+  if (!pending && !last_error) return null;
+  return (
+    <Alert
+      color="yellow"
+      data-tone="yellow"
+      title={
+        pending
+          ? `${plural(pending.changes.length, 'change')} at the server ${pending.changes.length === 1 ? 'waits' : 'wait'}`
+          : 'The server could not be looked at'
+      }
+    >
+      <Group justify="space-between">
+        <span>{pending ? 'They are published when somebody agrees.' : `The last time ${last_error}.`}</span>
+        <LinkButton
+          to="/w/$ws/sources/$id"
+          params={{ ws: workspace.slug, id }}
+          search={{ tab: 'server' }}
+          variant="default"
+          size="compact-sm"
+        >
+          Look at it
+        </LinkButton>
+      </Group>
+    </Alert>
+  );
+}
+
+/** Looks at the server now. */
+export function LookNow({ id }: { id: string }) {
+  const { workspace } = useSession();
+  const sync = useSyncUpstream(workspace.slug, id);
+  return (
+    <Button
+      variant="default"
+      leftSection={<IconRefresh size={17} aria-hidden />}
+      loading={sync.isPending}
+      onClick={() =>
+        sync.mutate(undefined, {
+          onSuccess: ({ held, changes }) =>
+            toastDone(
+              changes.length === 0
+                ? 'Nothing has changed.'
+                : `${plural(changes.length, 'change')} ${held ? 'found; they wait.' : 'taken over.'}`,
+            ),
+          onError: toastFailed,
+        })
+      }
+    >
+      Look for changes
+    </Button>
+  );
+}
+
+const words: Record<string, string> = { added: 'New', changed: 'Changed', removed: 'Gone' };
+
+function Changes({ changes }: { changes: UpstreamChange[] }) {
+  return (
+    <Table
+      label="Changes"
+      head={
+        <>
+          <th>What</th>
+          <th>Change</th>
+          <th>Published by</th>
+        </>
+      }
+    >
+      {changes.map((change) => (
+        <tr key={`${change.kind} ${change.name}`}>
+          <td data-wide>
+            <code className={cell.main}>{change.name}</code>
+            <div className={cell.sub}>{change.kind}</div>
+          </td>
+          <td data-label="Change">
+            {words[change.change] ?? change.change}
+            {change.what.length > 0 && `: ${change.what.join(', ')}`}
+          </td>
+          <td data-label="Published by">{change.used_by_servers.join(', ') || '—'}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** The tab of a source that is an MCP server. */
+export function UpstreamPanel({ id }: { id: string }) {
+  const { workspace } = useSession();
+  const upstream = useQuery(upstreamQuery(workspace.slug, id));
+  return (
+    <Loaded query={upstream} lines={6}>
+      {(known) => <Known id={id} upstream={known} />}
+    </Loaded>
+  );
+}
+
+function Known({ id, upstream }: { id: string; upstream: Upstream }) {
+  const { workspace } = useSession();
+  const edits = useMay('edit_registry');
+  const sync = useSyncUpstream(workspace.slug, id);
+  const change = useChangeUpstream(workspace.slug, id);
+  const [prefix, setPrefix] = useState(upstream.prefix);
+  const [holds, setHolds] = useState(upstream.hold_changes);
+  const { pending } = upstream;
+
+  function save(event: FormEvent) {
+    event.preventDefault();
+    change.mutate(
+      { prefix: prefix.trim(), hold_changes: holds },
+      { onSuccess: () => toastDone('Settings saved.') },
+    );
+  }
+
+  return (
+    <Stack gap="lg">
+      {upstream.last_error && (
+        <Alert
+          color="red"
+          data-tone="red"
+          role="alert"
+          title="The server could not be looked at the last time"
+        >
+          {upstream.last_error}. What it offered before is still published.
+        </Alert>
+      )}
+      {pending && (
+        <Panel
+          flush
+          title={plural(pending.changes.length, 'pending change')}
+          note={
+            <>
+              Found <Ago at={pending.found_at} />. Published as soon as somebody agrees.
+            </>
+          }
+          aside={
+            edits && (
+              <Button
+                loading={sync.isPending}
+                onClick={() =>
+                  sync.mutate(pending.digest, {
+                    onSuccess: () => toastDone('The changes are taken over.'),
+                    onError: toastFailed,
+                  })
+                }
+              >
+                Take them over
+              </Button>
+            )
+          }
+        >
+          <Changes changes={pending.changes} />
+        </Panel>
+      )}
+      <Panel title="What it says of itself">
+        <ServerFacts server={upstream} />
+        <Facts
+          items={[
+            ['Can', upstream.capabilities.join(', ') || 'nothing that it names'],
+            ['Looked at', upstream.checked_at ? <Ago key="at" at={upstream.checked_at} /> : 'not yet'],
+            ['Taken over', upstream.synced_at ? <Ago key="at" at={upstream.synced_at} /> : 'not yet'],
+          ]}
+        />
+      </Panel>
+      <Lists prompts={upstream.prompts} resources={upstream.resources} skipped={upstream.skipped} />
+      <Panel title="Names and changes">
+        <form onSubmit={save} noValidate>
+          <fieldset disabled={!edits} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
+            <Stack gap="md" maw={560}>
+              {change.error && (
+                <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
+                  {change.error.message}
+                </Alert>
+              )}
+              <TextInput
+                label="Prefix"
+                description="Stands before the names of its tools and prompts. Servers that publish them follow."
+                value={prefix}
+                maxLength={32}
+                onChange={(event) => setPrefix(event.currentTarget.value)}
+              />
+              <Switch
+                label="Hold changes until somebody agrees"
+                checked={holds}
+                onChange={(event) => setHolds(event.currentTarget.checked)}
+              />
+              {edits && (
+                <div>
+                  <Button type="submit" loading={change.isPending}>
+                    Save
+                  </Button>
+                </div>
+              )}
+            </Stack>
+          </fieldset>
+        </form>
+      </Panel>
+    </Stack>
+  );
+}
