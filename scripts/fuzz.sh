@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fuzzes each target for a while: fuzz.sh SECONDS [TARGET…]. Coverage comes from flags that stable Rust has; libFuzzer is compiled by the C++ compiler of the machine.
-# What is found new is kept in fuzz/corpus, made small; a crash stays in fuzz/artifacts and ends the run.
+# What is found new stays in fuzz/work, to be copied into fuzz/corpus if it is worth keeping; a crash stays in fuzz/artifacts and ends the run.
 set -eu
 cd "$(dirname "$0")/../fuzz"
 
@@ -20,6 +20,4 @@ for target in "$@"; do
     mkdir -p "corpus/$target" "artifacts/$target" "work/$target"
     "target/$host/release/$target" -max_total_time="$seconds" -timeout=2 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="artifacts/$target/" "work/$target" "corpus/$target"
-    # Only what adds coverage, and only small inputs, go into the repository.
-    "target/$host/release/$target" -merge=1 -max_len=1024 "corpus/$target" "work/$target" 2>/dev/null || true
 done
