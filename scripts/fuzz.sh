@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fuzzes each target for a while: fuzz.sh SECONDS [TARGET…]. Coverage comes from flags that stable Rust has; libFuzzer is compiled by the C++ compiler of the machine.
-# What is found new is kept in fuzz/corpus, made small; a crash stays in fuzz/artifacts and ends the run.
+# What is found new stays in fuzz/work, to be copied into fuzz/corpus if it is worth keeping; a crash stays in fuzz/artifacts and ends the run.
 set -eu
 cd "$(dirname "$0")/../fuzz"
 
@@ -12,11 +12,12 @@ RUSTFLAGS="--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-s
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 export RUSTFLAGS
 # A target of its own for the host, so that build scripts and macros are not counted.
-cargo build --release --target "$host"
+features=
+case " $* " in *" import "*) features="--features import" ;; esac
+# shellcheck disable=SC2086
+cargo build --release --target "$host" $features
 for target in "$@"; do
     mkdir -p "corpus/$target" "artifacts/$target" "work/$target"
     "target/$host/release/$target" -max_total_time="$seconds" -timeout=2 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
         -artifact_prefix="artifacts/$target/" "work/$target" "corpus/$target"
-    # Only what adds coverage, and only small inputs, go into the repository.
-    "target/$host/release/$target" -merge=1 -max_len=1024 "corpus/$target" "work/$target" 2>/dev/null || true
 done

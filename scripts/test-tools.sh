@@ -24,6 +24,7 @@ npm_ci tests/clients/typescript
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/browser
+npm_ci tests/mail
 
 # python_venv NAME: the official Python SDK of one generation, in its own environment.
 python_venv() {

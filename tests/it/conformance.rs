@@ -19,6 +19,7 @@ use portolan_tests::{
     program::{self, OpensBrowser},
     scene::Scene,
     stack::{Stack, repository},
+    upstream::{Fixture, Upstream},
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -165,6 +166,41 @@ async fn server_for_2025_11_25() -> Result<()> {
 #[tokio::test]
 async fn server_for_2026_07_28() -> Result<()> {
     server("2026-07-28").await
+}
+
+/// A fixture upstream by itself, against what the suite requires of a server of its era: what Portolan adds in front is not there, everything else is.
+async fn fixture(fixture: Fixture, version: &str) -> Result<()> {
+    let upstream = Upstream::start(fixture)?;
+    let mut command = suite()?;
+    command
+        .args([
+            "server",
+            "--url",
+            &upstream.url(),
+            "--requirements",
+            version,
+        ])
+        .arg("--expected-failures")
+        .arg(program::needs(&format!(
+            "tests/conformance/fixture-failures-{version}.yaml"
+        ))?)
+        .arg("-o")
+        .arg(findings("fixture", version)?)
+        .kill_on_drop(true);
+    let finished = tokio::time::timeout(LIMIT, command.output()).await??;
+    let output = String::from_utf8_lossy(&finished.stdout);
+    assert!(finished.status.success(), "{output}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn fixture_of_2025_11_25() -> Result<()> {
+    fixture(Fixture::TypeScript1, "2025-11-25").await
+}
+
+#[tokio::test]
+async fn fixture_of_2026_07_28() -> Result<()> {
+    fixture(Fixture::TypeScript2, "2026-07-28").await
 }
 
 /// The suite sends no token: this stands in front, adds one, and changes nothing else. Host and Origin pass as they came, so that the

@@ -1,6 +1,7 @@
 //! Everything that people and clients can see, through the built binary.
 
 mod asking;
+mod attack_cases;
 mod browser;
 mod chaos;
 mod checker;

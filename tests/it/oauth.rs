@@ -513,7 +513,7 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
     assert_eq!(
         in_query.request("ping", json!({})).await?.status,
         StatusCode::UNAUTHORIZED,
-        "113"
+        "case 113"
     );
     let mut broken = scene.tokens.access.clone();
     let last = if broken.pop() == Some('A') { 'B' } else { 'A' };
@@ -523,7 +523,7 @@ async fn tokens_are_accepted_from_the_header_alone_and_only_whole() -> Result<()
         .with_token(&broken)?
         .request("ping", json!({}))
         .await?;
-    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "117");
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "case 117");
     assert!(
         answer
             .header("www-authenticate")

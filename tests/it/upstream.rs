@@ -399,7 +399,8 @@ async fn x_7_a_server_that_forgets_its_sessions_gets_new_ones() -> Result<()> {
     assert_eq!(said(&called(&session, "test_count", json!({})).await?), "1");
     let theirs = scene.upstream.seen_of("tools/call")[0].clone();
     // Somebody ends the session at the server itself.
-    let ended = reqwest::Client::new()
+    let ended = reqwest::Client::builder()
+        .build()?
         .delete(scene.upstream.url())
         .bearer_auth(SECRET)
         .header(
@@ -472,6 +473,25 @@ async fn changes_at_a_server_are_noticed_and_taken_over_or_held_until_somebody_a
     let (_, taken) = scene.sync(json!({})).await?;
     assert_eq!(taken["held"], false, "{taken}");
     assert_eq!(taken["changes"][0]["change"], "removed", "{taken}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_member_tries_a_tool_of_a_server_in_the_console() -> Result<()> {
+    for fixture in [Fixture::TypeScript1, Fixture::TypeScript2] {
+        let scene = Scene::of(fixture).await?;
+        let console = scene.owner.console();
+        let path = "/workspaces/harbour/tools?query=test_simple_text";
+        let found = console.get(path).await?;
+        let id = text(&found["items"][0], "id")?;
+        let path = format!("/workspaces/harbour/tools/{id}/try");
+        let tried = console.post(&path, json!({"arguments": {}})).await?;
+        assert_eq!(tried["ok"], true, "{tried}");
+        assert_eq!(tried["content"][0]["text"], SIMPLE, "{tried}");
+        scene.upstream.refuse(Some(StatusCode::SERVICE_UNAVAILABLE));
+        let tried = console.post(&path, json!({"arguments": {}})).await?;
+        assert_eq!(tried["is_error"], true, "{tried}");
+    }
     Ok(())
 }
 

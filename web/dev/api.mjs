@@ -159,6 +159,8 @@ const routes = [
     },
   ],
   ['GET', '/workspaces/:ws/members', () => page(state.members)],
+  ['GET', '/workspaces/:ws/invitations', () => page(state.invitations)],
+  ['GET', '/workspaces/:ws/apps', () => page(state.apps)],
   [
     'GET',
     '/workspaces/:ws/overview',

@@ -91,6 +91,13 @@ const pages = {
   'server-settings': at('/w/nordhavn/servers/srv_0192a?tab=settings'),
   calls: at('/w/nordhavn/calls'),
   members: at('/w/nordhavn/members'),
+  invite: async (page) => {
+    await at('/w/nordhavn/members')(page);
+    await page.getByRole('button', { name: 'Invite' }).click();
+    await page.getByRole('textbox', { name: 'E-mail address' }).fill('kim@nordhavn.example');
+    await page.waitForTimeout(300);
+  },
+  apps: at('/w/nordhavn/apps'),
   limits: async (page) => {
     await at('/w/nordhavn/limits')(page);
     await page.getByRole('table', { name: 'Calls and refusals' }).waitFor({ state: 'attached' });

@@ -134,6 +134,10 @@ const members = createRoute({
   ...under('/members'),
   component: lazyRouteComponent(() => import('./routes/members'), 'MembersPage'),
 });
+const apps = createRoute({
+  ...under('/apps'),
+  component: lazyRouteComponent(() => import('./routes/apps'), 'AppsPage'),
+});
 const limits = createRoute({
   ...under('/limits'),
   component: lazyRouteComponent(() => import('./routes/limits'), 'LimitsPage'),
@@ -172,6 +176,7 @@ const routeTree = root.addChildren([
     server,
     calls,
     members,
+    apps,
     limits,
     audit,
     settings,

@@ -14,6 +14,7 @@
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`jwks`] | public keys on the wire |
+//! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
@@ -27,6 +28,7 @@ pub mod ring;
 pub mod seal;
 pub mod secret;
 pub mod token;
+pub mod totp;
 pub mod vault;
 
 pub use error::{KeysError, OpenError};
@@ -38,4 +40,5 @@ pub use ring::SigningKeys;
 pub use seal::{Keys, MasterSecret};
 pub use secret::Secret;
 pub use token::{SecretToken, TokenForm, digest, digests_equal};
+pub use totp::TotpSecret;
 pub use vault::DataKey;

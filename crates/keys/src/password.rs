@@ -299,6 +299,7 @@ mod tests {
 
     #[tokio::test]
     async fn l2_a_full_queue_refuses_instead_of_growing() {
+        // Case 146
         let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
         let places = Arc::clone(&hasher.places)
             .acquire_many_owned(33)

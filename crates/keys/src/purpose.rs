@@ -24,10 +24,16 @@ pub enum Purpose {
     StreamPayload,
     /// `requestState` of multi round-trip requests (MR-6, MR-7).
     RequestState,
+    /// Secrets of authenticator apps, at rest (L11).
+    SecondFactor,
+    /// Recovery codes (L12).
+    RecoveryCode,
+    /// A sign-in between password and second factor.
+    SignInStep,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -38,6 +44,9 @@ impl Purpose {
         Self::Throttle,
         Self::StreamPayload,
         Self::RequestState,
+        Self::SecondFactor,
+        Self::RecoveryCode,
+        Self::SignInStep,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -52,6 +61,9 @@ impl Purpose {
             Self::Throttle => "throttle",
             Self::StreamPayload => "stream-payload",
             Self::RequestState => "request-state",
+            Self::SecondFactor => "second-factor",
+            Self::RecoveryCode => "recovery-code",
+            Self::SignInStep => "sign-in-step",
         }
     }
 

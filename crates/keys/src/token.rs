@@ -20,6 +20,8 @@ pub enum TokenForm {
     Session,
     /// Cookie that binds a browser to what it began before it signed in (A11).
     Browser,
+    /// Link in a mail: a new password, the way back to an address, an invitation.
+    Link,
 }
 
 impl TokenForm {
@@ -31,6 +33,7 @@ impl TokenForm {
             Self::ClientSecret => "cs_",
             Self::Session => "sid_",
             Self::Browser => "bid_",
+            Self::Link => "lnk_",
         }
     }
 
@@ -138,12 +141,13 @@ pub fn digests_equal(a: &Digest, b: &Digest) -> bool {
 mod tests {
     use super::*;
 
-    const FORMS: [TokenForm; 5] = [
+    const FORMS: [TokenForm; 6] = [
         TokenForm::Code,
         TokenForm::Refresh,
         TokenForm::ClientSecret,
         TokenForm::Session,
         TokenForm::Browser,
+        TokenForm::Link,
     ];
 
     #[test]

@@ -27,6 +27,11 @@ impl<K> Id<K> {
         Self::from_uuid(Uuid::now_v7())
     }
 
+    /// Its 16 bytes, to bind something to it.
+    pub const fn uuid_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+
     /// The bare UUID, for the database.
     pub const fn uuid(self) -> Uuid {
         self.0
@@ -161,6 +166,12 @@ kinds! {
     MailKind, MailId, "mai";
     /// An e-mail verification.
     VerificationKind, VerificationId, "ver";
+    /// A link that was mailed to a person.
+    LinkKind, LinkId, "lnk";
+    /// A change of a person's address.
+    EmailChangeKind, EmailChangeId, "emc";
+    /// An invitation to a tenant.
+    InvitationKind, InvitationId, "inv";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }

@@ -66,7 +66,7 @@ fn fronted() -> Router {
 
 #[tokio::test]
 async fn a_request_for_a_host_that_is_not_ours_is_refused_before_routing() {
-    // S10
+    // S10, case 26
     let router = fronted();
     for host in ["portolan.example", "PORTOLAN.EXAMPLE", "127.0.0.1:8080"] {
         assert_eq!(

@@ -58,6 +58,16 @@ pub enum EndReason {
     SignedOut,
     /// The same browser signed in again (S3).
     Replaced,
+    /// The person ended it from another browser.
+    EndedElsewhere,
+    /// The password changed (S4).
+    PasswordChanged,
+    /// A second factor was added, replaced or removed (S4).
+    FactorChanged,
+    /// The address changed, or went back.
+    AddressChanged,
+    /// An operator ended it.
+    Operator,
 }
 
 impl EndReason {
@@ -65,6 +75,11 @@ impl EndReason {
         match self {
             Self::SignedOut => "signed_out",
             Self::Replaced => "replaced",
+            Self::EndedElsewhere => "ended_elsewhere",
+            Self::PasswordChanged => "password_changed",
+            Self::FactorChanged => "factor_changed",
+            Self::AddressChanged => "address_changed",
+            Self::Operator => "operator",
         }
     }
 }
@@ -158,4 +173,86 @@ pub async fn end(
     .fetch_optional(tx.connection())
     .await?;
     Ok(row.map(|row| (SessionId::from_uuid(row.id), UserId::from_uuid(row.user_id))))
+}
+
+/// A live session as its person sees it in a list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its id.
+    pub id: SessionId,
+    /// Begin.
+    pub created_at: Timestamp,
+    /// Last request, to the minute.
+    pub last_seen_at: Timestamp,
+    /// Network block of the browser.
+    pub ip_block: Option<String>,
+    /// Browser in words.
+    pub ua_label: Option<String>,
+}
+
+/// The live sessions of a person, last used first.
+pub async fn list(
+    tx: &mut SystemTx,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Vec<Listed>, StorageError> {
+    let rows = sqlx::query!(
+        "select id, created_at, last_seen_at, ip_block, ua_label from browser_sessions
+         where user_id = $1 and ended_at is null and expires_at > $2 order by last_seen_at desc, id desc limit 100",
+        user.uuid(),
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Listed {
+            id: row.id.into(),
+            created_at: row.created_at,
+            last_seen_at: row.last_seen_at,
+            ip_block: row.ip_block,
+            ua_label: row.ua_label,
+        })
+        .collect())
+}
+
+/// Ends one session of a person. False if it is not theirs or was over.
+pub async fn end_one(
+    tx: &mut SystemTx,
+    user: UserId,
+    id: SessionId,
+    reason: EndReason,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update browser_sessions set ended_at = $3, end_reason = $4 where id = $1 and user_id = $2 and ended_at is null",
+        id.uuid(),
+        user.uuid(),
+        now,
+        reason.as_str(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Ends every session of a person, but for `keep`. Returns how many.
+pub async fn end_all(
+    tx: &mut SystemTx,
+    user: UserId,
+    keep: Option<SessionId>,
+    reason: EndReason,
+    now: Timestamp,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "update browser_sessions set ended_at = $3, end_reason = $4
+         where user_id = $1 and ended_at is null and ($2::uuid is null or id <> $2)",
+        user.uuid(),
+        keep.map(SessionId::uuid),
+        now,
+        reason.as_str(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
 }

@@ -43,6 +43,11 @@ impl StorageError {
         matches!(self, Self::Conflict { constraint, .. } if constraint == name)
     }
 
+    /// True if the named rule of the schema refused it.
+    pub fn is_refused_by(&self, name: &str) -> bool {
+        matches!(self, Self::Refused { constraint, .. } if constraint == name)
+    }
+
     /// True if waiting may help.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_))

@@ -16,6 +16,12 @@ pub enum Expired {
     UnverifiedUsers,
     /// E-mail verifications: 7 d.
     Verifications,
+    /// Links of mails: 7 d.
+    AccountLinks,
+    /// Changes of address that nobody finished: 1 d.
+    EmailChanges,
+    /// Invitations: 90 d.
+    Invitations,
     /// Browser sessions that ended or expired: 30 d.
     BrowserSessions,
     /// Messages: 7 d.
@@ -40,6 +46,9 @@ impl Expired {
     /// All of them, in an order in which foreign keys are no obstacle.
     pub const ALL: &[Self] = &[
         Self::Verifications,
+        Self::AccountLinks,
+        Self::EmailChanges,
+        Self::Invitations,
         Self::RefreshFamilies,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
@@ -70,6 +79,33 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from verifications where id in (select id from verifications where expires_at < $1 limit $2 for update skip locked)",
                 now - Duration::days(7),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::AccountLinks => {
+            sqlx::query!(
+                "delete from account_links where id in (select id from account_links where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(7),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::EmailChanges => {
+            sqlx::query!(
+                "delete from email_changes where id in (select id from email_changes where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(1),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Invitations => {
+            sqlx::query!(
+                "delete from invitations where id in (select id from invitations where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(90),
                 BATCH
             )
             .execute(connection)

@@ -306,7 +306,7 @@ pub async fn count_code_failure(tx: &mut SystemTx, digest: &Digest) -> Result<()
 /// transaction that issues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// User, tenant and membership are all active.
+    /// User, tenant and membership are all active, and the role may call tools.
     pub is_active: bool,
     /// `users.epoch`.
     pub user_epoch: i32,
@@ -324,7 +324,7 @@ pub async fn standing(
 ) -> Result<Option<Standing>, StorageError> {
     let row = sqlx::query!(
         r#"select u.epoch as user_epoch, t.epoch as tenant_epoch, m.epoch as member_epoch,
-             (u.status = 'active' and u.verified_at is not null and t.status = 'active' and m.status = 'active') as "is_active!"
+             (u.status = 'active' and u.verified_at is not null and t.status = 'active' and m.status = 'active' and m.role <> 'viewer') as "is_active!"
            from memberships m join users u on u.id = m.user_id join tenants t on t.id = m.tenant_id
            where m.tenant_id = $1 and m.user_id = $2"#,
         tenant.uuid(),

@@ -13,6 +13,7 @@
 mod error;
 mod migrate;
 
+pub mod account_links;
 pub mod audit;
 pub mod authorization_requests;
 pub mod browser_sessions;
@@ -20,9 +21,12 @@ pub mod calls;
 pub mod catalog;
 pub mod client_documents;
 pub mod clients;
+pub mod connected_apps;
 pub mod credentials;
+pub mod email_changes;
 pub mod expiry;
 pub mod grants;
+pub mod invitations;
 pub mod limits;
 pub mod mails;
 pub mod members;
@@ -31,6 +35,7 @@ pub mod refresh_tokens;
 pub mod registry_news;
 pub mod resources;
 pub mod revocations;
+pub mod second_factors;
 pub mod servers;
 pub mod signing_keys;
 pub mod sources;
@@ -84,6 +89,8 @@ pub enum Reason {
     KeyRotation,
     /// Revocation feed.
     Revocations,
+    /// Delivery of mail.
+    Mail,
     /// Purging what is over.
     Janitor,
     /// Which upstream servers are to be looked at.

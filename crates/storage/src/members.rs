@@ -204,9 +204,25 @@ pub async fn end(
     .await?)
 }
 
-fn read_role(text: &str) -> Result<Role, StorageError> {
+pub(crate) fn read_role(text: &str) -> Result<Role, StorageError> {
     text.parse().map_err(|_| StorageError::Inconsistent {
         table: "memberships",
         column: "role",
     })
+}
+
+/// Whether somebody with this proved address is an active member.
+pub async fn is_member(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    address_norm: &str,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from memberships m join user_emails e on e.user_id = m.user_id and e.verified_at is not null
+             where m.tenant_id = $1 and m.status = 'active' and e.address_norm = $2) as "is!""#,
+        tenant.uuid(),
+        address_norm,
+    )
+    .fetch_one(tx.connection())
+    .await?)
 }

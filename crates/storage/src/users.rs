@@ -168,3 +168,116 @@ pub async fn find(tx: &mut SystemTx, user: UserId) -> Result<Option<User>, Stora
         epoch: row.epoch,
     }))
 }
+
+/// The stored hash of a person's password; `None` when they have none.
+pub async fn password_of(tx: &mut SystemTx, user: UserId) -> Result<Option<String>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select phc from user_passwords where user_id = $1 and retired_at is null",
+        user.uuid()
+    )
+    .fetch_optional(tx.connection())
+    .await?)
+}
+
+/// Puts a new password in the place of the one that was just compared. False if it was changed meanwhile: of two changes at once
+/// one wins.
+pub async fn change_password(
+    tx: &mut SystemTx,
+    user: UserId,
+    old: &str,
+    new: &str,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update user_passwords set phc = $3, created_at = $4 where user_id = $1 and phc = $2 and retired_at is null",
+        user.uuid(),
+        old,
+        new,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Gives a person a password, whatever they had: for who proved themselves by a mailed link.
+pub async fn set_password(
+    tx: &mut SystemTx,
+    user: UserId,
+    phc: &str,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into user_passwords (id, user_id, phc, created_at) values ($1, $2, $3, $4)
+         on conflict (user_id) where retired_at is null do update set phc = excluded.phc, created_at = excluded.created_at",
+        Uuid::now_v7(),
+        user.uuid(),
+        phc,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Every proved address of a person, as typed, the primary one first.
+pub async fn verified_addresses(
+    tx: &mut SystemTx,
+    user: UserId,
+) -> Result<Vec<String>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select address from user_emails where user_id = $1 and verified_at is not null order by is_primary desc, created_at",
+        user.uuid()
+    )
+    .fetch_all(tx.connection())
+    .await?)
+}
+
+/// Whether one of the person's proved addresses is this one.
+pub async fn has_address(
+    tx: &mut SystemTx,
+    user: UserId,
+    address_norm: &str,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from user_emails where user_id = $1 and address_norm = $2 and verified_at is not null) as "has!""#,
+        user.uuid(),
+        address_norm,
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
+/// Puts a proved address in the place of the person's addresses, and returns the one that was primary, as typed and as compared.
+/// [`StorageError::is_conflict_on`] `user_emails_verified` when it is somebody else's.
+pub async fn replace_address(
+    tx: &mut SystemTx,
+    user: UserId,
+    address: (&str, &str),
+    now: Timestamp,
+) -> Result<Option<(String, String)>, StorageError> {
+    // Two changes at once take turns, and the later one sees what the earlier one did.
+    sqlx::query!("select id from users where id = $1 for update", user.uuid())
+        .fetch_optional(tx.connection())
+        .await?;
+    let old = sqlx::query!(
+        "delete from user_emails where user_id = $1 returning address, address_norm, is_primary",
+        user.uuid()
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    sqlx::query!(
+        "insert into user_emails (id, user_id, address, address_norm, is_primary, verified_at, created_at) values ($1, $2, $3, $4, true, $5, $5)",
+        Uuid::now_v7(),
+        user.uuid(),
+        address.0,
+        address.1,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(old
+        .into_iter()
+        .find(|row| row.is_primary)
+        .map(|row| (row.address, row.address_norm)))
+}

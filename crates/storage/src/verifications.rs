@@ -2,7 +2,7 @@
 
 use portolan_model::{
     Digest, Timestamp,
-    id::{RequestId, UserId, VerificationId},
+    id::{InvitationId, RequestId, UserId, VerificationId},
 };
 use time::Duration;
 
@@ -32,6 +32,8 @@ pub struct Verification {
     pub address_norm: String,
     /// Authorization request to go on with.
     pub continue_request: Option<RequestId>,
+    /// Invitation to go on with.
+    pub continue_invitation: Option<InvitationId>,
     /// Tries so far.
     pub attempts: i32,
     /// Messages so far.
@@ -57,6 +59,8 @@ pub struct NewVerification<'a> {
     pub browser: &'a Digest,
     /// Authorization request to go on with.
     pub continue_request: Option<RequestId>,
+    /// Invitation to go on with.
+    pub continue_invitation: Option<InvitationId>,
 }
 
 /// Opens a verification; an open one of the same browser goes, so that a browser has one at a time.
@@ -73,8 +77,8 @@ pub async fn open(
     .await?;
     sqlx::query!(
         "insert into verifications
-           (id, purpose, user_id, address_norm, code_mac, browser_digest, continue_request, sent_at, expires_at, created_at)
-         values ($1, 'email', $2, $3, $4, $5, $6, $7, $8, $7)",
+           (id, purpose, user_id, address_norm, code_mac, browser_digest, continue_request, continue_invitation, sent_at, expires_at, created_at)
+         values ($1, 'email', $2, $3, $4, $5, $6, $9, $7, $8, $7)",
         new.id.uuid(),
         new.user.uuid(),
         new.address_norm,
@@ -83,6 +87,7 @@ pub async fn open(
         new.continue_request.map(RequestId::uuid),
         now,
         now + CODE_LIFE,
+        new.continue_invitation.map(InvitationId::uuid),
     )
     .execute(tx.connection())
     .await?;
@@ -96,7 +101,7 @@ pub async fn find_open(
     now: Timestamp,
 ) -> Result<Option<Verification>, StorageError> {
     let row = sqlx::query!(
-        "select v.id, v.user_id, e.address, v.address_norm, v.continue_request, v.attempts, v.sends, v.sent_at, v.expires_at
+        "select v.id, v.user_id, e.address, v.address_norm, v.continue_request, v.continue_invitation, v.attempts, v.sends, v.sent_at, v.expires_at
          from verifications v join user_emails e on e.user_id = v.user_id and e.address_norm = v.address_norm
          where v.browser_digest = $1 and v.used_at is null and v.created_at > $2
          order by v.created_at desc limit 1",
@@ -111,6 +116,7 @@ pub async fn find_open(
         address: row.address,
         address_norm: row.address_norm,
         continue_request: row.continue_request.map(RequestId::from_uuid),
+        continue_invitation: row.continue_invitation.map(InvitationId::from_uuid),
         attempts: row.attempts,
         sends: row.sends,
         sent_at: row.sent_at,

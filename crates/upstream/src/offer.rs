@@ -3,12 +3,13 @@
 
 use std::collections::HashSet;
 
-use portolan_protocol::{error::RpcError, header, jsonrpc::Raw};
+use portolan_protocol::{error::RpcError, header, jsonrpc::Raw, method::Method};
 use serde_json::{Map, Value, json};
 
 use crate::{
     drain::List,
     error::UpstreamError,
+    outgoing::Request,
     probe::{Probed, ServerFacts},
 };
 
@@ -135,6 +136,31 @@ impl Probed {
             .resources
             .sort_by(|a, b| (a.is_template, &a.uri).cmp(&(b.is_template, &b.uri)));
         Ok(offer)
+    }
+}
+
+impl Probed {
+    /// Calls a tool once, for a person who tries it: the result as the server gives it. What the server tells or asks meanwhile is
+    /// dropped or refused.
+    ///
+    /// # Errors
+    /// [`UpstreamError`].
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        input_schema: &Value,
+    ) -> Result<Value, UpstreamError> {
+        let mirrored = header::annotations(input_schema).0;
+        let params = json!({ "name": name, "arguments": arguments });
+        let params = Raw::of(&params).unwrap_or_else(|_| Raw::empty_object());
+        let request = Request {
+            mirrored: &mirrored,
+            ..Request::new(Method::ToolsCall.name(), params)
+        };
+        let result = self.connection.ask(&request).await?;
+        serde_json::from_slice(result.as_bytes())
+            .map_err(|_| UpstreamError::violation("its result is not JSON"))
     }
 }
 

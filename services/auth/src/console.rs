@@ -4,6 +4,7 @@
 //! workspace and as what is [`workspace::Workspace`]; what is sent is read by [`input`]; every refusal is an
 //! [`error::ConsoleError`]. A module serves one noun.
 
+pub mod apps;
 pub mod arguments;
 pub mod audit;
 pub mod calls;
@@ -15,6 +16,7 @@ pub mod error;
 pub mod hand_made_tools;
 pub mod imports;
 pub mod input;
+pub mod invitations;
 pub mod limits;
 pub mod me;
 pub mod members;
@@ -87,8 +89,14 @@ fn documented() -> OpenApiRouter<AuthState> {
             workspaces::change_workspace
         ))
         .routes(routes!(members::list_members))
+        .routes(routes!(members::change_member, members::remove_member))
+        .routes(routes!(invitations::list_invitations, invitations::invite))
+        .routes(routes!(invitations::revoke_invitation))
+        .routes(routes!(apps::list_connected_apps))
+        .routes(routes!(apps::disconnect_app))
         .routes(routes!(overview::show_overview))
         .routes(routes!(audit::list_audit_events))
+        .routes(routes!(audit::export_audit_events))
         .routes(routes!(limits::show_limits, limits::change_limits))
         .routes(routes!(
             sources::show_source,

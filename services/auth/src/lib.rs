@@ -3,17 +3,19 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`login`] | sign-up, verification, sign-in, sign-out: pages that work without script |
+//! | `account` | a person's own pages: password, address, browsers, apps |
 //! | [`console`] | the JSON API of the console, and its OpenAPI document |
 //! | [`session`] | who is signed in: extractors over the `sid` cookie |
 //! | [`browser`] | which browser this is, signed in or not: the `bid` cookie |
 //! | [`forms`] | tokens in forms against cross-site requests |
 //! | [`pages`] | server-rendered HTML |
-//! | [`mail`] | what becomes of queued messages |
+//! | [`mail`] | messages: what they say, the outbox, SMTP |
 //! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
 //! | [`jwks`] | published keys and their rotation |
 //! | [`error`] | what OAuth endpoints answer when they refuse |
 //! | [`state`], [`config`] | what handlers reach, settings |
 
+mod account;
 mod answer;
 mod authorize;
 pub mod browser;
@@ -28,6 +30,7 @@ pub mod console;
 mod discovery;
 pub mod error;
 pub mod forms;
+mod invitations;
 pub mod jwks;
 pub mod login;
 pub mod mail;
@@ -36,6 +39,7 @@ pub mod pages;
 mod parameters;
 mod rate;
 mod revoke;
+mod second_factor;
 pub mod session;
 pub mod state;
 mod token;
@@ -54,6 +58,8 @@ pub use upstreams::keep_in_sync;
 pub fn router(state: &AuthState) -> Router {
     Router::new()
         .merge(login::router(state))
+        .merge(account::router(state))
+        .merge(invitations::router(state))
         .merge(oauth::router(state))
         .merge(mail::router(state))
         .merge(pages::router(state))

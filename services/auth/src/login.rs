@@ -4,11 +4,14 @@
 //! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
 //! afterwards is an enum, made from a stored request, never a URL of the visitor's (S8, case 44).
 
+mod code;
 mod continuation;
 mod device;
 mod password;
+mod reset;
 mod sign_out;
 mod signup;
+mod target;
 pub mod throttle;
 mod verify;
 mod workspace;
@@ -19,7 +22,12 @@ use axum::{
 };
 use portolan_keys::Keys;
 
+pub(crate) use continuation::path_after;
 pub use continuation::{Continuation, login_path};
+pub(crate) use password::{wait_sentence, with_retry_after};
+pub(crate) use signup::sentence;
+pub use target::{AccountPage, ConsolePage, Target};
+pub(crate) use verify::digits;
 
 use crate::{
     browser::Browser,
@@ -35,6 +43,9 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/verify", get(verify::show).post(verify::submit))
         .route("/verify/resend", post(verify::resend))
         .route("/login", get(password::show).post(password::submit))
+        .route("/reset", get(reset::show).post(reset::submit))
+        .route("/reset/choose", get(reset::show_choice).post(reset::choose))
+        .route("/login/code", post(code::submit))
         .route("/logout", post(sign_out::submit))
         .route(
             "/workspaces/new",
@@ -44,12 +55,12 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
 }
 
 /// The token of this browser's forms on these pages.
-fn form_token(keys: &Keys, browser: &Browser) -> String {
+pub(crate) fn form_token(keys: &Keys, browser: &Browser) -> String {
     forms::token(keys, &[b"login", browser.digest().as_bytes()])
 }
 
 /// Refuses a form that is not of this browser. A browser without the cookie cannot have been given a form (login CSRF).
-fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Result<(), PageError> {
+pub(crate) fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Result<(), PageError> {
     let is_ours = !browser.is_new()
         && forms::is_valid(keys, &[b"login", browser.digest().as_bytes()], presented);
     if is_ours {

@@ -1,16 +1,28 @@
-//! What becomes of queued messages.
+//! Mail: what it says, and what becomes of it.
 //!
-//! A message is a row, written in the transaction that causes it ([`portolan_storage::mails`]). `portolan dev` has nobody to send it: there it
-//! is shown on a page and in the log.
+//! A message is a row, written in the transaction that causes it ([`portolan_storage::mails`]), so that a request never waits for a
+//! mail server and a message is not lost. [`outbox`] hands it to the mail server afterwards, with patience. `portolan dev` has
+//! nobody to send it: there it is shown on a page and in the log.
+
+mod letter;
+pub mod outbox;
+pub mod smtp;
+pub(crate) mod texts;
+
+use std::sync::Arc;
 
 use askama::Template;
 use axum::{Router, extract::State, response::Response, routing::get};
 use http::StatusCode;
+use portolan_model::Timestamp;
 use portolan_storage::{
-    Reason,
+    Reason, StorageError, SystemTx,
     mails::{self, Mail},
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio::sync::Notify;
+
+pub(crate) use letter::Letter;
 
 use crate::{
     pages::{self, FormTarget, PageError},
@@ -21,7 +33,7 @@ use crate::{
 pub const MAILBOX_PATH: &str = "/dev/mail";
 
 /// Who takes messages after they were committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Mailer {
     /// Shown on [`MAILBOX_PATH`] and, with the subject, which has the code, in the log. Development only.
     Page,
@@ -29,23 +41,49 @@ pub enum Mailer {
     Log,
     /// Kept in the queue for whoever delivers it; the log says that there is one, without address and text.
     Queue,
+    /// Handed to a mail server by [`outbox::run`], which is woken.
+    Smtp(Arc<Notify>),
 }
 
 impl Mailer {
+    /// Whether a page shows the mail.
+    pub const fn is_page(&self) -> bool {
+        matches!(self, Self::Page)
+    }
+
     /// Tells of a message that is committed.
-    pub fn deliver(self, mail: &Mail) {
+    pub fn deliver(&self, mail: &Mail) {
         match self {
             Self::Page | Self::Log => {
                 tracing::info!(mail.id = %mail.id, to = mail.to, "mail: {}", mail.subject)
             }
             Self::Queue => tracing::info!(mail.id = %mail.id, "mail is queued"),
+            Self::Smtp(wake) => wake.notify_one(),
         }
     }
 }
 
+/// Queues a letter in the transaction that causes it.
+pub(crate) async fn queue(
+    tx: &mut SystemTx,
+    to: &str,
+    letter: &Letter,
+    now: Timestamp,
+) -> Result<Mail, StorageError> {
+    mails::queue(
+        tx,
+        to,
+        letter.subject(),
+        &letter.text(),
+        &letter.html(),
+        now,
+    )
+    .await
+}
+
 /// The mailbox, where it exists.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
-    if state.mailer != Mailer::Page {
+    if !state.mailer.is_page() {
         return Router::new();
     }
     pages::protect(
@@ -103,68 +141,19 @@ fn code_in(body: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The message with a verification code (L7).
-pub(crate) fn verification_text(name: &str, code: &str, link: &str) -> (String, String) {
-    (
-        format!("{code} is your Portolan code"),
-        format!(
-            "Hello {name},\n\nyour code is {code}. It works for 10 minutes, in the browser where you signed up.\n\n\
-             You can also open {link} there, which fills the code in.\n\nIf you did not sign up at Portolan, ignore this message: \
-             nothing happens without the code.\n"
-        ),
-    )
-}
-
-/// The message to somebody whose address was used for a second sign-up (L5).
-pub(crate) fn known_address_text(login_url: &str) -> (String, String) {
-    (
-        "You already have a Portolan account".to_owned(),
-        format!(
-            "Hello,\n\nsomebody, probably you, tried to sign up at Portolan with this address. It has an account already.\n\n\
-             To sign in, go to {login_url}\n\nIf it was not you, ignore this message: nothing was changed.\n"
-        ),
-    )
-}
-
-/// A hint after several wrong passwords, at most one a day (L6).
-pub(crate) fn misses_text(login_url: &str) -> (String, String) {
-    (
-        "Several failed sign-ins at Portolan".to_owned(),
-        format!(
-            "Hello,\n\nsomebody entered a wrong password for your Portolan account several times. Further tries are slowed down, and your \
-             account is not locked.\n\nIf it was you, go to {login_url} and take your time. If not, nothing needs to be done, as long as \
-             your password is not used anywhere else.\n"
-        ),
-    )
-}
-
-/// A token of an app was used again when it should be long forgotten (K11). `client` is the app's name, cleaned.
-pub(crate) fn reuse_text(client: &str) -> (String, String) {
-    (
-        "An app was disconnected from Portolan".to_owned(),
-        format!(
-            "Hello,\n\nan old key of the app {client} was used again. That happens when a copy of it got into other hands, or when the app \
-             was restored from a backup. To be safe, we ended its connection.\n\nIf you still use the app, connect it again. If you do not \
-             know it, nothing needs to be done.\n"
-        ),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_mailbox_finds_the_code() {
-        let (_, body) = verification_text(
+        let letter = texts::verification(
             "Ann 123456789",
             "04711123",
             "https://portolan.example/verify?code=04711123",
         );
-        assert_eq!(code_in(&body).as_deref(), Some("04711123"));
-        assert_eq!(
-            code_in(&known_address_text("https://portolan.example:12345678901/login").1),
-            None
-        );
+        assert_eq!(code_in(&letter.text()).as_deref(), Some("04711123"));
+        let known = texts::known_address("https://portolan.example:12345678901/login");
+        assert_eq!(code_in(&known.text()), None);
     }
 }

@@ -85,6 +85,17 @@ async fn revoke_grant(
     Ok(())
 }
 
+/// Tells the nodes of this process at once what a transaction has ended; the others read it from the feed.
+pub(crate) fn tell(state: &AuthState, ended: &[GrantId]) {
+    let until = state.now() + grants::REVOCATION_MEMORY;
+    for id in ended {
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(*id), until);
+    }
+}
+
 /// An access token stands for itself (R4).
 async fn revoke_access_token(
     state: &AuthState,

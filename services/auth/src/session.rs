@@ -38,6 +38,16 @@ pub struct BrowserSession {
     pub amr: Vec<String>,
 }
 
+/// How long a proof of who one is counts as recent (S2).
+pub const RECENT: time::Duration = time::Duration::minutes(10);
+
+impl BrowserSession {
+    /// Whether the person proved lately who they are: what sensitive changes ask for (S2, case 157).
+    pub fn is_recent(&self, now: Timestamp) -> bool {
+        now - self.auth_time < RECENT
+    }
+}
+
 impl From<Session> for BrowserSession {
     fn from(row: Session) -> Self {
         Self {
@@ -123,6 +133,7 @@ pub(crate) async fn start(
     headers: &HeaderMap,
     visitor: &Visitor,
     user: UserId,
+    amr: &[&str],
 ) -> Result<(SessionId, HeaderValue), PageError> {
     let now = state.now();
     if let Some(old) = cookie_digest(headers, state) {
@@ -134,7 +145,7 @@ pub(crate) async fn start(
         &NewSession {
             user,
             token: &token.digest(),
-            amr: &["pwd".to_owned()],
+            amr: &amr.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
             ip_block: Some(&visitor.ip_block()),
             ua_label: visitor.ua_label.as_deref(),
         },

@@ -16,9 +16,9 @@ use portolan_storage::{
     tools::{self, Filter, Imported, Tool, Wording},
     upstreams::{self, Said, SyncedPrompt, SyncedResource, Upstream},
 };
-use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
+use portolan_upstream::{Client, Endpoint, Limits, Offer, Probed, Speaker, UpstreamError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
 use utoipa::ToSchema;
@@ -80,12 +80,33 @@ pub(crate) enum LookError {
     #[error("{0}")]
     Upstream(#[from] UpstreamError),
     /// All of it together took too long.
-    #[error("it took more than {} s to list what it offers", LONGEST_LOOK.as_secs())]
+    #[error("it took more than {} s", LONGEST_LOOK.as_secs())]
     TooSlow,
 }
 
 /// Asks a server what it is and what it offers.
 pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
+    with_server(state, target, async |server| server.offer().await).await
+}
+
+/// Calls a tool of a server once, for a person who tries it.
+pub(crate) async fn try_tool(
+    state: &AuthState,
+    target: Target<'_>,
+    name: &str,
+    arguments: &Map<String, Value>,
+    input_schema: &Value,
+) -> Result<Value, LookError> {
+    let call = async |server: &Probed| server.call_tool(name, arguments, input_schema).await;
+    with_server(state, target, call).await
+}
+
+/// A short conversation with a server.
+async fn with_server<T>(
+    state: &AuthState,
+    target: Target<'_>,
+    talk: impl AsyncFnOnce(&Probed) -> Result<T, UpstreamError>,
+) -> Result<T, LookError> {
     let mut url = target.url;
     let headers = match target.credential {
         Some(slot) => {
@@ -108,17 +129,17 @@ pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer,
     let client = Client::new(state.egress.clone(), endpoint);
     // Only an HTTP+SSE server needs a task, which is over before this is.
     let tracker = TaskTracker::new();
-    let looked = tokio::time::timeout(LONGEST_LOOK, async {
+    let talked = tokio::time::timeout(LONGEST_LOOK, async {
         let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
-        let offer = probed.offer().await;
+        let outcome = talk(&probed).await;
         probed.connection.end().await;
-        offer
+        outcome
     })
     .await;
     tracker.close();
     tracker.wait().await;
-    match looked {
-        Ok(offer) => Ok(offer?),
+    match talked {
+        Ok(outcome) => Ok(outcome?),
         Err(_elapsed) => Err(LookError::TooSlow),
     }
 }

@@ -10,13 +10,13 @@ use portolan_keys::{Jwks, PublicJwk, Verifier};
 use portolan_model::{Clock, Timestamp};
 use portolan_storage::{
     Reason, Store,
-    revocations::{self, Kind},
+    revocations::{self, Doorbell, Kind},
     signing_keys,
 };
 
 use crate::lifecycle::Lifecycle;
 
-/// Between two looks at the revocations (`auth.md` §4.3: refused everywhere within a second).
+/// Between two looks at the revocations when no doorbell rings (`auth.md` §4.3: refused everywhere within a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
 /// Between two looks at the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
@@ -40,6 +40,7 @@ impl Feed {
         let mut seen = self.read_revocations(None).await?;
         let stop = life.drained.clone();
         life.tasks.spawn(async move {
+            let mut doorbell = Doorbell::new(&self.store);
             let mut revocations = tokio::time::interval(REVOCATIONS);
             let mut keys = tokio::time::interval(KEYS);
             revocations.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -47,6 +48,7 @@ impl Feed {
             loop {
                 let outcome = tokio::select! {
                     () = stop.cancelled() => return,
+                    () = doorbell.rang() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
                     _ = revocations.tick() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
                     _ = keys.tick() => self.read_keys().await,
                 };

@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, DemoApi, InUse, OAuthConfig, OAuthParts,
-    login::throttle::Throttle, mail::Mailer,
+    login::throttle::Throttle,
+    mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
     Revocations,
@@ -22,12 +23,14 @@ use portolan_net::{
 };
 use portolan_storage::{SchemaState, StorageConfig, Store};
 
+use tokio::sync::Notify;
+
 use crate::{
     feed::Feed,
     janitor,
     lifecycle::Lifecycle,
     node_store::{self, NodeStore},
-    settings::{Role, Settings},
+    settings::{MailSettings, Role, Settings},
 };
 
 /// Between two rounds of key rotation and purging.
@@ -86,6 +89,13 @@ impl Rooms {
         };
         let oauth = OAuthConfig::default();
         oauth.check()?;
+        let wake = Arc::new(Notify::new());
+        let mailer = match &settings.mail {
+            _ if shows_mail => Mailer::Page,
+            MailSettings::Log => Mailer::Log,
+            MailSettings::Queue => Mailer::Queue,
+            MailSettings::Smtp(_) => Mailer::Smtp(Arc::clone(&wake)),
+        };
         let state = AuthState::new(AuthParts {
             store: self.store.clone(),
             clock: self.clock.clone(),
@@ -95,11 +105,7 @@ impl Rooms {
             egress: self.egress.clone(),
             site: portolan_auth::Site::new(&settings.public_url),
             throttle: Throttle::new(shows_mail),
-            mailer: match (shows_mail, settings.logs_mail) {
-                (true, _) => Mailer::Page,
-                (false, true) => Mailer::Log,
-                (false, false) => Mailer::Queue,
-            },
+            mailer,
             config: AuthConfig {
                 loopback_is_unthrottled: shows_mail,
                 demo_api,
@@ -115,10 +121,20 @@ impl Rooms {
                 self.revocations.clone(),
             ),
         });
-        if !shows_mail && !settings.logs_mail {
-            tracing::warn!(
+        match &settings.mail {
+            _ if shows_mail => {}
+            MailSettings::Queue => tracing::warn!(
                 "mail is only queued: nobody can sign up until it is delivered (setting mail)"
-            );
+            ),
+            MailSettings::Log => {}
+            MailSettings::Smtp(config) => {
+                life.tasks.spawn(outbox::run(
+                    state.clone(),
+                    Smtp::new(config)?,
+                    wake,
+                    life.stopping.clone(),
+                ));
+            }
         }
         portolan_auth::jwks::rotate(&state)
             .await

@@ -6,6 +6,7 @@
 
 mod described;
 mod limits;
+mod mail;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, str::FromStr};
 
@@ -15,6 +16,7 @@ use url::Url;
 pub use self::{
     described::{Described, SETTINGS, reference},
     limits::LimitSettings,
+    mail::MailSettings,
 };
 
 /// Which parts of the service this process runs.
@@ -134,8 +136,8 @@ pub struct Settings {
     pub drain_secs: u64,
     /// Seconds from SIGTERM to the last new connection; no more than `drain_secs`.
     pub drain_accept_secs: u64,
-    /// Is mail written to the log, sign-in codes included?
-    pub logs_mail: bool,
+    /// Where mail goes.
+    pub mail: MailSettings,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
 }
@@ -331,11 +333,7 @@ impl Raw {
         if !(public_url.scheme() == "https" || public_url.scheme() == "http" && loopback) {
             bail!("public_url: use https; plain http is only for 127.0.0.1, [::1] and localhost");
         }
-        let logs_mail = match self.get("mail") {
-            Some("log") => true,
-            Some("queue") => false,
-            _ => bail!("mail: use \"queue\" or \"log\""),
-        };
+        let mail = MailSettings::read(self, &public_url)?;
         let cheap_passwords = match self.get("password_cost") {
             Some("test") if cfg!(debug_assertions) => true,
             Some("test") => bail!("password_cost: \"test\" is refused by a release build"),
@@ -362,7 +360,7 @@ impl Raw {
             )?,
             admin_listen: self.parse("admin_listen")?,
             database_url: self.parse("database_url")?,
-            database_max_connections: narrow(self.within("database_max_connections", 2..=500)?),
+            database_max_connections: narrow(self.within("database_max_connections", 4..=500)?),
             redis_url,
             redis_seal: self.parse("redis_seal")?,
             redis_allow_eviction: self.parse("redis_allow_eviction")?,
@@ -380,7 +378,7 @@ impl Raw {
             limits: LimitSettings::read(self)?,
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
-            logs_mail,
+            mail,
             cheap_passwords,
         })
     }

@@ -53,6 +53,40 @@ export interface paths {
         patch: operations["change_workspace"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The apps of a workspace, last used first: all of them for admins and owners, one's own for everybody else. */
+        get: operations["list_connected_apps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/apps/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Disconnects an app: its tokens are refused and its streams closed within a second. */
+        delete: operations["disconnect_app"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/audit": {
         parameters: {
             query?: never;
@@ -62,6 +96,23 @@ export interface paths {
         };
         /** The audit log of a workspace, newest first. For admins and owners. */
         get: operations["list_audit_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The whole audit log as JSON Lines, newest first: one entry a line, as in the list. For admins and owners. */
+        get: operations["export_audit_events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -104,6 +155,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The invitations that wait. For admins and owners. */
+        get: operations["list_invitations"];
+        put?: never;
+        /**
+         * Invites somebody by mail. A newer invitation replaces the older one to the same address. Whether the address has an account is
+         *     not told.
+         */
+        post: operations["invite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/invitations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Takes an invitation back. */
+        delete: operations["revoke_invitation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/limits": {
         parameters: {
             query?: never;
@@ -137,6 +226,27 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/members/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a member, or leaves. The person's AI apps lose this workspace within a second. */
+        delete: operations["remove_member"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes a member's role. Nobody gives a role above their own, and owners are changed by owners only. Tokens of the member's AI
+         *     apps are refused within a second; the apps get new ones by themselves, unless the new role may not call tools.
+         */
+        patch: operations["change_member"];
         trace?: never;
     };
     "/api/v1/workspaces/{ws}/overview": {
@@ -843,6 +953,40 @@ export interface components {
             /** @description What happens there, and what to do. */
             message: string;
         };
+        /** @description An app that may act for a person here. */
+        ConnectedApp: {
+            /** @description The app on the wire: the address of its document, or an id that we gave it. */
+            client_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it ends by itself.
+             */
+            expires_at: string;
+            /** @description What the person allowed, once. */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it last got a token.
+             */
+            last_used_at?: string | null;
+            /** @description As the app calls itself. Nothing proves it. */
+            name: string;
+            /**
+             * Format: int32
+             * @description How often it renewed its token.
+             */
+            refreshes: number;
+            /** @description The address of the server, or of all of them. */
+            resource: string;
+            /** @description What it may do. */
+            scopes: string[];
+            user_email: string;
+            /** @description For whom it acts. */
+            user_id: string;
+            user_name: string;
+        };
         /** @description How to connect. */
         Connection: {
             clients: components["schemas"]["ClientConnection"][];
@@ -1074,6 +1218,23 @@ export interface components {
             title: string;
             version: string;
         };
+        /** @description An invitation that waits. */
+        Invitation: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description To whom. */
+            email: string;
+            /**
+             * Format: date-time
+             * @description Until then it works.
+             */
+            expires_at: string;
+            id: string;
+            /** @description Who invited. */
+            invited_by: string;
+            /** @description As what. */
+            role: components["schemas"]["Role"];
+        };
         /**
          * @description Where an API key travels.
          * @enum {string}
@@ -1219,6 +1380,67 @@ export interface components {
                 tool_name: string;
                 /** @description Absent for somebody who is no member any more. */
                 user_name?: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_ConnectedApp: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description The app on the wire: the address of its document, or an id that we gave it. */
+                client_id: string;
+                /** Format: date-time */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When it ends by itself.
+                 */
+                expires_at: string;
+                /** @description What the person allowed, once. */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it last got a token.
+                 */
+                last_used_at?: string | null;
+                /** @description As the app calls itself. Nothing proves it. */
+                name: string;
+                /**
+                 * Format: int32
+                 * @description How often it renewed its token.
+                 */
+                refreshes: number;
+                /** @description The address of the server, or of all of them. */
+                resource: string;
+                /** @description What it may do. */
+                scopes: string[];
+                user_email: string;
+                /** @description For whom it acts. */
+                user_id: string;
+                user_name: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_Invitation: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** @description To whom. */
+                email: string;
+                /**
+                 * Format: date-time
+                 * @description Until then it works.
+                 */
+                expires_at: string;
+                id: string;
+                /** @description Who invited. */
+                invited_by: string;
+                /** @description As what. */
+                role: components["schemas"]["Role"];
             }[];
             /** @description Give it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -1417,6 +1639,11 @@ export interface components {
              */
             user_id: string;
         };
+        /** @description What can be changed. */
+        MemberChange: {
+            /** @description Role. */
+            role: components["schemas"]["Role"];
+        };
         /** @description A workspace in the list of one's own. */
         MyWorkspace: {
             /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
@@ -1425,6 +1652,13 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @example acme */
             slug: string;
+        };
+        /** @description Whom to invite. */
+        NewInvitationBody: {
+            /** @description Address. */
+            email: string;
+            /** @description Role, no stronger than one's own. */
+            role: components["schemas"]["Role"];
         };
         /** @description A server to be made. */
         NewServer: {
@@ -2358,6 +2592,70 @@ export interface operations {
             };
         };
     };
+    list_connected_apps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The apps. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ConnectedApp"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    disconnect_app: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the connection */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Disconnected. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     list_audit_events: {
         parameters: {
             query?: {
@@ -2380,6 +2678,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_AuditEvent"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    export_audit_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One entry a line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
@@ -2452,6 +2782,106 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ImportPreview"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_invitations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The invitations, newest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_Invitation"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    invite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewInvitationBody"];
+            };
+        };
+        responses: {
+            /** @description On its way. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_invitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Invitation */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Taken back. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -2551,6 +2981,76 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Listing_Member"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    remove_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Person */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Person */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemberChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

@@ -14,11 +14,13 @@ import {
   IconMail,
   IconMessage2,
   IconMoon,
+  IconPlugConnected,
   IconPlus,
   IconSelector,
   IconSettings,
   IconSun,
   IconTool,
+  IconUserCircle,
   IconUsers,
 } from '@tabler/icons-react';
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
@@ -131,6 +133,9 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         <p className={classes.navGroup}>Workspace</p>
         <Link to="/w/$ws/members" params={params} className={classes.link}>
           <IconUsers size={19} stroke={1.7} aria-hidden /> Members
+        </Link>
+        <Link to="/w/$ws/apps" params={params} className={classes.link}>
+          <IconPlugConnected size={19} stroke={1.7} aria-hidden /> Connected apps
         </Link>
         <Link to="/w/$ws/limits" params={params} className={classes.link}>
           <IconGauge size={19} stroke={1.7} aria-hidden /> Limits
@@ -251,6 +256,10 @@ export function AccountMenu({ me }: { me: Me }) {
           </Menu.Item>
         ))}
         <Menu.Divider />
+        {/* A page of the server: what concerns who can get in works without script. */}
+        <Menu.Item component="a" href="/account" leftSection={<IconUserCircle size={16} aria-hidden />}>
+          Your account
+        </Menu.Item>
         {/* A real form: signing out is a POST to a page of the server, with its own protection. */}
         <form method="post" action="/logout" role="none">
           <Menu.Item type="submit" leftSection={<IconLogout size={16} aria-hidden />}>

@@ -1,4 +1,5 @@
-import { IconHistory } from '@tabler/icons-react';
+import { Button } from '@mantine/core';
+import { IconDownload, IconHistory } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type AuditEntry, auditQuery } from '../api/audit';
 import { type Member, membersQuery } from '../api/workspaces';
@@ -45,7 +46,21 @@ export function AuditPage() {
   const audit = useInfiniteQuery(auditQuery(workspace.slug));
   const members = useQuery(membersQuery(workspace.slug));
   return (
-    <Page title="Audit log" lede="Who changed what, and when. Entries cannot be changed or deleted.">
+    <Page
+      title="Audit log"
+      lede="Who changed what, and when. Entries cannot be changed or deleted."
+      actions={
+        <Button
+          component="a"
+          href={`/api/v1/workspaces/${workspace.slug}/audit/export`}
+          download
+          variant="default"
+          leftSection={<IconDownload size={17} />}
+        >
+          Export
+        </Button>
+      }
+    >
       <Panel flush>
         <Loaded query={audit} lines={8}>
           {(data) => {

@@ -1,22 +1,92 @@
-import { IconUsers } from '@tabler/icons-react';
+import { Alert, Button, Group, Select, Stack, TextInput } from '@mantine/core';
+import { IconUserPlus, IconUsers } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { membersQuery } from '../api/workspaces';
+import { type FormEvent, useState } from 'react';
+import { ApiError } from '../api/http';
+import type { Role } from '../api/me';
+import {
+  confirmPath,
+  invitationsQuery,
+  useInvite,
+  useRemoveMember,
+  useRevokeInvitation,
+  useSetRole,
+} from '../api/people';
+import { type Member, membersQuery } from '../api/workspaces';
 import { Tag } from '../components/badges';
+import { Dialog } from '../components/dialog';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { cell, Table } from '../components/table';
-import { useSession } from '../session';
+import { toastDone } from '../components/toast';
+import { useMay, useSession } from '../session';
 import { formatDate } from '../time';
 
-const roles = { owner: 'Owner', admin: 'Admin', developer: 'Developer', member: 'Member', viewer: 'Viewer' };
+const roles: Record<Role, string> = {
+  owner: 'Owner',
+  admin: 'Admin',
+  developer: 'Developer',
+  member: 'Member',
+  viewer: 'Viewer',
+};
+const power: Role[] = ['viewer', 'member', 'developer', 'admin', 'owner'];
+const meanings: Record<Role, string> = {
+  owner: 'Everything.',
+  admin: 'Changes members and settings, and everything a developer does.',
+  developer: 'Changes sources, tools, credentials and servers.',
+  member: 'Uses the servers through AI apps, and sees the console.',
+  viewer: 'Sees the console, and calls nothing.',
+};
+
+/** Roles that somebody may give: none above their own. */
+export function givable(own: Role): { value: Role; label: string }[] {
+  return power.slice(0, power.indexOf(own) + 1).map((value) => ({ value, label: roles[value] }));
+}
+
+/** A refusal, with the way on when the person only has to prove who they are. */
+function Refused({ error, title }: { error: unknown; title: string }) {
+  if (!error) return null;
+  const path = confirmPath(error);
+  return (
+    <Alert
+      color={path ? 'sea' : 'red'}
+      data-tone={path ? undefined : 'red'}
+      role="alert"
+      title={path ? 'Confirm it is you' : title}
+    >
+      <Stack gap="sm" align="flex-start">
+        {error instanceof Error ? error.message : 'Try again.'}
+        {path && (
+          <Button component="a" href={path} size="compact-md">
+            Confirm
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
 
 export function MembersPage() {
   const { me, workspace } = useSession();
+  const administers = useMay('administer');
   const members = useQuery(membersQuery(workspace.slug));
+  const setRole = useSetRole(workspace.slug);
+  const remove = useRemoveMember(workspace.slug);
+  const [inviting, setInviting] = useState(false);
+  const [leaving, setLeaving] = useState<Member>();
+
   return (
     <Page
       title="Members"
       lede="Who may see and change this workspace, and use its servers through AI clients."
+      actions={
+        administers && (
+          <Button leftSection={<IconUserPlus size={17} />} onClick={() => setInviting(true)}>
+            Invite
+          </Button>
+        )
+      }
     >
+      <Refused error={setRole.error ?? remove.error} title="Nothing was changed" />
       <Panel flush>
         <Loaded query={members}>
           {({ items }) =>
@@ -30,27 +100,240 @@ export function MembersPage() {
                     <th>Name</th>
                     <th>Role</th>
                     <th data-align="right">Since</th>
+                    <th>
+                      <span className="visually-hidden">Actions</span>
+                    </th>
                   </>
                 }
               >
-                {items.map((member) => (
-                  <tr key={member.user_id}>
-                    <td data-wide>
-                      <span className={cell.main}>{member.display_name || member.email}</span>{' '}
-                      {member.user_id === me.user.id && <Tag>you</Tag>}
-                      <div className={cell.sub}>{member.email}</div>
-                    </td>
-                    <td>{roles[member.role]}</td>
-                    <td data-align="right" data-label="Since">
-                      {formatDate(member.since)}
-                    </td>
-                  </tr>
-                ))}
+                {items.map((member) => {
+                  const isMe = member.user_id === me.user.id;
+                  const governs = administers && power.indexOf(member.role) <= power.indexOf(workspace.role);
+                  const name = member.display_name || member.email;
+                  return (
+                    <tr key={member.user_id}>
+                      <td data-wide>
+                        <span className={cell.main}>{name}</span> {isMe && <Tag>you</Tag>}
+                        <div className={cell.sub}>{member.email}</div>
+                      </td>
+                      <td>
+                        {governs ? (
+                          <Select
+                            aria-label={`Role of ${name}`}
+                            data={givable(workspace.role)}
+                            value={member.role}
+                            allowDeselect={false}
+                            disabled={setRole.isPending}
+                            w={140}
+                            onChange={(role) => {
+                              if (role === null || role === member.role) return;
+                              remove.reset();
+                              setRole.mutate(
+                                { id: member.user_id, role: role as Role },
+                                { onSuccess: () => toastDone(`${name} is ${roles[role as Role]} now.`) },
+                              );
+                            }}
+                          />
+                        ) : (
+                          roles[member.role]
+                        )}
+                      </td>
+                      <td data-align="right" data-label="Since">
+                        {formatDate(member.since)}
+                      </td>
+                      <td data-align="right">
+                        {(isMe || governs) && (
+                          <Button
+                            variant="subtle"
+                            color="red"
+                            size="compact-sm"
+                            aria-label={isMe ? 'Leave the workspace' : `Remove ${name}`}
+                            onClick={() => setLeaving(member)}
+                          >
+                            {isMe ? 'Leave' : 'Remove'}
+                          </Button>
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
               </Table>
             )
           }
         </Loaded>
       </Panel>
+      {administers && <Invitations ws={workspace.slug} />}
+      <InviteDialog
+        ws={workspace.slug}
+        own={workspace.role}
+        opened={inviting}
+        close={() => setInviting(false)}
+      />
+      <Dialog
+        opened={leaving !== undefined}
+        onClose={() => setLeaving(undefined)}
+        title={leaving?.user_id === me.user.id ? 'Leave the workspace?' : 'Remove this member?'}
+      >
+        <Stack gap="md">
+          <span>
+            {leaving?.display_name || leaving?.email} will not see the workspace any more, and their AI apps
+            are disconnected from it within a second. Coming back takes a new invitation.
+          </span>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={() => setLeaving(undefined)}>
+              Keep
+            </Button>
+            <Button
+              color="red"
+              loading={remove.isPending}
+              onClick={() => {
+                const member = leaving;
+                if (!member) return;
+                setRole.reset();
+                remove.mutate(member.user_id, {
+                  onSuccess: () => {
+                    if (member.user_id === me.user.id) window.location.assign('/');
+                    else toastDone(`${member.display_name || member.email} was removed.`);
+                  },
+                  onSettled: () => setLeaving(undefined),
+                });
+              }}
+            >
+              {leaving?.user_id === me.user.id ? 'Leave' : 'Remove'}
+            </Button>
+          </Group>
+        </Stack>
+      </Dialog>
     </Page>
+  );
+}
+
+function Invitations({ ws }: { ws: string }) {
+  const invitations = useQuery(invitationsQuery(ws));
+  const revoke = useRevokeInvitation(ws);
+  if (invitations.data?.items.length === 0) return null;
+  return (
+    <Panel title="Invitations that wait" flush>
+      <Refused error={revoke.error} title="The invitation was not taken back" />
+      <Loaded query={invitations} lines={2}>
+        {({ items }) => (
+          <Table
+            label="Invitations that wait"
+            head={
+              <>
+                <th>To</th>
+                <th>Role</th>
+                <th data-align="right">Works until</th>
+                <th>
+                  <span className="visually-hidden">Actions</span>
+                </th>
+              </>
+            }
+          >
+            {items.map((one) => (
+              <tr key={one.id}>
+                <td data-wide>
+                  <span className={cell.main}>{one.email}</span>
+                  <div className={cell.sub}>invited by {one.invited_by}</div>
+                </td>
+                <td>{roles[one.role]}</td>
+                <td data-align="right" data-label="Works until">
+                  {formatDate(one.expires_at)}
+                </td>
+                <td data-align="right">
+                  <Button
+                    variant="subtle"
+                    color="red"
+                    size="compact-sm"
+                    aria-label={`Take back the invitation to ${one.email}`}
+                    loading={revoke.isPending && revoke.variables === one.id}
+                    onClick={() =>
+                      revoke.mutate(one.id, { onSuccess: () => toastDone('The invitation was taken back.') })
+                    }
+                  >
+                    Take back
+                  </Button>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function InviteDialog({
+  ws,
+  own,
+  opened,
+  close,
+}: {
+  ws: string;
+  own: Role;
+  opened: boolean;
+  close: () => void;
+}) {
+  const invite = useInvite(ws);
+  const [email, setEmail] = useState('');
+  const [role, setRole] = useState<Role>('member');
+  const field = invite.error instanceof ApiError ? invite.error.field : undefined;
+
+  function leave() {
+    invite.reset();
+    setEmail('');
+    close();
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (email.trim() === '') return;
+    invite.mutate(
+      { email: email.trim(), role },
+      {
+        onSuccess: () => {
+          toastDone(`An invitation to ${email.trim()} is on its way.`);
+          leave();
+        },
+      },
+    );
+  }
+
+  return (
+    <Dialog opened={opened} onClose={leave} title="Invite somebody">
+      <form onSubmit={submit} noValidate>
+        <Stack gap="md">
+          {invite.error && field !== 'email' && (
+            <Refused error={invite.error} title="The invitation was not sent" />
+          )}
+          <TextInput
+            label="E-mail address"
+            description="The invitation works for this address only, and for 7 days."
+            type="email"
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+            error={field === 'email' ? invite.error?.message : null}
+            maxLength={254}
+            data-autofocus
+          />
+          <Select
+            label="Role"
+            description={meanings[role]}
+            data={givable(own)}
+            value={role}
+            allowDeselect={false}
+            onChange={(value) => value && setRole(value as Role)}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={leave}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={invite.isPending} disabled={email.trim() === ''}>
+              Send the invitation
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
   );
 }

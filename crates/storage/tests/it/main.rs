@@ -10,3 +10,4 @@ mod oauth;
 mod prompts_and_resources;
 mod row_level_security;
 mod scene;
+mod upstreams;

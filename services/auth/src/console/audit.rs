@@ -1,11 +1,19 @@
 //! Who did what in a workspace.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
 use portolan_model::{
     id::{AuditId, UserId},
     member::Action,
 };
-use portolan_storage::audit;
+use portolan_storage::{StorageError, audit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -18,10 +26,12 @@ use super::{
     input::{QueryParameters, cursor, read_cursor},
     workspace::Workspace,
 };
-use crate::state::AuthState;
+use crate::{state::AuthState, visitor::Visitor};
 
 /// Entries of one page.
 const PAGE: usize = 50;
+/// Entries read at once for an export.
+const EXPORT_PAGE: i64 = 500;
 /// Name of the list inside its cursors.
 const LIST: &str = "audit";
 
@@ -43,6 +53,24 @@ pub struct AuditEvent {
     /// More, depending on the action.
     #[schema(value_type = Object)]
     detail: Value,
+}
+
+impl From<audit::Entry> for AuditEvent {
+    fn from(entry: audit::Entry) -> Self {
+        Self {
+            id: entry.id,
+            at: entry.at,
+            actor: AuditActor {
+                kind: entry.actor_kind,
+                user_id: entry.actor,
+            },
+            action: entry.action,
+            target_kind: entry.target_kind,
+            target_id: entry.target_id,
+            outcome: entry.outcome,
+            detail: entry.detail,
+        }
+    }
 }
 
 /// Who acted.
@@ -92,23 +120,60 @@ pub(crate) async fn list_audit_events(
         .last()
         .filter(|_| has_more)
         .map(|last| cursor(&state.keys, LIST, workspace.id, last.id.uuid().as_bytes()));
-    let items = entries.into_iter().map(|entry| AuditEvent {
-        id: entry.id,
-        at: entry.at,
-        actor: AuditActor {
-            kind: entry.actor_kind,
-            user_id: entry.actor,
-        },
-        action: entry.action,
-        target_kind: entry.target_kind,
-        target_id: entry.target_id,
-        outcome: entry.outcome,
-        detail: entry.detail,
-    });
+    let items = entries.into_iter().map(AuditEvent::from);
     Ok(Json(Listing {
         items: items.collect(),
         next_cursor,
     }))
+}
+
+/// The whole audit log as JSON Lines, newest first: one entry a line, as in the list. For admins and owners.
+#[utoipa::path(get, path = "/workspaces/{ws}/audit/export", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "One entry a line.", body = String, content_type = "application/jsonl")))]
+pub(crate) async fn export_audit_events(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+) -> Result<Response, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let event = workspace.event(
+        "audit.exported",
+        "tenant",
+        workspace.id,
+        serde_json::json!({}),
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), state.now()).await?;
+    tx.commit().await?;
+    let name = format!("attachment; filename=\"{}-audit.jsonl\"", workspace.slug);
+    let headers = [
+        (header::CONTENT_TYPE, "application/jsonl".to_owned()),
+        (header::CONTENT_DISPOSITION, name),
+    ];
+    let tenant = workspace.id;
+    // A page at a time: a log of years is never in memory as a whole. A database that goes away cuts the answer short.
+    let pages = stream::try_unfold(
+        (state, None, false),
+        move |(state, before, is_over)| async move {
+            if is_over {
+                return Ok::<_, StorageError>(None);
+            }
+            let mut tx = state.store.tenant(tenant).await?;
+            let entries = audit::list(&mut tx, before, EXPORT_PAGE).await?;
+            drop(tx);
+            let before = entries.last().map(|entry| entry.id);
+            let is_over = i64::try_from(entries.len()).is_ok_and(|count| count < EXPORT_PAGE);
+            let mut lines = Vec::new();
+            for entry in entries {
+                // What was read as JSON is written as JSON.
+                if serde_json::to_writer(&mut lines, &AuditEvent::from(entry)).is_ok() {
+                    lines.push(b'\n');
+                }
+            }
+            Ok(Some((Bytes::from(lines), (state, before, is_over))))
+        },
+    );
+    Ok((headers, Body::from_stream(pages)).into_response())
 }
 
 fn position(bytes: &[u8]) -> Result<AuditId, ConsoleError> {

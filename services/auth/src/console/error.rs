@@ -112,6 +112,16 @@ impl ConsoleError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
+    /// 403: the person has to prove again who they are. `path` is where.
+    pub fn confirm_first(path: &str) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "confirm_first",
+            "Confirm that it is you: this needs a sign-in of the last ten minutes.",
+        )
+        .details(serde_json::json!({ "path": path }))
+    }
+
     /// 404: there is no such thing, or not here, or not for you: one answer for all (M2). `what` as in "this source".
     pub fn not_found(what: &str) -> Self {
         Self::new(

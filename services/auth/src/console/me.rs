@@ -11,12 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{error::ConsoleError, workspaces::RoleName};
-use crate::{
-    config::DemoApi,
-    mail::{MAILBOX_PATH, Mailer},
-    session::BrowserSession,
-    state::AuthState,
-};
+use crate::{config::DemoApi, mail::MAILBOX_PATH, session::BrowserSession, state::AuthState};
 
 /// Who is signed in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -78,7 +73,7 @@ pub(crate) async fn show_me(
                 role: workspace.role,
             })
             .collect(),
-        dev_mailbox_url: (state.mailer == Mailer::Page).then(|| state.site.url(MAILBOX_PATH)),
+        dev_mailbox_url: state.mailer.is_page().then(|| state.site.url(MAILBOX_PATH)),
         demo_api: state.config.demo_api.clone(),
     }))
 }

@@ -1,17 +1,32 @@
-//! Who belongs to a workspace.
+//! Who belongs to a workspace, and as what (`auth.md` M1, R7).
 
 use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_cluster::revocations::Revocation;
 use portolan_model::{
-    id::UserId,
+    Timestamp,
+    id::{GrantId, TenantId, UserId},
     member::{Action, Role},
 };
-use portolan_storage::{Reason, members};
-use serde::Serialize;
+use portolan_storage::{
+    Reason, StorageError, SystemTx, audit,
+    connected_apps::{self, Which},
+    grants::REVOCATION_MEMORY,
+    members::{self, LAST_OWNER},
+    revocations::{self, Kind},
+};
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::{Listing, error::ConsoleError, workspace::Workspace, workspaces::RoleName};
-use crate::state::AuthState;
+use super::{
+    Listing,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    workspace::Workspace,
+    workspaces::RoleName,
+};
+use crate::{login::ConsolePage, revoke, state::AuthState, visitor::Visitor};
 
 /// A member.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,6 +46,18 @@ pub struct Member {
     since: OffsetDateTime,
 }
 
+impl From<members::Member> for Member {
+    fn from(member: members::Member) -> Self {
+        Self {
+            user_id: member.user,
+            display_name: member.display_name,
+            email: member.email,
+            role: member.role,
+            since: member.since,
+        }
+    }
+}
+
 /// The members of a workspace, strongest role first.
 #[utoipa::path(get, path = "/workspaces/{ws}/members", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The members.", body = Listing<Member>)))]
@@ -41,12 +68,179 @@ pub(crate) async fn list_members(
     workspace.require(Action::Read)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let items = members::list(&mut tx, workspace.id).await?;
-    let items = items.into_iter().map(|member| Member {
-        user_id: member.user,
-        display_name: member.display_name,
-        email: member.email,
-        role: member.role,
-        since: member.since,
-    });
-    Ok(Json(Listing::whole(items.collect())))
+    Ok(Json(Listing::whole(
+        items.into_iter().map(Member::from).collect(),
+    )))
+}
+
+/// What can be changed.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct MemberChange {
+    /// Role.
+    #[schema(value_type = RoleName)]
+    role: Role,
+}
+
+/// Changes a member's role. Nobody gives a role above their own, and owners are changed by owners only. Tokens of the member's AI
+/// apps are refused within a second; the apps get new ones by themselves, unless the new role may not call tools.
+#[utoipa::path(patch, path = "/workspaces/{ws}/members/{id}", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Person")),
+    request_body = MemberChange, responses((status = 200, description = "Changed.", body = Member)))]
+pub(crate) async fn change_member(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(user): PathId<portolan_model::id::UserKind>,
+    visitor: Visitor,
+    JsonBody(change): JsonBody<MemberChange>,
+) -> Result<Json<Member>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let member = find(&mut tx, workspace.id, user).await?;
+    may_govern(&workspace, member.role)?;
+    may_govern(&workspace, change.role)?;
+    workspace.require_recent(now, ConsolePage::Members)?;
+    if member.role == change.role {
+        return Ok(Json(member));
+    }
+    let epoch = members::set_role(&mut tx, workspace.id, user, change.role)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this member"))?;
+    let mut ended = Vec::new();
+    if !change.role.may(Action::CallTools) {
+        ended = disconnect(&mut tx, workspace.id, user, "role_changed", now).await?;
+    }
+    publish(&mut tx, workspace.id, user, epoch, now).await?;
+    let detail = serde_json::json!({ "role": { "from": member.role, "to": change.role } });
+    let event = workspace.event("member.role_changed", "user", user, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await.map_err(needs_owner)?;
+    tell(&state, workspace.id, user, epoch, &ended);
+    Ok(Json(Member {
+        role: change.role,
+        ..member
+    }))
+}
+
+/// Removes a member, or leaves. The person's AI apps lose this workspace within a second.
+#[utoipa::path(delete, path = "/workspaces/{ws}/members/{id}", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Person")),
+    responses((status = 204, description = "Removed.")))]
+pub(crate) async fn remove_member(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(user): PathId<portolan_model::id::UserKind>,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    let now = state.now();
+    let leaves = user == workspace.session.user;
+    if !leaves {
+        workspace.require(Action::Administer)?;
+    }
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let member = find(&mut tx, workspace.id, user).await?;
+    if !leaves {
+        may_govern(&workspace, member.role)?;
+    }
+    workspace.require_recent(now, ConsolePage::Members)?;
+    let epoch = members::end(&mut tx, workspace.id, user, now)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this member"))?;
+    let ended = disconnect(&mut tx, workspace.id, user, "member_removed", now).await?;
+    publish(&mut tx, workspace.id, user, epoch, now).await?;
+    let action = if leaves {
+        "member.left"
+    } else {
+        "member.removed"
+    };
+    let detail = serde_json::json!({ "role": member.role, "apps_disconnected": ended.len() });
+    let event = workspace.event(action, "user", user, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await.map_err(needs_owner)?;
+    tell(&state, workspace.id, user, epoch, &ended);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// 404 for a stranger and for a former member.
+async fn find(tx: &mut SystemTx, tenant: TenantId, user: UserId) -> Result<Member, ConsoleError> {
+    members::list(tx, tenant)
+        .await?
+        .into_iter()
+        .find(|member| member.user == user)
+        .map(Member::from)
+        .ok_or_else(|| ConsoleError::not_found("this member"))
+}
+
+/// Who administers changes nobody of a stronger role, and gives none.
+pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), ConsoleError> {
+    if role <= workspace.role {
+        return Ok(());
+    }
+    Err(ConsoleError::new(
+        StatusCode::FORBIDDEN,
+        "role_too_strong",
+        format!(
+            "Your role is {}. Only somebody whose role is at least {role} can do this.",
+            workspace.role
+        ),
+    ))
+}
+
+/// M1, case 162: decided at commit, so of two owners who leave at once one stays.
+fn needs_owner(error: StorageError) -> ConsoleError {
+    if error.is_refused_by(LAST_OWNER) {
+        ConsoleError::conflict(
+            "last_owner",
+            "A workspace needs an owner. Make somebody else an owner first.",
+        )
+    } else {
+        error.into()
+    }
+}
+
+async fn disconnect(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    user: UserId,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<GrantId>, StorageError> {
+    let which = Which {
+        tenant: Some(tenant),
+        user: Some(user),
+        ..Which::default()
+    };
+    connected_apps::end(tx, which, reason, now).await
+}
+
+/// Writes for the feed that tokens of this membership from before `epoch` are over.
+async fn publish(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    user: UserId,
+    epoch: i32,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let revocation = revocations::New {
+        kind: Kind::Member,
+        reference: &format!("{tenant}/{user}"),
+        tenant: Some(tenant),
+        epoch: Some(epoch),
+        expires_at: now + REVOCATION_MEMORY,
+    };
+    revocations::insert(tx, &revocation, now).await
+}
+
+/// The same for the nodes of this process, at once.
+fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &[GrantId]) {
+    let event = Revocation::Member {
+        tenant,
+        user,
+        epoch,
+    };
+    state
+        .oauth
+        .revocations
+        .insert(event, state.now() + REVOCATION_MEMORY);
+    revoke::tell(state, ended);
 }

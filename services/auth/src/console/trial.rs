@@ -6,7 +6,11 @@ use axum::{Json, extract::State};
 use portolan_http_tools::{
     CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
 };
-use portolan_model::{id::ToolKind, member::Action};
+use portolan_model::{
+    id::ToolKind,
+    member::Action,
+    registry::{CallOutcome, SourceKind},
+};
 use portolan_storage::calls::{self, Call};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +25,10 @@ use super::{
     tools::found_tool,
     workspace::Workspace,
 };
-use crate::state::AuthState;
+use crate::{
+    state::AuthState,
+    upstreams::{self, LookError, Target},
+};
 
 /// Arguments to try.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -158,6 +165,33 @@ pub(crate) async fn try_tool(
     // The transaction ends before the call: somebody else's API must not hold a connection of ours.
     drop(tx);
     let name = tool.name().to_owned();
+    if source.kind == SourceKind::Mcp {
+        let target = Target {
+            url: Url::parse(&source.base_url)
+                .map_err(|error| ConsoleError::internal("stored address", error))?,
+            settings: source.settings,
+            credential: credential.as_ref(),
+        };
+        let (own, schema) = (&tool.operation_key, &tool.input_schema);
+        let begun = Instant::now();
+        let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
+        let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+        let (trial, outcome) = of_upstream(tried, duration_ms);
+        let call = Call {
+            at,
+            server: None,
+            tool_name: name,
+            client_name: Some("Portolan console".to_owned()),
+            user: Some(workspace.session.user),
+            outcome,
+            status: None,
+            duration_ms,
+        };
+        let mut tx = state.store.tenant(workspace.id).await?;
+        calls::insert_many(&mut tx, &[call]).await?;
+        tx.commit().await?;
+        return Ok(Json(trial));
+    }
     let plan = serde_json::from_value(tool.plan)
         .map_err(|error| ConsoleError::internal("stored plan", error))?;
     let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);
@@ -192,6 +226,60 @@ pub(crate) async fn try_tool(
     calls::insert_many(&mut tx, &[call]).await?;
     tx.commit().await?;
     Ok(Json(trial(answer, duration_ms)))
+}
+
+/// What an MCP server gave. Blocks that this page has no form for are shown as they came.
+fn of_upstream(tried: Result<Value, LookError>, duration_ms: u32) -> (Trial, CallOutcome) {
+    let (mut content, mut structured_content, mut is_error) = (Vec::new(), None, true);
+    let outcome = match tried {
+        Ok(result) => {
+            is_error = result["isError"].as_bool().unwrap_or(false);
+            let text = |block: &Value, member: &str| {
+                block[member]
+                    .as_str()
+                    .map(str::to_owned)
+                    .unwrap_or_default()
+            };
+            for block in result["content"].as_array().into_iter().flatten() {
+                let (data, mime_type) = (text(block, "data"), text(block, "mimeType"));
+                content.push(match block["type"].as_str() {
+                    Some("text") => ContentBlock::Text {
+                        text: text(block, "text"),
+                    },
+                    Some("image") => ContentBlock::Image { data, mime_type },
+                    Some("audio") => ContentBlock::Audio { data, mime_type },
+                    _ => ContentBlock::Text {
+                        text: format!("{block:#}"),
+                    },
+                });
+            }
+            structured_content = result
+                .get("structuredContent")
+                .and_then(|value| serde_json::value::to_raw_value(value).ok());
+            if is_error {
+                CallOutcome::ToolError
+            } else {
+                CallOutcome::Ok
+            }
+        }
+        Err(error) => {
+            content.push(ContentBlock::Text {
+                text: format!("The server gave no answer: {error}."),
+            });
+            CallOutcome::UpstreamError
+        }
+    };
+    let trial = Trial {
+        ok: !is_error,
+        is_error,
+        duration_ms,
+        request: None,
+        status: None,
+        content,
+        structured_content,
+        errors: Vec::new(),
+    };
+    (trial, outcome)
 }
 
 fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {

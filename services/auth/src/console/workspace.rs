@@ -14,7 +14,11 @@ use portolan_storage::{Reason, members};
 use serde_json::Value;
 
 use super::{error::ConsoleError, input::path_parameter};
-use crate::{session::BrowserSession, state::AuthState};
+use crate::{
+    login::{ConsolePage, Target},
+    session::BrowserSession,
+    state::AuthState,
+};
 
 /// The workspace that `{ws}` names, as a member sees it. As an extractor: 401 without a session; 404 for an unknown slug and for one of
 /// strangers, byte for byte the same (M2, case 106). The role is looked up at each request (S11).
@@ -42,6 +46,15 @@ impl Workspace {
         } else {
             Err(ConsoleError::forbidden(self.role, action))
         }
+    }
+
+    /// 403 with the way to the page that asks again, unless the person proved lately who they are (S2, case 157).
+    pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
+        if self.session.is_recent(now) {
+            return Ok(());
+        }
+        let target = Target::Workspace(self.slug.clone(), page);
+        Err(ConsoleError::confirm_first(&target.on("/account/confirm")))
     }
 
     /// An audit entry of something that this person did here.

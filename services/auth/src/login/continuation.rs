@@ -3,36 +3,37 @@
 use portolan_model::id::{RequestId, UserId};
 use portolan_storage::{Reason, authorization_requests, clients, members};
 
+use super::target::Target;
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
-/// The target. An enum, made from what is stored, never a URL of the visitor's (S8).
+/// The target of a sign-in, with what its pages show of it. Made from what is stored, never a URL of the visitor's (S8).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Continuation {
-    /// The console.
-    Console,
-    /// An authorization request that this browser began.
-    Request {
-        /// Which.
-        id: RequestId,
-        /// Who asks, for the headline.
-        client_name: String,
-        /// Prefills the form (A10).
-        login_hint: Option<String>,
-    },
+pub struct Continuation {
+    /// Where to.
+    pub target: Target,
+    /// Who asks, if a client does, for the headline.
+    client_name: Option<String>,
+    /// Prefills the form (A10).
+    login_hint: Option<String>,
 }
 
 impl Continuation {
-    /// Reads the `request` parameter of a page. [`PageError::StartAgain`] unless it names a request that is alive and of this browser;
-    /// whose it is otherwise is not told (case 30).
+    /// Reads the `request` parameter of a page. [`PageError::StartAgain`] for a request that is not alive and of this browser;
+    /// whose it is otherwise is not told (case 30). What is no place at all is one of these.
     pub(super) async fn load(
         state: &AuthState,
         browser: &Browser,
         parameter: Option<&str>,
     ) -> Result<Self, PageError> {
-        let Some(text) = parameter.filter(|text| !text.is_empty()) else {
-            return Ok(Self::Console);
+        let target = Target::parse(parameter.unwrap_or_default()).ok_or(PageError::StartAgain)?;
+        let plain = Self {
+            target,
+            client_name: None,
+            login_hint: None,
         };
-        let id: RequestId = text.parse().map_err(|_| PageError::StartAgain)?;
+        let Some(id) = plain.target.request() else {
+            return Ok(plain);
+        };
         let mut tx = state.store.system(Reason::SignIn).await?;
         let request = authorization_requests::find(&mut tx, id)
             .await?
@@ -41,52 +42,27 @@ impl Continuation {
             return Err(PageError::StartAgain);
         }
         let client = clients::get(&mut tx, request.client).await?;
-        Ok(Self::Request {
-            id,
-            client_name: client.name,
+        Ok(Self {
+            client_name: Some(client.name),
             login_hint: request.login_hint,
+            ..plain
         })
     }
 
-    /// The id for hidden fields and links; empty for the console.
+    /// The word for hidden fields; empty for the console.
     pub fn parameter(&self) -> String {
-        match self {
-            Self::Console => String::new(),
-            Self::Request { id, .. } => id.to_string(),
-        }
-    }
-
-    /// The request, if it is one.
-    pub fn request(&self) -> Option<RequestId> {
-        match self {
-            Self::Console => None,
-            Self::Request { id, .. } => Some(*id),
-        }
+        self.target.to_string()
     }
 
     /// Who asks, if a client does.
     pub fn client_name(&self) -> Option<&str> {
-        match self {
-            Self::Console => None,
-            Self::Request { client_name, .. } => Some(client_name),
-        }
+        self.client_name.as_deref()
     }
 
     /// What the address field begins with.
     pub fn login_hint(&self) -> &str {
-        match self {
-            Self::Request {
-                login_hint: Some(hint),
-                ..
-            } => hint,
-            _ => "",
-        }
+        self.login_hint.as_deref().unwrap_or_default()
     }
-}
-
-/// Path of a page of this folder, with the request to go on with.
-pub(super) fn with_request(page: &str, request: Option<RequestId>) -> String {
-    request.map_or_else(|| page.to_owned(), |id| format!("{page}?request={id}"))
 }
 
 /// The sign-in page for an authorization request. With `again`, it is shown to a signed-in person too: another account, or
@@ -100,17 +76,23 @@ pub fn login_path(request: RequestId, again: bool) -> String {
 
 /// The path after signing in. Whoever comes from a client and has no workspace yet makes one first (N11); the console shows its own page
 /// for that.
-pub(super) async fn path_after(
+pub(crate) async fn path_after(
     state: &AuthState,
     user: UserId,
-    request: Option<RequestId>,
+    target: &Target,
 ) -> Result<String, PageError> {
-    let Some(id) = request else {
-        return Ok("/".to_owned());
-    };
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    if members::workspaces_of(&mut tx, user).await?.is_empty() {
-        return Ok(with_request("/workspaces/new", request));
-    }
-    Ok(format!("/oauth/consent/{id}"))
+    Ok(match target {
+        Target::Console => "/".to_owned(),
+        Target::Request(id) => {
+            let mut tx = state.store.system(Reason::Workspaces).await?;
+            if members::workspaces_of(&mut tx, user).await?.is_empty() {
+                target.on("/workspaces/new")
+            } else {
+                format!("/oauth/consent/{id}")
+            }
+        }
+        Target::Invitation(id) => format!("/invitations/{id}"),
+        Target::Account(page) => page.path().to_owned(),
+        Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
+    })
 }

@@ -14,14 +14,14 @@ use portolan_model::{
     id::UserId,
 };
 use portolan_storage::{
-    Reason, audit, mails,
+    Reason, audit, second_factors,
     users::{self, Login},
 };
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form,
-    continuation::{path_after, with_request},
+    Continuation, check_form, code,
+    continuation::path_after,
     device, form_token,
     throttle::{AccountKey, TooEarly},
 };
@@ -44,6 +44,7 @@ struct LoginPage<'a> {
     /// Why the last try failed.
     fault: Option<String>,
     signup_path: String,
+    reset_path: String,
     /// Who is signed in now, when the form is shown to switch.
     signed_in_as: Option<&'a str>,
 }
@@ -65,7 +66,7 @@ pub(super) async fn show(
 ) -> Result<Response, PageError> {
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
     if let Some(session) = session.as_ref().filter(|_| query.again.is_none()) {
-        let path = path_after(&state, session.user, continuation.request()).await?;
+        let path = path_after(&state, session.user, &continuation.target).await?;
         return Ok((browser, pages::see_other(&path)?).into_response());
     }
     let signed_in_as = session.as_ref().map(|session| session.email.as_str());
@@ -164,11 +165,15 @@ pub(super) async fn submit(
     if let (Some(new), Some(old)) = (rehashed, stored) {
         users::rehash(&mut tx, login.user, old, &new).await?;
     }
+    if second_factors::is_enrolled(&mut tx, login.user).await? {
+        tx.commit().await?;
+        return code::ask(&state, browser, &continuation, login.user, &account);
+    }
     let (_, session_cookie) =
-        session::start(&mut tx, &state, &headers, &visitor, login.user).await?;
+        session::start(&mut tx, &state, &headers, &visitor, login.user, &["pwd"]).await?;
     tx.commit().await?;
     let device_cookie = device::mark(&state, &account, known_device)?;
-    let path = path_after(&state, login.user, continuation.request()).await?;
+    let path = path_after(&state, login.user, &continuation.target).await?;
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie),
         (header::SET_COOKIE, device_cookie),
@@ -204,8 +209,8 @@ async fn missed(
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let mut queued = None;
     if hint_is_due && user.is_some() {
-        let (subject, body) = mail::misses_text(&state.site.url("/login"));
-        queued = Some(mails::queue(&mut tx, address.as_typed(), &subject, &body, now).await?);
+        let letter = mail::texts::misses(&state.site.url("/login"));
+        queued = Some(mail::queue(&mut tx, address.as_typed(), &letter, now).await?);
     }
     tx.commit().await?;
     if let Some(mail) = queued {
@@ -229,14 +234,15 @@ fn page(
         client_name: continuation.client_name(),
         email,
         fault,
-        signup_path: with_request("/signup", continuation.request()),
+        signup_path: continuation.target.on("/signup"),
+        reset_path: continuation.target.on("/reset"),
         signed_in_as,
     };
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
 /// In words, rounded up to what people count in.
-pub(super) fn wait_sentence(early: TooEarly) -> String {
+pub(crate) fn wait_sentence(early: TooEarly) -> String {
     let seconds = early.seconds();
     let wait = match seconds {
         ..=90 => format!("{seconds} seconds"),
@@ -247,7 +253,7 @@ pub(super) fn wait_sentence(early: TooEarly) -> String {
 }
 
 /// Tells programs too.
-pub(super) fn with_retry_after(mut response: Response, early: TooEarly) -> Response {
+pub(crate) fn with_retry_after(mut response: Response, early: TooEarly) -> Response {
     if let Ok(value) = early.seconds().to_string().parse() {
         response.headers_mut().insert(header::RETRY_AFTER, value);
     }

@@ -15,16 +15,14 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
-    mails::{self, Mail},
+    mails::Mail,
     users,
     verifications::{self, NewVerification},
 };
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form,
-    continuation::with_request,
-    form_token,
+    Continuation, check_form, form_token,
     password::{wait_sentence, with_retry_after},
     throttle::{AccountKey, TooEarly},
 };
@@ -184,7 +182,8 @@ pub(super) async fn submit(
         address_norm: address.normalised(),
         code_mac: &state.keys.mac(Purpose::MailCode, &code_message(id, &code)),
         browser: browser.digest(),
-        continue_request: continuation.request(),
+        continue_request: continuation.target.request(),
+        continue_invitation: continuation.target.invitation(),
     };
     verifications::open(&mut tx, &verification, now).await?;
     let mail = queue_message(&mut tx, &state, &address, name, &code).await?;
@@ -216,12 +215,12 @@ pub(super) async fn queue_message(
     name: &str,
     code: &str,
 ) -> Result<Mail, StorageError> {
-    let (subject, body) = if users::is_address_verified(tx, address.normalised()).await? {
-        mail::known_address_text(&state.site.url("/login"))
+    let letter = if users::is_address_verified(tx, address.normalised()).await? {
+        mail::texts::known_address(&state.site.url("/login"))
     } else {
-        mail::verification_text(name, code, &state.site.url(&format!("/verify?code={code}")))
+        mail::texts::verification(name, code, &state.site.url(&format!("/verify?code={code}")))
     };
-    mails::queue(tx, address.as_typed(), &subject, &body, state.now()).await
+    mail::queue(tx, address.as_typed(), &letter, state.now()).await
 }
 
 fn page(
@@ -240,12 +239,13 @@ fn page(
         name,
         email,
         faults,
-        login_path: with_request("/login", continuation.request()),
+        login_path: continuation.target.on("/login"),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-fn sentence(text: &str) -> String {
+/// A rule as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
         format!("{}{}.", first.to_uppercase(), chars.as_str())

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use portolan_keys::{Keys, Purpose};
-use portolan_model::Timestamp;
+use portolan_model::{Timestamp, id::UserId};
 use time::Duration;
 
 use crate::rate::{Budget, Rates};
@@ -35,6 +35,10 @@ const MAILS: Budget = Budget {
     burst: 5,
     per: Duration::hours(1),
 };
+const CODES: Budget = Budget {
+    burst: 5,
+    per: Duration::minutes(5),
+};
 const MISSES: Budget = Budget {
     burst: 5,
     per: Duration::hours(1),
@@ -57,6 +61,7 @@ pub struct Throttle {
     mails: Rates,
     misses: Rates,
     hints: Rates,
+    codes: Rates,
 }
 
 /// Too early: how long to wait.
@@ -89,6 +94,16 @@ impl AccountKey {
     pub fn new(keys: &Keys, address_norm: &str) -> Self {
         let mac = keys.mac(Purpose::Throttle, address_norm.as_bytes());
         Self(hex(&mac[..16]))
+    }
+
+    /// To be kept for a step later.
+    pub(super) fn to_text(&self) -> String {
+        self.0.clone()
+    }
+
+    /// What [`AccountKey::to_text`] gave.
+    pub(super) fn from_text(text: String) -> Self {
+        Self(text)
     }
 
     /// For what is bound to the account.
@@ -124,6 +139,7 @@ impl Throttle {
             mails: Rates::new(MAILS),
             misses: Rates::new(MISSES),
             hints: Rates::new(HINTS),
+            codes: Rates::new(CODES),
         }
     }
 
@@ -195,6 +211,16 @@ impl Throttle {
     /// A message to an address, whether or not it has an account.
     pub fn mail(&self, account: &AccountKey, now: Timestamp) -> Result<(), TooEarly> {
         take(&self.mails, &account.0, now)
+    }
+
+    /// A code of a second factor: five tries in five minutes, whatever browser they come from (L11).
+    pub fn second_factor(&self, user: UserId, now: Timestamp) -> Result<(), TooEarly> {
+        take(&self.codes, &user.to_string(), now)
+    }
+
+    /// The code was right: the try costs nothing.
+    pub fn second_factor_was_right(&self, user: UserId) {
+        self.codes.give_back(&user.to_string());
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {

@@ -20,15 +20,16 @@ use serde::Deserialize;
 
 use super::{
     check_form,
-    continuation::{path_after, with_request},
+    continuation::path_after,
     form_token,
     password::{wait_sentence, with_retry_after},
     signup::{code_message, queue_message},
+    target::Target,
     throttle::AccountKey,
 };
 use crate::{
     browser::Browser,
-    mail::{MAILBOX_PATH, Mailer},
+    mail::MAILBOX_PATH,
     pages::{self, Message, PageError},
     session,
     state::AuthState,
@@ -163,10 +164,17 @@ pub(super) async fn submit(
         detail: serde_json::json!({}),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-    let (_, cookie) =
-        session::start(&mut tx, &state, &headers, &visitor, verification.user).await?;
+    let (_, cookie) = session::start(
+        &mut tx,
+        &state,
+        &headers,
+        &visitor,
+        verification.user,
+        &["pwd"],
+    )
+    .await?;
     tx.commit().await?;
-    let path = path_after(&state, verification.user, verification.continue_request).await?;
+    let path = path_after(&state, verification.user, &target(&verification)).await?;
     Ok((
         browser,
         [(header::SET_COOKIE, cookie)],
@@ -261,8 +269,15 @@ async fn find(state: &AuthState, browser: &Browser) -> Result<Option<Verificatio
     Ok(verifications::find_open(&mut tx, browser.digest(), state.now()).await?)
 }
 
+fn target(verification: &Verification) -> Target {
+    Target::stored(
+        verification.continue_request,
+        verification.continue_invitation,
+    )
+}
+
 /// Eight digits, however a person groups them.
-fn digits(text: &str) -> Option<String> {
+pub(crate) fn digits(text: &str) -> Option<String> {
     let code: String = text
         .chars()
         .filter(|c| !c.is_whitespace() && *c != '-')
@@ -285,8 +300,8 @@ fn page(
         code,
         fault,
         notice,
-        signup_path: with_request("/signup", verification.continue_request),
-        mailbox: (state.mailer == Mailer::Page).then_some(MAILBOX_PATH),
+        signup_path: target(verification).on("/signup"),
+        mailbox: state.mailer.is_page().then_some(MAILBOX_PATH),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
 }
@@ -308,10 +323,7 @@ fn already_there(browser: Browser, verification: &Verification) -> Result<Respon
         status: None,
         title: "You have an account already",
         text: "This address was confirmed in another browser. Sign in with the password that was chosen there.",
-        link: Some((
-            "Sign in",
-            &with_request("/login", verification.continue_request),
-        )),
+        link: Some(("Sign in", &target(verification).on("/login"))),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::CONFLICT, &page)?).into_response())

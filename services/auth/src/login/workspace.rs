@@ -10,11 +10,7 @@ use http::StatusCode;
 use portolan_model::slug::Slug;
 use serde::Deserialize;
 
-use super::{
-    Continuation, check_form,
-    continuation::{path_after, with_request},
-    form_token,
-};
+use super::{Continuation, check_form, continuation::path_after, form_token};
 use crate::{
     browser::Browser,
     console::workspaces::{self, CreateError},
@@ -124,7 +120,7 @@ pub(super) async fn submit(
     }
     let error = match workspaces::create(&state, &visitor, session.user, &form.name, slug).await {
         Ok(_) => {
-            let path = path_after(&state, session.user, continuation.request()).await?;
+            let path = path_after(&state, session.user, &continuation.target).await?;
             return Ok((browser, pages::see_other(&path)?).into_response());
         }
         Err(CreateError::Storage(error)) => return Err(error.into()),
@@ -158,7 +154,7 @@ pub(super) async fn submit(
 fn sign_in_first(browser: Browser, continuation: &Continuation) -> Result<Response, PageError> {
     Ok((
         browser,
-        pages::see_other(&with_request("/login", continuation.request()))?,
+        pages::see_other(&continuation.target.on("/login"))?,
     )
         .into_response())
 }

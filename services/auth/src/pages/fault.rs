@@ -42,6 +42,9 @@ pub enum PageError {
     /// A template.
     #[error("template")]
     Template(#[from] askama::Error),
+    /// Another page has to come first: signing in, proving again who one is.
+    #[error("to be seen elsewhere")]
+    Elsewhere(String),
     /// A bug, named in the log only.
     #[error("internal: {0}")]
     Internal(&'static str),
@@ -99,6 +102,7 @@ impl PageError {
             | Self::Storage(_)
             | Self::Keys(_)
             | Self::Template(_)
+            | Self::Elsewhere(_)
             | Self::Internal(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong",
@@ -117,6 +121,9 @@ impl PageError {
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
+        if let Self::Elsewhere(path) = &self {
+            return super::see_other(path).unwrap_or_else(Self::into_response);
+        }
         let shown = self.shown();
         if shown.status.is_server_error() {
             tracing::error!(

@@ -19,7 +19,7 @@ use portolan_storage::{
     Reason, SystemTx, audit,
     clients::Client,
     grants::{self, Grant},
-    mails::{self, Mail},
+    mails::Mail,
     refresh_tokens::{self, Locked},
     users,
 };
@@ -276,10 +276,8 @@ async fn warning(
     {
         return Ok(None);
     }
-    let (subject, body) = mail::reuse_text(&client.name);
-    Ok(Some(
-        mails::queue(tx, &user.email, &subject, &body, now).await?,
-    ))
+    let letter = mail::texts::reuse(&client.name);
+    Ok(Some(mail::queue(tx, &user.email, &letter, now).await?))
 }
 
 /// A good token in the wrong client's hands: refused and noted, and no harm to the rightful one (case 123).

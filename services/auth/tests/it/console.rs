@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::house::{Browser, House};
 
-async fn workspace(person: &Browser<'_>, slug: &str) {
+pub(crate) async fn workspace(person: &Browser<'_>, slug: &str) {
     let answer = person
         .call(
             Method::POST,
@@ -23,7 +23,7 @@ async fn workspace(person: &Browser<'_>, slug: &str) {
 }
 
 /// The ids that the API shows.
-async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (TenantId, UserId) {
+pub(crate) async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (TenantId, UserId) {
     let me = person.call(Method::GET, "/me", None).await.json();
     let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
     let tenant = tenants::by_slug(&mut tx, slug).await.unwrap().unwrap();
@@ -453,4 +453,35 @@ async fn n11_a_workspace_can_be_made_without_script() {
         (guest.status, guest.location()),
         (StatusCode::SEE_OTHER, "/login")
     );
+}
+
+#[tokio::test]
+async fn the_audit_log_goes_out_as_json_lines_to_admins_whole_and_of_one_workspace() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let bob = house.person("bob@beta.example").await;
+    workspace(&ann, "acme").await;
+    workspace(&bob, "beta").await;
+    for n in 0..510 {
+        let body = json!({ "name": format!("Acme {n}") });
+        ann.call(Method::PATCH, "/workspaces/acme", Some(body))
+            .await;
+    }
+    let answer = ann
+        .call(Method::GET, "/workspaces/acme/audit/export", None)
+        .await;
+    assert_eq!(answer.headers[header::CONTENT_TYPE], "application/jsonl");
+    let lines: Vec<serde_json::Value> = answer
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 512, "more than one page of them");
+    assert_eq!(lines[0]["action"], "audit.exported", "newest first");
+    assert_eq!(lines[511]["action"], "tenant.created");
+    assert!(!answer.text.contains("beta"));
+    let foreign = bob
+        .call(Method::GET, "/workspaces/acme/audit/export", None)
+        .await;
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND, "case 106");
 }

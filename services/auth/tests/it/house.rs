@@ -34,6 +34,7 @@ pub(crate) const PASSWORD: &str = "anchovy tram lantern sixty";
 
 /// The service.
 pub(crate) struct House {
+    pub(crate) state: AuthState,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     router: Router,
@@ -91,6 +92,7 @@ impl House {
             store,
             clock,
             router: portolan_auth::router(&state).layer(front),
+            state,
         }
     }
 

@@ -8,9 +8,14 @@ mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod house;
+mod invitations;
 mod limits;
+mod mail_delivery;
+mod mail_server;
 mod mailbox;
+mod recovery;
 mod registry;
+mod second_factor;
 mod sessions;
 mod sign_in;
 mod sign_up;

@@ -25,6 +25,7 @@ async fn open(house: &House) -> VerificationId {
         code_mac: &[9; 32],
         browser: &BROWSER,
         continue_request: None,
+        continue_invitation: None,
     };
     verifications::open(&mut tx, &new, now).await.unwrap();
     tx.commit().await.unwrap();

@@ -18,6 +18,7 @@ use crate::harness::{CALLBACK, ISSUER, Scene, encode, request, with};
 
 #[tokio::test]
 async fn a2_until_the_redirect_uri_is_proved_every_fault_is_a_page() {
+    // Cases 1 to 4, 7, 10 and 11; a user before the host (case 5).
     let mut scene = Scene::new().await;
     let good = request(&scene.client);
     for (name, value) in [

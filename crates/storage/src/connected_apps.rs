@@ -1,0 +1,142 @@
+//! Which client may act for whom and where: the live grants, as people and admins see them, and the end of many at once
+//! (`auth.md` R5–R7).
+
+use portolan_model::{
+    Timestamp,
+    id::{ClientId, GrantId, TenantId, UserId},
+};
+
+use crate::{StorageError, SystemTx, grants::REVOCATION_MEMORY};
+
+/// A connected app.
+#[derive(Debug, Clone)]
+pub struct ConnectedApp {
+    /// The grant that it stands for.
+    pub grant: GrantId,
+    /// Where.
+    pub tenant: TenantId,
+    /// What people call that workspace.
+    pub tenant_name: String,
+    /// Whose.
+    pub user: UserId,
+    /// As they call themselves.
+    pub user_name: String,
+    /// Their address.
+    pub user_email: String,
+    /// The client on the wire.
+    pub client_id: String,
+    /// As the client calls itself, cleaned.
+    pub client_name: String,
+    /// What it may do.
+    pub scopes: Vec<String>,
+    /// Which servers.
+    pub resource: String,
+    /// When it was allowed.
+    pub created_at: Timestamp,
+    /// When a token was last issued for it.
+    pub last_used_at: Option<Timestamp>,
+    /// When it ends by itself.
+    pub expires_at: Timestamp,
+    /// Network block of the browser that allowed it.
+    pub ip_block: Option<String>,
+    /// That browser in words.
+    pub ua_label: Option<String>,
+    /// How often its token was renewed.
+    pub refreshes: i32,
+}
+
+/// Which grants are meant. What is `None` does not narrow.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Which {
+    /// Of this tenant.
+    pub tenant: Option<TenantId>,
+    /// Of this person.
+    pub user: Option<UserId>,
+    /// Of this client.
+    pub client: Option<ClientId>,
+    /// This one.
+    pub grant: Option<GrantId>,
+}
+
+/// The live grants, last used first, at most a thousand. At least one part of `which` must be given.
+pub async fn list(
+    tx: &mut SystemTx,
+    which: Which,
+    now: Timestamp,
+) -> Result<Vec<ConnectedApp>, StorageError> {
+    let rows = sqlx::query!(
+        r#"select g.id, g.tenant_id, t.name as tenant_name, g.user_id as "user_id!", u.display_name, e.address, c.client_id, c.name, g.scopes,
+             g.resource, g.created_at, g.last_used_at, g.expires_at, g.ip_block, g.ua_label, coalesce(f.generation, 0) as "refreshes!"
+           from grants g join tenants t on t.id = g.tenant_id join users u on u.id = g.user_id
+           join user_emails e on e.user_id = u.id and e.is_primary
+           join oauth_clients c on c.id = g.client_ref left join refresh_families f on f.grant_id = g.id
+           where g.revoked_at is null and g.expires_at > $5
+             and coalesce($1::uuid, $2::uuid, $3::uuid, $4::uuid) is not null
+             and ($1::uuid is null or g.tenant_id = $1) and ($2::uuid is null or g.user_id = $2)
+             and ($3::uuid is null or g.client_ref = $3) and ($4::uuid is null or g.id = $4)
+           order by coalesce(g.last_used_at, g.created_at) desc, g.id desc limit 1000"#,
+        which.tenant.map(TenantId::uuid),
+        which.user.map(UserId::uuid),
+        which.client.map(ClientId::uuid),
+        which.grant.map(GrantId::uuid),
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| ConnectedApp {
+            grant: row.id.into(),
+            tenant: row.tenant_id.into(),
+            tenant_name: row.tenant_name,
+            user: row.user_id.into(),
+            user_name: row.display_name,
+            user_email: row.address,
+            client_id: row.client_id,
+            client_name: row.name,
+            scopes: row.scopes,
+            resource: row.resource,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+            expires_at: row.expires_at,
+            ip_block: row.ip_block,
+            ua_label: row.ua_label,
+            refreshes: row.refreshes,
+        })
+        .collect())
+}
+
+/// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Returns
+/// those that were live. At least one part of `which` must be given.
+pub async fn end(
+    tx: &mut SystemTx,
+    which: Which,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Vec<GrantId>, StorageError> {
+    let ended = sqlx::query_scalar!(
+        r#"with ended as (
+             update grants set revoked_at = $5, revoke_reason = $6
+             where revoked_at is null and coalesce($1::uuid, $2::uuid, $3::uuid, $4::uuid) is not null
+               and ($1::uuid is null or tenant_id = $1) and ($2::uuid is null or user_id = $2)
+               and ($3::uuid is null or client_ref = $3) and ($4::uuid is null or id = $4)
+             returning id, tenant_id
+           ), families as (
+             update refresh_families f set revoked_at = $5, revoke_reason = $6 from ended where f.grant_id = ended.id and f.revoked_at is null
+           ), told as (
+             insert into revocations (kind, ref, tenant_id, expires_at, created_at)
+             select 'grant', 'gr_' || replace(id::text, '-', ''), tenant_id, $7, $5 from ended
+           )
+           select id as "id!" from ended"#,
+        which.tenant.map(TenantId::uuid),
+        which.user.map(UserId::uuid),
+        which.client.map(ClientId::uuid),
+        which.grant.map(GrantId::uuid),
+        now,
+        reason,
+        now + REVOCATION_MEMORY,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(ended.into_iter().map(GrantId::from_uuid).collect())
+}

@@ -1,0 +1,149 @@
+//! Upstream servers: one node looks at each, what is gone is marked, and what a node may touch is small.
+
+use portolan_model::{id::SourceId, id::TenantId, registry::SourceKind};
+use portolan_storage::{
+    Reason, Store, sources,
+    upstreams::{self, Said, SyncedPrompt},
+};
+use serde_json::json;
+use time::Duration;
+
+use crate::{
+    database::Database,
+    scene::{Scene, now},
+};
+
+async fn upstream(store: &Store, tenant: TenantId) -> SourceId {
+    let source = SourceId::generate();
+    let new = sources::NewSource {
+        id: source,
+        kind: SourceKind::Mcp,
+        name: "Theirs",
+        base_url: "https://mcp.example/mcp",
+        document: None,
+        security: &json!([]),
+    };
+    let mut tx = store.tenant(tenant).await.unwrap();
+    sources::insert(&mut tx, &new, now()).await.unwrap();
+    upstreams::insert(&mut tx, source, "far_", true, now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    source
+}
+
+async fn take(store: &Store, at: time::OffsetDateTime) -> Vec<(TenantId, SourceId)> {
+    let mut tx = store.system(Reason::Upstreams).await.unwrap();
+    let taken = upstreams::take_due(&mut tx, at, at + Duration::minutes(5), 8)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    taken
+}
+
+#[tokio::test]
+async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there_brings_the_look_forward()
+ {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let tenant = Scene::new(&store).await.tenant;
+    let source = upstream(&store, tenant).await;
+    let (one, other) = tokio::join!(take(&store, now()), take(&store, now()));
+    assert_eq!(one.len() + other.len(), 1, "{one:?} {other:?}");
+    assert_eq!(take(&store, now() + Duration::minutes(1)).await, []);
+    // A node that heard of a change asks for a look, through its own door.
+    let later = now() + Duration::minutes(2);
+    let mut tx = store.node(tenant).await.unwrap();
+    assert!(
+        upstreams::ask_for_a_look(&mut tx, source, later)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !upstreams::ask_for_a_look(&mut tx, source, later)
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(take(&store, later).await, [(tenant, source)]);
+    // That is all that a node may do to it.
+    let mut tx = store.node(tenant).await.unwrap();
+    assert!(
+        upstreams::configure(&mut tx, source, Some("x_"), None)
+            .await
+            .is_err()
+    );
+    drop(tx);
+    // A deleted source is left alone.
+    let mut tx = store.tenant(tenant).await.unwrap();
+    sources::delete(&mut tx, source, later).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(take(&store, later + Duration::hours(1)).await, []);
+}
+
+#[tokio::test]
+async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let tenant = Scene::new(&store).await.tenant;
+    let source = upstream(&store, tenant).await;
+    let prompt = |name: &str| SyncedPrompt {
+        upstream_name: name.to_owned(),
+        name: format!("far_{name}"),
+        title: String::new(),
+        description: String::new(),
+        arguments: json!([]),
+        upstream: json!({"name": name}),
+    };
+    let names = |known: Vec<(String, String, serde_json::Value)>| {
+        known
+            .into_iter()
+            .map(|(_, name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    let mut tx = store.tenant(tenant).await.unwrap();
+    for (offered, expected) in [
+        (vec!["a", "b"], vec!["a", "b"]),
+        (vec!["b"], vec!["b"]),
+        (vec!["a", "b"], vec!["a", "b"]),
+    ] {
+        let offered: Vec<SyncedPrompt> = offered.into_iter().map(prompt).collect();
+        upstreams::sync_prompts(&mut tx, source, &offered, now())
+            .await
+            .unwrap();
+        let mut known = names(upstreams::known(&mut tx, source).await.unwrap());
+        known.sort();
+        assert_eq!(known, expected);
+    }
+    let said = Said {
+        revision: "2025-11-25",
+        name: Some("Theirs"),
+        version: None,
+        instructions: None,
+        capabilities: &json!({"tools": {}}),
+        skipped: &json!([]),
+    };
+    upstreams::failed(&mut tx, source, "no connection", now())
+        .await
+        .unwrap();
+    let known = upstreams::find(&mut tx, source).await.unwrap().unwrap();
+    assert_eq!(
+        (known.last_error.as_deref(), known.synced_at),
+        (Some("no connection"), None)
+    );
+    // What waits is not yet taken over.
+    let pending = json!({"digest": "d"});
+    upstreams::looked(&mut tx, source, &said, Some(&pending), now(), now())
+        .await
+        .unwrap();
+    let known = upstreams::find(&mut tx, source).await.unwrap().unwrap();
+    assert_eq!(
+        (known.last_error, known.synced_at, known.pending),
+        (None, None, Some(pending))
+    );
+    upstreams::looked(&mut tx, source, &said, None, now(), now())
+        .await
+        .unwrap();
+    let known = upstreams::find(&mut tx, source).await.unwrap().unwrap();
+    assert_eq!((known.synced_at, known.pending), (Some(now()), None));
+}

@@ -1,0 +1,122 @@
+//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms, no script.
+//!
+//! What changes who can get in asks for a recent proof of who one is ([`confirm`], S2). Forms are bound to the browser and its session.
+
+mod apps;
+mod confirm;
+mod email;
+mod overview;
+mod password;
+mod sessions;
+mod two_factor;
+mod undo;
+
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event, Outcome},
+};
+use serde_json::Value;
+use time::macros::format_description;
+
+use crate::{
+    browser::Browser,
+    forms,
+    login::{AccountPage, Target},
+    pages::{self, FormTarget, PageError},
+    session::BrowserSession,
+    state::AuthState,
+};
+
+/// The pages.
+pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
+    let router = Router::new()
+        .route("/account", get(overview::show))
+        .route(
+            "/account/password",
+            get(password::show).post(password::submit),
+        )
+        .route("/account/email", get(email::show).post(email::submit))
+        .route("/account/email/confirm", post(email::confirm))
+        .route("/account/undo", get(undo::show).post(undo::submit))
+        .route(
+            "/account/sessions",
+            get(sessions::show).post(sessions::submit),
+        )
+        .route(
+            "/account/two-factor",
+            get(two_factor::show).post(two_factor::submit),
+        )
+        .route("/account/apps", get(apps::show).post(apps::submit))
+        .route("/account/confirm", get(confirm::show).post(confirm::submit));
+    pages::protect(router, &state.site, FormTarget::Here)
+}
+
+/// The session, or the way to the sign-in page and back to `page`.
+fn signed_in(
+    session: Option<BrowserSession>,
+    page: AccountPage,
+) -> Result<BrowserSession, PageError> {
+    session.ok_or_else(|| PageError::Elsewhere(Target::Account(page).on("/login")))
+}
+
+/// The way to [`confirm`] and back, unless the person proved lately who they are (case 157).
+fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Result<(), PageError> {
+    if session.is_recent(state.now()) {
+        return Ok(());
+    }
+    Err(PageError::Elsewhere(
+        Target::Account(page).on("/account/confirm"),
+    ))
+}
+
+/// The token of a signed-in person's forms. A sign-in in between makes older forms stale.
+fn form_token(state: &AuthState, browser: &Browser, session: &BrowserSession) -> String {
+    forms::token(&state.keys, &binding(browser, session))
+}
+
+/// Refuses a form of another browser or session (case 27).
+fn check_form(
+    state: &AuthState,
+    browser: &Browser,
+    session: &BrowserSession,
+    presented: &str,
+) -> Result<(), PageError> {
+    if !browser.is_new() && forms::is_valid(&state.keys, &binding(browser, session), presented) {
+        Ok(())
+    } else {
+        Err(PageError::ForeignForm)
+    }
+}
+
+fn binding<'a>(browser: &'a Browser, session: &'a BrowserSession) -> [&'a [u8]; 3] {
+    [
+        b"account",
+        browser.digest().as_bytes(),
+        session.id.uuid_bytes(),
+    ]
+}
+
+/// An entry of what a person did to their account.
+fn event(session: &BrowserSession, action: &'static str, detail: Value) -> Event {
+    Event {
+        tenant: None,
+        actor: Actor::User(session.user),
+        action,
+        target_kind: "user",
+        target_id: session.user.to_string(),
+        outcome: Outcome::Ok,
+        detail,
+    }
+}
+
+/// For people: the minute, and which clock.
+fn written(at: Timestamp) -> String {
+    at.format(format_description!(
+        "[year]-[month]-[day] [hour]:[minute] UTC"
+    ))
+    .unwrap_or_default()
+}

@@ -1,0 +1,148 @@
+//! Connected apps of a person: which may do what, since when, last use; and the end of it (R5).
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_model::audit::{Actor, Event, Outcome};
+use portolan_storage::{
+    Reason, audit,
+    connected_apps::{self, ConnectedApp, Which},
+};
+use serde::Deserialize;
+
+use super::{check_form, form_token, signed_in, written};
+use crate::{
+    browser::Browser,
+    login::AccountPage,
+    pages::{self, PageError},
+    revoke,
+    session::MaybeSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_apps.html")]
+struct Page {
+    form_token: String,
+    apps: Vec<Shown>,
+    notice: Option<&'static str>,
+}
+
+struct Shown {
+    id: String,
+    name: String,
+    host: String,
+    workspace: String,
+    what: String,
+    since: String,
+    used: Option<String>,
+    refreshes: i32,
+    ends: String,
+    place: Option<String>,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct AppsQuery {
+    done: Option<String>,
+}
+
+/// Shows the list.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<AppsQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Apps)?;
+    let which = Which {
+        user: Some(session.user),
+        ..Which::default()
+    };
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let apps = connected_apps::list(&mut tx, which, state.now())
+        .await?
+        .into_iter()
+        .map(shown)
+        .collect();
+    let page = Page {
+        form_token: form_token(&state, &browser, &session),
+        apps,
+        notice: query.done.is_some().then_some("Disconnected."),
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+fn shown(app: ConnectedApp) -> Shown {
+    let host = url::Url::parse(&app.client_id)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
+    Shown {
+        id: app.grant.to_string(),
+        name: app.client_name,
+        host: host.unwrap_or_else(|| "registered by itself".to_owned()),
+        workspace: app.tenant_name,
+        what: app.resource,
+        since: written(app.created_at),
+        used: app.last_used_at.map(written),
+        refreshes: app.refreshes,
+        ends: written(app.expires_at),
+        place: app.ua_label.or(app.ip_block),
+    }
+}
+
+/// What a button sends: an id, or `all`.
+#[derive(Debug, Deserialize)]
+pub(super) struct AppsForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    grant: String,
+}
+
+/// Disconnects one, or all. Somebody else's id changes nothing and tells nothing.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<AppsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Apps)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let mut which = Which {
+        user: Some(session.user),
+        ..Which::default()
+    };
+    if form.grant != "all" {
+        let Ok(id) = form.grant.parse() else {
+            return Ok((browser, pages::see_other("/account/apps")?).into_response());
+        };
+        which.grant = Some(id);
+    }
+    let now = state.now();
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let named = connected_apps::list(&mut tx, which, now).await?;
+    let ended = connected_apps::end(&mut tx, which, "revoked_by_person", now).await?;
+    for app in named.iter().filter(|app| ended.contains(&app.grant)) {
+        let event = Event {
+            tenant: Some(app.tenant),
+            actor: Actor::User(session.user),
+            action: "grant.revoked",
+            target_kind: "grant",
+            target_id: app.grant.to_string(),
+            outcome: Outcome::Ok,
+            detail: serde_json::json!({ "client_id": app.client_id }),
+        };
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    revoke::tell(&state, &ended);
+    Ok((browser, pages::see_other("/account/apps?done=1")?).into_response())
+}

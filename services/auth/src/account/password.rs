@@ -1,0 +1,157 @@
+//! Change of password. The current one is asked for, which is a proof as good as any.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Secret, password};
+use portolan_storage::{
+    Reason,
+    account_links::{self, Purpose},
+    audit,
+    browser_sessions::{self, EndReason},
+    connected_apps::{self, Which},
+    users,
+};
+use serde::Deserialize;
+
+use super::{
+    check_form,
+    confirm::{Checked, password_is_right},
+    event, form_token, signed_in,
+};
+use crate::{
+    browser::Browser,
+    login::{AccountPage, sentence, with_retry_after},
+    mail,
+    pages::{self, PageError},
+    revoke,
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_password.html")]
+struct Page<'a> {
+    form_token: String,
+    email: &'a str,
+    fault: Option<String>,
+    password_fault: Option<String>,
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Password)?;
+    page(&state, browser, &session, StatusCode::OK, None, None)
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct PasswordForm {
+    #[serde(default)]
+    form_token: String,
+    current: Secret<String>,
+    password: Secret<String>,
+    /// A checkbox: sent or not.
+    #[serde(default)]
+    end_apps: Option<String>,
+}
+
+/// Changes the password; every other browser is signed out (S4).
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<PasswordForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Password)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let stored = {
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        users::password_of(&mut tx, session.user).await?
+    };
+    if let Checked::Wrong((status, fault, early)) =
+        password_is_right(&state, &visitor, &session, &form.current).await?
+    {
+        let refusal = page(&state, browser, &session, status, Some(fault), None)?;
+        return Ok(match early {
+            Some(early) => with_retry_after(refusal, early),
+            None => refusal,
+        });
+    }
+    let inputs = [session.email.as_str(), session.display_name.as_str()];
+    if let Err(rule) = password::check_new(&form.password, &inputs) {
+        let fault = Some(sentence(&rule.to_string()));
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return page(&state, browser, &session, status, None, fault);
+    }
+    let phc = state.passwords.hash(&form.password).await?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let old = stored.unwrap_or_default();
+    if !users::change_password(&mut tx, session.user, &old, &phc, now).await? {
+        let fault = "The password was changed elsewhere a moment ago.".to_owned();
+        return page(
+            &state,
+            browser,
+            &session,
+            StatusCode::CONFLICT,
+            Some(fault),
+            None,
+        );
+    }
+    let signed_out = browser_sessions::end_all(
+        &mut tx,
+        session.user,
+        Some(session.id),
+        EndReason::PasswordChanged,
+        now,
+    )
+    .await?;
+    account_links::consume_all(&mut tx, Purpose::Reset, session.user, now).await?;
+    let mut ended = Vec::new();
+    if form.end_apps.is_some() {
+        let which = Which {
+            user: Some(session.user),
+            ..Which::default()
+        };
+        ended = connected_apps::end(&mut tx, which, "password_changed", now).await?;
+    }
+    let detail =
+        serde_json::json!({ "browsers_signed_out": signed_out, "apps_disconnected": ended.len() });
+    let entry = event(&session, "password.changed", detail);
+    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    let letter = mail::texts::password_changed(&session.display_name, &state.site.url("/reset"));
+    let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    revoke::tell(&state, &ended);
+    Ok((browser, pages::see_other("/account?done=password")?).into_response())
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    session: &BrowserSession,
+    status: StatusCode,
+    fault: Option<String>,
+    password_fault: Option<String>,
+) -> Result<Response, PageError> {
+    let page = Page {
+        form_token: form_token(state, &browser, session),
+        email: &session.email,
+        fault,
+        password_fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}

@@ -1,0 +1,115 @@
+//! Signed-in browsers, and signing them out.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_storage::{
+    Reason, audit,
+    browser_sessions::{self, EndReason},
+};
+use serde::Deserialize;
+
+use super::{check_form, event, form_token, signed_in, written};
+use crate::{
+    browser::Browser,
+    login::AccountPage,
+    pages::{self, PageError},
+    session::MaybeSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_sessions.html")]
+struct Page {
+    form_token: String,
+    sessions: Vec<Shown>,
+    notice: Option<&'static str>,
+}
+
+struct Shown {
+    id: String,
+    browser: String,
+    since: String,
+    seen: String,
+    place: Option<String>,
+    is_this: bool,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SessionsQuery {
+    done: Option<String>,
+}
+
+/// Shows the list.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<SessionsQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Sessions)?;
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let sessions = browser_sessions::list(&mut tx, session.user, state.now())
+        .await?
+        .into_iter()
+        .map(|one| Shown {
+            id: one.id.to_string(),
+            browser: one.ua_label.unwrap_or_else(|| "A browser".to_owned()),
+            since: written(one.created_at),
+            seen: written(one.last_seen_at),
+            place: one.ip_block,
+            is_this: one.id == session.id,
+        })
+        .collect();
+    let page = Page {
+        form_token: form_token(&state, &browser, &session),
+        sessions,
+        notice: query.done.is_some().then_some("Signed out."),
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// What a button sends: an id, or `others`.
+#[derive(Debug, Deserialize)]
+pub(super) struct SessionsForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    session: String,
+}
+
+/// Signs one out, or all others. Somebody else's id changes nothing and tells nothing.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<SessionsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Sessions)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let now = state.now();
+    let reason = EndReason::EndedElsewhere;
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let ended = if form.session == "others" {
+        browser_sessions::end_all(&mut tx, session.user, Some(session.id), reason, now).await?
+    } else if let Ok(id) = form.session.parse() {
+        u64::from(browser_sessions::end_one(&mut tx, session.user, id, reason, now).await?)
+    } else {
+        0
+    };
+    if ended > 0 {
+        let detail = serde_json::json!({ "browsers_signed_out": ended });
+        let entry = event(&session, "session.ended_elsewhere", detail);
+        audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    Ok((browser, pages::see_other("/account/sessions?done=1")?).into_response())
+}

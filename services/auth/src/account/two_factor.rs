@@ -1,0 +1,219 @@
+//! Authenticator app and recovery codes: begin, take into use, remove (L11, L12). All of it asks for a recent proof, and ends the
+//! other sessions (S2, S4).
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Secret, TotpSecret};
+use portolan_storage::{
+    Reason, audit,
+    browser_sessions::{self, EndReason},
+    second_factors,
+};
+use serde::Deserialize;
+
+use super::{check_form, event, form_token, recent, signed_in};
+use crate::{
+    browser::Browser,
+    login::AccountPage,
+    mail,
+    pages::{self, PageError},
+    second_factor,
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_two_factor.html")]
+struct Page {
+    form_token: String,
+    stage: Stage,
+    fault: Option<&'static str>,
+}
+
+enum Stage {
+    /// There is none.
+    Off,
+    /// Begun: the secret is shown until one code was right.
+    Begun {
+        secret: Secret<String>,
+        uri: Secret<String>,
+    },
+    /// In use.
+    On { codes_left: i64 },
+    /// Taken into use, or new codes made, just now: they are shown this once.
+    Codes(Vec<Secret<String>>),
+}
+
+/// Shows where it stands.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::TwoFactor)?;
+    recent(&state, &session, AccountPage::TwoFactor)?;
+    let stage = stage(&state, &session).await?;
+    page(&state, browser, &session, StatusCode::OK, stage, None)
+}
+
+/// What the forms send.
+#[derive(Deserialize)]
+pub(super) struct TwoFactorForm {
+    #[serde(default)]
+    form_token: String,
+    /// Which button.
+    #[serde(default)]
+    what: String,
+    #[serde(default)]
+    code: String,
+}
+
+/// Does what the button says.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<TwoFactorForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::TwoFactor)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    recent(&state, &session, AccountPage::TwoFactor)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    match form.what.as_str() {
+        "begin" => {
+            let secret = TotpSecret::generate()?;
+            let sealed = second_factor::seal(&state, session.user, &secret)?;
+            second_factors::begin(&mut tx, session.user, &sealed, now).await?;
+            tx.commit().await?;
+            Ok((browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response())
+        }
+        "confirm" => {
+            let Some(totp) = second_factors::totp_of(&mut tx, session.user)
+                .await?
+                .filter(|totp| !totp.is_confirmed)
+            else {
+                return Ok(
+                    (browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response()
+                );
+            };
+            let code: String = form.code.chars().filter(|c| !c.is_whitespace()).collect();
+            let right = match second_factor::open(&state, session.user, &totp)?.step_of(&code, now)
+            {
+                Some(step) => {
+                    let sealed = &totp.secret_sealed;
+                    second_factors::confirm(&mut tx, session.user, sealed, step, now).await?
+                }
+                None => false,
+            };
+            if !right {
+                drop(tx);
+                let stage = stage(&state, &session).await?;
+                let fault = Some(
+                    "This code is wrong. Check the clock of the device, and try the next code.",
+                );
+                let status = StatusCode::UNPROCESSABLE_ENTITY;
+                return page(&state, browser, &session, status, stage, fault);
+            }
+            let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
+            changed(&state, &visitor, tx, &session, "second_factor.added").await?;
+            page(
+                &state,
+                browser,
+                &session,
+                StatusCode::OK,
+                Stage::Codes(codes),
+                None,
+            )
+        }
+        "codes" if second_factors::is_enrolled(&mut tx, session.user).await? => {
+            let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
+            changed(&state, &visitor, tx, &session, "recovery_codes.replaced").await?;
+            page(
+                &state,
+                browser,
+                &session,
+                StatusCode::OK,
+                Stage::Codes(codes),
+                None,
+            )
+        }
+        "remove" => {
+            if second_factors::remove(&mut tx, session.user).await? {
+                changed(&state, &visitor, tx, &session, "second_factor.removed").await?;
+            }
+            Ok((browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response())
+        }
+        _ => Ok((browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response()),
+    }
+}
+
+/// S4 and L16: other sessions end, and the person is told.
+async fn changed(
+    state: &AuthState,
+    visitor: &Visitor,
+    mut tx: portolan_storage::SystemTx,
+    session: &BrowserSession,
+    action: &'static str,
+) -> Result<(), PageError> {
+    let now = state.now();
+    browser_sessions::end_all(
+        &mut tx,
+        session.user,
+        Some(session.id),
+        EndReason::FactorChanged,
+        now,
+    )
+    .await?;
+    let entry = event(session, action, serde_json::json!({}));
+    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    let letter =
+        mail::texts::second_factor_changed(&session.display_name, &state.site.url("/reset"));
+    let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    Ok(())
+}
+
+async fn stage(state: &AuthState, session: &BrowserSession) -> Result<Stage, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(
+        match second_factors::totp_of(&mut tx, session.user).await? {
+            None => Stage::Off,
+            Some(totp) if totp.is_confirmed => Stage::On {
+                codes_left: second_factors::recovery_codes_left(&mut tx, session.user).await?,
+            },
+            Some(totp) => {
+                let secret = second_factor::open(state, session.user, &totp)?;
+                Stage::Begun {
+                    secret: secret.base32(),
+                    uri: secret.uri("Portolan", &session.email),
+                }
+            }
+        },
+    )
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    session: &BrowserSession,
+    status: StatusCode,
+    stage: Stage,
+    fault: Option<&'static str>,
+) -> Result<Response, PageError> {
+    let page = Page {
+        form_token: form_token(state, &browser, session),
+        stage,
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}

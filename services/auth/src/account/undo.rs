@@ -1,0 +1,166 @@
+//! The way back to the former address (L10). Whoever reads that mailbox may take it, signed in or not: it is for the person whose
+//! account somebody else got into, so it ends every session and every app too.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Secret, SecretToken, TokenForm};
+use portolan_model::audit::{Actor, Event, Outcome};
+use portolan_storage::{
+    Reason,
+    account_links::{self, Link, Purpose},
+    audit,
+    browser_sessions::{self, EndReason},
+    connected_apps::{self, Which},
+    users,
+};
+use serde::Deserialize;
+
+use crate::{
+    browser::Browser,
+    login::{check_form, form_token},
+    mail,
+    pages::{self, Message, PageError},
+    revoke,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_undo.html")]
+struct Page<'a> {
+    form_token: String,
+    token: &'a str,
+    address: &'a str,
+}
+
+/// Parameters of the page.
+#[derive(Deserialize)]
+pub(super) struct UndoQuery {
+    token: Option<Secret<String>>,
+}
+
+/// Asks. Reading changes nothing.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Query(query): Query<UndoQuery>,
+) -> Result<Response, PageError> {
+    let presented = query.token.unwrap_or_else(|| Secret::new(String::new()));
+    let Some(link) = find(&state, presented.expose()).await? else {
+        return dead_link(browser);
+    };
+    let page = Page {
+        form_token: form_token(&state.keys, &browser),
+        token: presented.expose(),
+        address: &link.address,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct UndoForm {
+    #[serde(default)]
+    form_token: String,
+    token: Secret<String>,
+}
+
+/// Goes back, once.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<UndoForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let Some(link) = find(&state, form.token.expose()).await? else {
+        return dead_link(browser);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if !account_links::consume(&mut tx, link.id, now).await? {
+        return dead_link(browser);
+    }
+    let former = (link.address.as_str(), link.address_norm.as_str());
+    if let Err(error) = users::replace_address(&mut tx, link.user, former, now).await {
+        if error.is_conflict_on("user_emails_verified") {
+            return taken(browser);
+        }
+        return Err(error.into());
+    }
+    browser_sessions::end_all(&mut tx, link.user, None, EndReason::AddressChanged, now).await?;
+    account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
+    let which = Which {
+        user: Some(link.user),
+        ..Which::default()
+    };
+    let ended = connected_apps::end(&mut tx, which, "address_restored", now).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(link.user),
+        action: "email.restored",
+        target_kind: "user",
+        target_id: link.user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "apps_disconnected": ended.len() }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let name = users::find(&mut tx, link.user)
+        .await?
+        .map(|user| user.display_name)
+        .unwrap_or_default();
+    let letter = mail::texts::address_restored(&name, &state.site.url("/reset"));
+    let mail = mail::queue(&mut tx, &link.address, &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    revoke::tell(&state, &ended);
+    let page = Message {
+        status: None,
+        title: "Your account is back at this address",
+        text: "Every browser was signed out, and every app was disconnected. Now choose a new password: somebody else knew the old one.",
+        link: Some(("Choose a new password", "/reset")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageError> {
+    let Some(token) = SecretToken::parse(TokenForm::Link, presented) else {
+        return Ok(None);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(account_links::find(&mut tx, Purpose::Undo, &token.digest(), state.now()).await?)
+}
+
+fn dead_link(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "This link does not work any more",
+        text: "It was used, the address was changed again, or 72 hours are over.",
+        link: Some(("Sign in", "/login")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
+}
+
+fn taken(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "This address is used for another account",
+        text: "It was proved for another account since. Sign in there, or ask support.",
+        link: Some(("Sign in", "/login")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::CONFLICT, &page)?).into_response())
+}

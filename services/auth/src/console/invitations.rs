@@ -1,0 +1,196 @@
+//! Inviting people to a workspace (`auth.md` M5, M9).
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_keys::{SecretToken, TokenForm};
+use portolan_model::{
+    email::EmailAddress,
+    id::{InvitationId, InvitationKind},
+    member::{Action, Role},
+};
+use portolan_storage::{
+    Reason, audit,
+    invitations::{self, NewInvitation},
+    members,
+};
+use serde::{Deserialize, Serialize};
+use time::{Duration, OffsetDateTime};
+use utoipa::ToSchema;
+
+use super::{
+    Listing,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    members::may_govern,
+    workspace::Workspace,
+    workspaces::RoleName,
+};
+use crate::{login::throttle::AccountKey, mail, state::AuthState, visitor::Visitor};
+
+/// Invitations that a workspace may send in a day.
+const MOST_A_DAY: i64 = 100;
+
+/// An invitation that waits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Invitation {
+    #[schema(value_type = String)]
+    id: InvitationId,
+    /// To whom.
+    email: String,
+    /// As what.
+    #[schema(value_type = RoleName)]
+    role: Role,
+    /// Who invited.
+    invited_by: String,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+    /// Until then it works.
+    #[serde(with = "time::serde::rfc3339")]
+    expires_at: OffsetDateTime,
+}
+
+impl From<invitations::Invitation> for Invitation {
+    fn from(invitation: invitations::Invitation) -> Self {
+        Self {
+            id: invitation.id,
+            email: invitation.address,
+            role: invitation.role,
+            invited_by: invitation.inviter_name,
+            created_at: invitation.created_at,
+            expires_at: invitation.expires_at,
+        }
+    }
+}
+
+/// The invitations that wait. For admins and owners.
+#[utoipa::path(get, path = "/workspaces/{ws}/invitations", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "The invitations, newest first.", body = Listing<Invitation>)))]
+pub(crate) async fn list_invitations(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<Listing<Invitation>>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let items = invitations::list(&mut tx, workspace.id, state.now()).await?;
+    Ok(Json(Listing::whole(
+        items.into_iter().map(Invitation::from).collect(),
+    )))
+}
+
+/// Whom to invite.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct NewInvitationBody {
+    /// Address.
+    email: String,
+    /// Role, no stronger than one's own.
+    #[schema(value_type = RoleName)]
+    role: Role,
+}
+
+/// Invites somebody by mail. A newer invitation replaces the older one to the same address. Whether the address has an account is
+/// not told.
+#[utoipa::path(post, path = "/workspaces/{ws}/invitations", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = NewInvitationBody, responses((status = 201, description = "On its way.", body = Invitation)))]
+pub(crate) async fn invite(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(new): JsonBody<NewInvitationBody>,
+) -> Result<(StatusCode, Json<Invitation>), ConsoleError> {
+    workspace.require(Action::Administer)?;
+    may_govern(&workspace, new.role)?;
+    let address = EmailAddress::parse(&new.email).map_err(|_| {
+        ConsoleError::invalid(
+            "email_invalid",
+            "Enter an e-mail address such as name@example.com.",
+        )
+        .field("email")
+    })?;
+    let now = state.now();
+    let account = AccountKey::new(&state.keys, address.normalised());
+    if state.throttle.mail(&account, now).is_err() {
+        return Err(ConsoleError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_mails",
+            "Enough mail went to this address for now. Try again in an hour.",
+        )
+        .field("email"));
+    }
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    if members::is_member(&mut tx, workspace.id, address.normalised()).await? {
+        return Err(ConsoleError::conflict(
+            "already_member",
+            "This person is a member of the workspace already.",
+        )
+        .field("email"));
+    }
+    if invitations::count_since(&mut tx, workspace.id, now - Duration::DAY).await? >= MOST_A_DAY {
+        return Err(ConsoleError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_invitations",
+            format!("A workspace can send {MOST_A_DAY} invitations a day."),
+        ));
+    }
+    let token = SecretToken::generate(TokenForm::Link)?;
+    let id = InvitationId::generate();
+    let invitation = NewInvitation {
+        id,
+        tenant: workspace.id,
+        address: &address,
+        role: new.role,
+        digest: &token.digest(),
+        inviter: workspace.session.user,
+    };
+    invitations::open(&mut tx, &invitation, now).await?;
+    let link = state
+        .site
+        .url(&format!("/invitations?token={}", token.expose()));
+    let letter = mail::texts::invitation(
+        &workspace.name,
+        &workspace.session.display_name,
+        new.role,
+        &link,
+    );
+    let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
+    let detail = serde_json::json!({ "role": new.role });
+    let event = workspace.event("invitation.sent", "invitation", id, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    let shown = Invitation {
+        id,
+        email: address.as_typed().to_owned(),
+        role: new.role,
+        invited_by: workspace.session.display_name.clone(),
+        created_at: now,
+        expires_at: now + invitations::LIFE,
+    };
+    Ok((StatusCode::CREATED, Json(shown)))
+}
+
+/// Takes an invitation back.
+#[utoipa::path(delete, path = "/workspaces/{ws}/invitations/{id}", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Invitation")),
+    responses((status = 204, description = "Taken back.")))]
+pub(crate) async fn revoke_invitation(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<InvitationKind>,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    invitations::revoke(&mut tx, workspace.id, id, now)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this invitation"))?;
+    let event = workspace.event(
+        "invitation.revoked",
+        "invitation",
+        id,
+        serde_json::json!({}),
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,236 @@
+//! The pages behind an invitation (`auth.md` M5).
+//!
+//! The link in the mail says who invites where. Accepting takes more: an account with the invited address, proved. So an invitation
+//! that got into other hands is worth nothing there (case 161).
+
+use askama::Template;
+use axum::{
+    Form, Router,
+    extract::{Path, Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::StatusCode;
+use portolan_keys::{Secret, SecretToken, TokenForm};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::InvitationId,
+    member::Action,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    invitations::{self, Invitation},
+    members, users,
+};
+use serde::Deserialize;
+
+use crate::{
+    browser::Browser,
+    forms,
+    login::Target,
+    pages::{self, FormTarget, Message, PageError},
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// The pages.
+pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
+    let router = Router::new()
+        .route("/invitations", get(open_link))
+        .route("/invitations/{id}", get(show).post(accept));
+    pages::protect(router, &state.site, FormTarget::Here)
+}
+
+#[derive(Template)]
+#[template(path = "invitation.html")]
+struct Page<'a> {
+    invitation: &'a Invitation,
+    /// With an account of this address: the form to accept.
+    form: Option<(String, String)>,
+    /// Who is signed in with another address.
+    other: Option<&'a str>,
+    login_path: String,
+    signup_path: String,
+}
+
+/// Parameters of the link.
+#[derive(Deserialize)]
+struct LinkQuery {
+    token: Option<Secret<String>>,
+}
+
+/// Says who invites where. Reading changes nothing (case 150).
+async fn open_link(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<LinkQuery>,
+) -> Result<Response, PageError> {
+    let presented = query.token.unwrap_or_else(|| Secret::new(String::new()));
+    let Some(token) = SecretToken::parse(TokenForm::Link, presented.expose()) else {
+        return dead(browser);
+    };
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let found = invitations::find_by_link(&mut tx, &token.digest(), state.now()).await?;
+    let Some(invitation) = found else {
+        return dead(browser);
+    };
+    if let Some(session) = &session
+        && users::has_address(&mut tx, session.user, &invitation.address_norm).await?
+    {
+        let path = format!("/invitations/{}", invitation.id);
+        return Ok((browser, pages::see_other(&path)?).into_response());
+    }
+    let target = Target::Invitation(invitation.id);
+    let again = if session.is_some() { "&again=1" } else { "" };
+    let page = Page {
+        form: None,
+        other: session.as_ref().map(|session| session.email.as_str()),
+        login_path: format!("{}{again}", target.on("/login")),
+        signup_path: target.on("/signup"),
+        invitation: &invitation,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// Asks whether to accept. To anybody else the page is not there.
+async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Path(id): Path<String>,
+) -> Result<Response, PageError> {
+    let Ok(id) = id.parse::<InvitationId>() else {
+        return dead(browser);
+    };
+    let session = signed_in(session, id)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let Some(invitation) = find_mine(&mut tx, &state, &session, id).await? else {
+        return dead(browser);
+    };
+    let token = forms::token(&state.keys, &binding(&browser, &session, &id));
+    let page = Page {
+        form: Some((format!("/invitations/{id}"), token)),
+        other: None,
+        login_path: String::new(),
+        signup_path: String::new(),
+        invitation: &invitation,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// What the form sends.
+#[derive(Debug, Deserialize)]
+struct AcceptForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// Makes a member, once. The role is no stronger than the inviter's at this moment, and who cannot invite any more has not
+/// invited (case 161).
+async fn accept(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    form: Result<Form<AcceptForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let Ok(id) = id.parse::<InvitationId>() else {
+        return dead(browser);
+    };
+    let session = signed_in(session, id)?;
+    if browser.is_new()
+        || !forms::is_valid(
+            &state.keys,
+            &binding(&browser, &session, &id),
+            &form.form_token,
+        )
+    {
+        return Err(PageError::ForeignForm);
+    }
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let Some(invitation) = find_mine(&mut tx, &state, &session, id).await? else {
+        return dead(browser);
+    };
+    if !invitations::accept(&mut tx, id, session.user, now).await? {
+        return dead(browser);
+    }
+    let inviter = members::role_of(&mut tx, invitation.tenant, invitation.inviter).await?;
+    let Some(inviter) = inviter.filter(|role| role.may(Action::Administer)) else {
+        return dead(browser);
+    };
+    let role = invitation.role.min(inviter);
+    // Whoever got in by another way meanwhile keeps the role they have.
+    if members::role_of(&mut tx, invitation.tenant, session.user)
+        .await?
+        .is_none()
+    {
+        members::add(&mut tx, invitation.tenant, session.user, role, now).await?;
+        let event = Event {
+            tenant: Some(invitation.tenant),
+            actor: Actor::User(session.user),
+            action: "member.joined",
+            target_kind: "user",
+            target_id: session.user.to_string(),
+            outcome: Outcome::Ok,
+            detail: serde_json::json!({ "role": role, "invitation": id, "inviter": invitation.inviter }),
+        };
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    let path = format!("/w/{}", invitation.slug);
+    Ok((browser, pages::see_other(&path)?).into_response())
+}
+
+fn signed_in(
+    session: Option<BrowserSession>,
+    id: InvitationId,
+) -> Result<BrowserSession, PageError> {
+    session.ok_or_else(|| PageError::Elsewhere(Target::Invitation(id).on("/login")))
+}
+
+fn binding<'a>(
+    browser: &'a Browser,
+    session: &'a BrowserSession,
+    id: &'a InvitationId,
+) -> [&'a [u8]; 4] {
+    [
+        b"invitation",
+        browser.digest().as_bytes(),
+        session.id.uuid_bytes(),
+        id.uuid_bytes(),
+    ]
+}
+
+/// The open invitation, if it went to an address of this person.
+async fn find_mine(
+    tx: &mut SystemTx,
+    state: &AuthState,
+    session: &BrowserSession,
+    id: InvitationId,
+) -> Result<Option<Invitation>, PageError> {
+    let Some(invitation) = invitations::find(tx, id, state.now()).await? else {
+        return Ok(None);
+    };
+    Ok(
+        users::has_address(tx, session.user, &invitation.address_norm)
+            .await?
+            .then_some(invitation),
+    )
+}
+
+/// Accepted, taken back, replaced, too old, for somebody else, or never one of ours: one answer for all.
+fn dead(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "This invitation does not work",
+        text: "It was accepted or taken back, a newer one was sent, a week is over, or it is for another address. Ask for a new one.",
+        link: Some(("Go to Portolan", "/")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
+}

@@ -1,0 +1,190 @@
+//! The second step of a sign-in, for who has an authenticator app (`auth.md` L11, L14).
+//!
+//! Between the steps nothing is signed in (S3). What is known, that a password was right, is a sealed ticket in the form, good for
+//! five minutes in the browser that gave the password.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{State, rejection::FormRejection},
+    response::{AppendHeaders, IntoResponse, Response},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_keys::Purpose;
+use portolan_model::id::UserId;
+use portolan_storage::{Reason, users};
+use serde::{Deserialize, Serialize};
+use time::Duration;
+
+use super::{
+    Continuation, check_form, continuation::path_after, device, form_token,
+    password::with_retry_after, throttle::AccountKey, throttle::TooEarly,
+};
+use crate::{
+    browser::Browser,
+    pages::{self, PageError},
+    second_factor::{self, Factor},
+    session,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// How long the second step may take.
+const LIFE: Duration = Duration::minutes(5);
+
+#[derive(Template)]
+#[template(path = "login_code.html")]
+struct CodePage {
+    form_token: String,
+    request: String,
+    ticket: String,
+    fault: Option<String>,
+}
+
+/// What the first step found out.
+#[derive(Serialize, Deserialize)]
+struct Ticket {
+    user: UserId,
+    /// For the mark of a known device.
+    account: String,
+}
+
+/// The page after a right password.
+pub(super) fn ask(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    user: UserId,
+    account: &AccountKey,
+) -> Result<Response, PageError> {
+    let ticket = Ticket {
+        user,
+        account: account.to_text(),
+    };
+    let plain = serde_json::to_vec(&ticket).map_err(|_| PageError::Internal("ticket"))?;
+    let sealed = state.keys.seal_until(
+        Purpose::SignInStep,
+        &plain,
+        browser.digest().as_bytes(),
+        state.now() + LIFE,
+    )?;
+    let ticket = URL_SAFE_NO_PAD.encode(sealed);
+    page(state, browser, continuation, StatusCode::OK, ticket, None)
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct CodeForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    ticket: String,
+    #[serde(default)]
+    code: String,
+}
+
+/// Tries the code, and starts the session.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<CodeForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let Some(ticket) = read(&state, &browser, &form.ticket) else {
+        // Five minutes are over, or it is of another browser: the password again.
+        let path = continuation.target.on("/login");
+        return Ok((browser, pages::see_other(&path)?).into_response());
+    };
+    let refuse = |browser, status, fault: &str| {
+        let fault = Some(fault.to_owned());
+        page(
+            &state,
+            browser,
+            &continuation,
+            status,
+            form.ticket.clone(),
+            fault,
+        )
+    };
+    match second_factor::check(&state, &visitor, ticket.user, &form.code).await? {
+        Factor::Right => {}
+        Factor::Wrong => {
+            let fault = "This code is wrong or was used before. Wait for the next one, or use a recovery code.";
+            return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+        }
+        Factor::TooEarly(seconds) => {
+            let fault = "Too many tries. Please wait a few minutes.";
+            let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, fault)?;
+            let wait = Duration::seconds(seconds);
+            return Ok(with_retry_after(refusal, TooEarly { wait }));
+        }
+    }
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Locked or deactivated in the last five minutes.
+    if users::find(&mut tx, ticket.user).await?.is_none() {
+        return Ok((browser, pages::see_other("/login")?).into_response());
+    }
+    let (_, session_cookie) = session::start(
+        &mut tx,
+        &state,
+        &headers,
+        &visitor,
+        ticket.user,
+        &["pwd", "otp"],
+    )
+    .await?;
+    tx.commit().await?;
+    let account = AccountKey::from_text(ticket.account);
+    let known = device::known(&state, &headers, &account);
+    let device_cookie: HeaderValue = device::mark(&state, &account, known)?;
+    let path = path_after(&state, ticket.user, &continuation.target).await?;
+    let cookies = AppendHeaders([
+        (header::SET_COOKIE, session_cookie),
+        (header::SET_COOKIE, device_cookie),
+    ]);
+    Ok((browser, cookies, pages::see_other(&path)?).into_response())
+}
+
+fn read(state: &AuthState, browser: &Browser, text: &str) -> Option<Ticket> {
+    let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let plain = state
+        .keys
+        .open(
+            Purpose::SignInStep,
+            &sealed,
+            browser.digest().as_bytes(),
+            state.now(),
+        )
+        .ok()?;
+    serde_json::from_slice(plain.expose()).ok()
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    status: StatusCode,
+    ticket: String,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let page = CodePage {
+        form_token: form_token(&state.keys, &browser),
+        request: continuation.parameter(),
+        ticket,
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}

@@ -1,0 +1,349 @@
+//! A new password for somebody who forgot the old one (`auth.md` L9).
+//!
+//! The link proves who reads the mailbox and nothing more: it signs nobody in, and a second factor is asked for at the next sign-in all
+//! the same (case 153). Opening it uses nothing up, so a scanner does no harm (case 150).
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Secret, SecretToken, TokenForm, password};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+};
+use portolan_storage::{
+    Reason,
+    account_links::{self, Link, Purpose},
+    audit, browser_sessions,
+    browser_sessions::EndReason,
+    connected_apps::{self, Which},
+    users,
+};
+use serde::Deserialize;
+
+use super::{
+    Continuation, check_form, form_token,
+    password::{wait_sentence, with_retry_after},
+    signup::sentence,
+    throttle::AccountKey,
+};
+use crate::{
+    browser::Browser,
+    mail,
+    mail::MAILBOX_PATH,
+    pages::{self, Message, PageError},
+    revoke,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "reset.html")]
+struct ResetPage<'a> {
+    form_token: String,
+    request: String,
+    email: &'a str,
+    fault: Option<String>,
+    login_path: String,
+}
+
+#[derive(Template)]
+#[template(path = "reset_choose.html")]
+struct ChoosePage<'a> {
+    form_token: String,
+    token: &'a str,
+    /// For password managers.
+    email: &'a str,
+    fault: Option<String>,
+}
+
+/// Parameters of the first page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ResetQuery {
+    request: Option<String>,
+}
+
+/// Asks for the address.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Query(query): Query<ResetQuery>,
+) -> Result<Response, PageError> {
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    let email = continuation.login_hint().to_owned();
+    page(&state, browser, &continuation, StatusCode::OK, &email, None)
+}
+
+/// What the form sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct ResetForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    email: String,
+}
+
+/// Mails the link. Whether the address has an account shows in the message alone (L5, case 149).
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<ResetForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    let refuse = |browser, status, fault| {
+        page(
+            &state,
+            browser,
+            &continuation,
+            status,
+            &form.email,
+            Some(fault),
+        )
+    };
+    let now = state.now();
+    let Ok(address) = EmailAddress::parse(&form.email) else {
+        let fault =
+            "Enter the e-mail address of your account, such as name@example.com.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+    };
+    let account = AccountKey::new(&state.keys, address.normalised());
+    if let Err(early) = state
+        .throttle
+        .request(visitor.ip, now)
+        .and_then(|()| state.throttle.mail(&account, now))
+    {
+        let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?;
+        return Ok(with_retry_after(refusal, early));
+    }
+
+    let token = SecretToken::generate(TokenForm::Link)?;
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let login = users::find_login(&mut tx, address.normalised()).await?;
+    let person = match &login {
+        Some(login) => users::find(&mut tx, login.user).await?,
+        None => None,
+    };
+    let letter = match &person {
+        Some(person) => {
+            account_links::open(
+                &mut tx,
+                Purpose::Reset,
+                person.id,
+                (address.as_typed(), address.normalised()),
+                &token.digest(),
+                now,
+            )
+            .await?;
+            let link = state
+                .site
+                .url(&format!("/reset/choose?token={}", token.expose()));
+            mail::texts::reset(&person.display_name, &link)
+        }
+        None => mail::texts::reset_unknown(&state.site.url("/signup")),
+    };
+    let event = Event {
+        tenant: None,
+        actor: Actor::Anonymous,
+        action: "password.reset_asked",
+        target_kind: "user",
+        target_id: person
+            .as_ref()
+            .map_or_else(|| "unknown".to_owned(), |person| person.id.to_string()),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    let page = Message {
+        status: None,
+        title: "Check your mail",
+        text: "If there is an account with this address, a message with a link is on its way. The link works for 30 minutes.",
+        link: state
+            .mailer
+            .is_page()
+            .then_some(("Open the mailbox of this development server", MAILBOX_PATH)),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// Parameters of the page behind the link.
+#[derive(Deserialize)]
+pub(super) struct ChoiceQuery {
+    token: Option<Secret<String>>,
+}
+
+/// Shows the form for the new password.
+pub(super) async fn show_choice(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Query(query): Query<ChoiceQuery>,
+) -> Result<Response, PageError> {
+    let presented = query.token.unwrap_or_else(|| Secret::new(String::new()));
+    match find(&state, presented.expose()).await? {
+        Some(link) => choice_page(
+            &state,
+            browser,
+            StatusCode::OK,
+            presented.expose(),
+            &link,
+            None,
+        ),
+        None => dead_link(browser),
+    }
+}
+
+/// What the second form sends.
+#[derive(Deserialize)]
+pub(super) struct ChoiceForm {
+    #[serde(default)]
+    form_token: String,
+    token: Secret<String>,
+    password: Secret<String>,
+    /// A checkbox: sent or not.
+    #[serde(default)]
+    keep_apps: Option<String>,
+}
+
+/// Sets the password, once. Every browser is signed out, and every app disconnected unless the person keeps them.
+pub(super) async fn choose(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<ChoiceForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let Some(link) = find(&state, form.token.expose()).await? else {
+        return dead_link(browser);
+    };
+    let person = {
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        users::find(&mut tx, link.user).await?
+    };
+    let Some(person) = person else {
+        return dead_link(browser);
+    };
+    if let Err(rule) = password::check_new(&form.password, &[&link.address, &person.display_name]) {
+        let fault = Some(sentence(&rule.to_string()));
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return choice_page(&state, browser, status, form.token.expose(), &link, fault);
+    }
+    let phc = state.passwords.hash(&form.password).await?;
+
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Of two that arrive at once, one finds it used up.
+    if !account_links::consume(&mut tx, link.id, now).await?
+        || !users::has_address(&mut tx, link.user, &link.address_norm).await?
+    {
+        return dead_link(browser);
+    }
+    users::set_password(&mut tx, link.user, &phc, now).await?;
+    browser_sessions::end_all(&mut tx, link.user, None, EndReason::PasswordChanged, now).await?;
+    let mut ended = Vec::new();
+    if form.keep_apps.is_none() {
+        let which = Which {
+            user: Some(link.user),
+            ..Which::default()
+        };
+        ended = connected_apps::end(&mut tx, which, "password_reset", now).await?;
+    }
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(link.user),
+        action: "password.reset",
+        target_kind: "user",
+        target_id: link.user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "apps_disconnected": ended.len() }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let letter = mail::texts::password_changed(&person.display_name, &state.site.url("/reset"));
+    let mut mails = Vec::new();
+    for address in users::verified_addresses(&mut tx, link.user).await? {
+        mails.push(mail::queue(&mut tx, &address, &letter, now).await?);
+    }
+    tx.commit().await?;
+    revoke::tell(&state, &ended);
+    mails.iter().for_each(|mail| state.mailer.deliver(mail));
+    let page = Message {
+        status: None,
+        title: "Your password is changed",
+        text: "Every browser was signed out. Sign in with the new password.",
+        link: Some(("Sign in", "/login")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageError> {
+    let Some(token) = SecretToken::parse(TokenForm::Link, presented) else {
+        return Ok(None);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(account_links::find(&mut tx, Purpose::Reset, &token.digest(), state.now()).await?)
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    status: StatusCode,
+    email: &str,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let page = ResetPage {
+        form_token: form_token(&state.keys, &browser),
+        request: continuation.parameter(),
+        email,
+        fault,
+        login_path: continuation.target.on("/login"),
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+fn choice_page(
+    state: &AuthState,
+    browser: Browser,
+    status: StatusCode,
+    token: &str,
+    link: &Link,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let page = ChoosePage {
+        form_token: form_token(&state.keys, &browser),
+        token,
+        email: &link.address,
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// Used, replaced, too old, or never one of ours: one answer for all.
+fn dead_link(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "This link does not work any more",
+        text: "It was used, a newer one was sent, or it is older than 30 minutes. Ask for another one.",
+        link: Some(("Ask for a new link", "/reset")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
+}

@@ -1,0 +1,191 @@
+//! Where to go on: a fixed set of places, written as one word in forms and links, never a URL of a visitor's (`auth.md` S8).
+
+use std::fmt;
+
+use portolan_model::{
+    id::{InvitationId, RequestId},
+    slug::Slug,
+};
+
+/// A page of the person's account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountPage {
+    /// What there is.
+    Overview,
+    /// Change of password.
+    Password,
+    /// Change of address.
+    Email,
+    /// Signed-in browsers.
+    Sessions,
+    /// Second factor.
+    TwoFactor,
+    /// Apps that may act for the person.
+    Apps,
+}
+
+impl AccountPage {
+    const ALL: [Self; 6] = [
+        Self::Overview,
+        Self::Password,
+        Self::Email,
+        Self::Sessions,
+        Self::TwoFactor,
+        Self::Apps,
+    ];
+
+    /// Its path.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/account",
+            Self::Password => "/account/password",
+            Self::Email => "/account/email",
+            Self::Sessions => "/account/sessions",
+            Self::TwoFactor => "/account/two-factor",
+            Self::Apps => "/account/apps",
+        }
+    }
+}
+
+/// A page of the console that wants the person to prove again who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsolePage {
+    /// Members and invitations.
+    Members,
+    /// Service accounts and API keys.
+    Keys,
+}
+
+impl ConsolePage {
+    const ALL: [Self; 2] = [Self::Members, Self::Keys];
+
+    /// The last part of its path.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Members => "members",
+            Self::Keys => "keys",
+        }
+    }
+}
+
+/// A place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The console.
+    Console,
+    /// An authorization request.
+    Request(RequestId),
+    /// An invitation. Its id opens nothing: its page shows itself to who has the invited address.
+    Invitation(InvitationId),
+    /// A page of the account.
+    Account(AccountPage),
+    /// A page of a workspace.
+    Workspace(Slug, ConsolePage),
+}
+
+impl Target {
+    /// Reads what [`Target`]'s `Display` wrote; the empty text is the console. `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::Console);
+        }
+        if let Ok(id) = text.parse() {
+            return Some(Self::Request(id));
+        }
+        if let Ok(id) = text.parse() {
+            return Some(Self::Invitation(id));
+        }
+        if let Some(rest) = text.strip_prefix("w.") {
+            let (page, slug) = rest.split_once('.')?;
+            let page = ConsolePage::ALL
+                .into_iter()
+                .find(|one| one.word() == page)?;
+            return Some(Self::Workspace(slug.parse().ok()?, page));
+        }
+        AccountPage::ALL
+            .into_iter()
+            .map(Self::Account)
+            .find(|one| one.to_string() == text)
+    }
+
+    /// The request, if it is one.
+    pub const fn request(&self) -> Option<RequestId> {
+        match self {
+            Self::Request(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The invitation, if it is one.
+    pub const fn invitation(&self) -> Option<InvitationId> {
+        match self {
+            Self::Invitation(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// What a verification kept of it.
+    pub fn stored(request: Option<RequestId>, invitation: Option<InvitationId>) -> Self {
+        match (request, invitation) {
+            (Some(id), _) => Self::Request(id),
+            (None, Some(id)) => Self::Invitation(id),
+            (None, None) => Self::Console,
+        }
+    }
+
+    /// Path of `page` with this target as its parameter.
+    pub fn on(&self, page: &str) -> String {
+        match self {
+            Self::Console => page.to_owned(),
+            other => format!("{page}?request={other}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Console => Ok(()),
+            Self::Request(id) => id.fmt(f),
+            Self::Invitation(id) => id.fmt(f),
+            Self::Account(AccountPage::Overview) => f.write_str("account"),
+            Self::Account(page) => {
+                write!(f, "account.{}", page.path().trim_start_matches("/account/"))
+            }
+            Self::Workspace(slug, page) => write!(f, "w.{}.{slug}", page.word()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s8_every_place_reads_back_and_case_44_no_address_is_one() {
+        let places = [
+            Target::Console,
+            Target::Request(RequestId::generate()),
+            Target::Invitation(InvitationId::generate()),
+            Target::Account(AccountPage::Overview),
+            Target::Account(AccountPage::TwoFactor),
+            Target::Workspace("acme".parse().unwrap(), ConsolePage::Keys),
+        ];
+        for place in places {
+            assert_eq!(Target::parse(&place.to_string()), Some(place));
+        }
+        for foreign in [
+            "//evil.example",
+            "https:evil",
+            "/account",
+            "account.",
+            "account.//evil.example",
+            "w.keys.//evil",
+            "w.keys.",
+            "w.else.acme",
+            "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a",
+        ] {
+            assert_eq!(Target::parse(foreign), None, "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The second factor: a code of an authenticator app, or a recovery code when the app is lost (`auth.md` L11, L12).
+
+use portolan_keys::{Purpose, Secret, TotpSecret, totp};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::UserId,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    mails::Mail,
+    second_factors::{self, Totp},
+    users,
+};
+
+use crate::{mail, pages::PageError, state::AuthState, visitor::Visitor};
+
+/// Recovery codes of a set.
+pub(crate) const RECOVERY_CODES: usize = 10;
+
+/// What a code came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Factor {
+    /// It was right.
+    Right,
+    /// It was wrong, or used before.
+    Wrong,
+    /// Too many tries; seconds to wait.
+    TooEarly(i64),
+}
+
+/// Whether this person has to give a code.
+pub(crate) async fn is_needed(state: &AuthState, user: UserId) -> Result<bool, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(second_factors::is_enrolled(&mut tx, user).await?)
+}
+
+/// Tries a code: five tries in five minutes, each code once, on whichever node (case 155).
+pub(crate) async fn check(
+    state: &AuthState,
+    visitor: &Visitor,
+    user: UserId,
+    typed: &str,
+) -> Result<Factor, PageError> {
+    let now = state.now();
+    if let Err(early) = state.throttle.second_factor(user, now) {
+        return Ok(Factor::TooEarly(early.seconds()));
+    }
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let Some(totp) = second_factors::totp_of(&mut tx, user)
+        .await?
+        .filter(|totp| totp.is_confirmed)
+    else {
+        return Ok(Factor::Wrong);
+    };
+    if let Some(code) = digits(typed) {
+        let Some(step) = open(state, user, &totp)?.step_of(&code, now) else {
+            return Ok(Factor::Wrong);
+        };
+        if !second_factors::use_step(&mut tx, user, step).await? {
+            return Ok(Factor::Wrong);
+        }
+        tx.commit().await?;
+        state.throttle.second_factor_was_right(user);
+        return Ok(Factor::Right);
+    }
+    let Some(code) = totp::read_recovery_code(typed) else {
+        return Ok(Factor::Wrong);
+    };
+    if !second_factors::use_recovery_code(&mut tx, user, &recovery_mac(state, user, &code), now)
+        .await?
+    {
+        return Ok(Factor::Wrong);
+    }
+    let mail = recovery_code_used(state, visitor, &mut tx, user).await?;
+    tx.commit().await?;
+    if let Some(mail) = mail {
+        state.mailer.deliver(&mail);
+    }
+    state.throttle.second_factor_was_right(user);
+    Ok(Factor::Right)
+}
+
+/// L12: the person is told, and how many are left.
+async fn recovery_code_used(
+    state: &AuthState,
+    visitor: &Visitor,
+    tx: &mut SystemTx,
+    user: UserId,
+) -> Result<Option<Mail>, PageError> {
+    let now = state.now();
+    let left = second_factors::recovery_codes_left(tx, user).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::User(user),
+        action: "recovery_code.used",
+        target_kind: "user",
+        target_id: user.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "left": left }),
+    };
+    audit::record(tx, &event, &visitor.origin(), now).await?;
+    let Some(person) = users::find(tx, user).await? else {
+        return Ok(None);
+    };
+    let letter = mail::texts::recovery_code_used(
+        &person.display_name,
+        left,
+        &state.site.url("/account/two-factor"),
+    );
+    Ok(Some(mail::queue(tx, &person.email, &letter, now).await?))
+}
+
+/// What the app of a person shares with us.
+pub(crate) fn open(state: &AuthState, user: UserId, totp: &Totp) -> Result<TotpSecret, PageError> {
+    state
+        .keys
+        .open(
+            Purpose::SecondFactor,
+            &totp.secret_sealed,
+            user.uuid_bytes(),
+            state.now(),
+        )
+        .map(TotpSecret::from_bytes)
+        .map_err(|_| PageError::Internal("secret of an authenticator app"))
+}
+
+/// The same, to be stored.
+pub(crate) fn seal(
+    state: &AuthState,
+    user: UserId,
+    secret: &TotpSecret,
+) -> Result<Vec<u8>, PageError> {
+    Ok(state
+        .keys
+        .seal(Purpose::SecondFactor, secret.expose(), user.uuid_bytes())?)
+}
+
+/// A new set of recovery codes, written; to be shown once.
+pub(crate) async fn new_recovery_codes(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    user: UserId,
+) -> Result<Vec<Secret<String>>, PageError> {
+    let mut codes = Vec::with_capacity(RECOVERY_CODES);
+    let mut macs = Vec::with_capacity(RECOVERY_CODES);
+    for _ in 0..RECOVERY_CODES {
+        let code = totp::recovery_code()?;
+        let normal =
+            totp::read_recovery_code(code.expose()).ok_or(PageError::Internal("recovery code"))?;
+        macs.push(recovery_mac(state, user, &normal).to_vec());
+        codes.push(code);
+    }
+    second_factors::replace_recovery_codes(tx, user, &macs).await?;
+    Ok(codes)
+}
+
+/// A code of one person is none of another.
+fn recovery_mac(state: &AuthState, user: UserId, code: &Secret<String>) -> [u8; 32] {
+    let message = Secret::new(format!("{user} {}", code.expose()));
+    state
+        .keys
+        .mac(Purpose::RecoveryCode, message.expose().as_bytes())
+}
+
+/// Six digits, however a person groups them.
+fn digits(typed: &str) -> Option<String> {
+    let code: String = typed.chars().filter(|c| !c.is_whitespace()).collect();
+    (code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit())).then_some(code)
+}

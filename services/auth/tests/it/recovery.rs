@@ -1,0 +1,455 @@
+//! A new password without the old one, and what a person changes about their account (`auth.md` L9, L10, S2–S4, R5; cases 40,
+//! 149, 150, 152–154, 157).
+
+use axum::body::Body;
+use http::{Method, Request, StatusCode, header};
+use time::Duration;
+
+use crate::house::{Answer, Browser, House, PASSWORD};
+
+const NEW_PASSWORD: &str = "violet gravel teapot nineteen";
+
+/// The address in the newest message to somebody that begins with `beginning`, without the origin.
+async fn link(house: &House, to: &str, beginning: &str) -> String {
+    let mail = house.newest_mail(to).await;
+    let whole = format!("https://portolan.test{beginning}");
+    let at = mail
+        .body
+        .find(&whole)
+        .unwrap_or_else(|| panic!("no {whole} in {}", mail.body));
+    mail.body[at + "https://portolan.test".len()..]
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .to_owned()
+}
+
+async fn ask_reset(browser: &Browser<'_>, email: &str) -> Answer {
+    browser.fill("/reset", &[("email", email)]).await
+}
+
+/// Opens the link and sends the form.
+async fn choose(browser: &Browser<'_>, link: &str, password: &str) -> Answer {
+    let page = browser.get(link).await;
+    if page.status != StatusCode::OK {
+        return page;
+    }
+    let (form, token) = (page.field("form_token"), page.field("token"));
+    browser
+        .post(
+            "/reset/choose",
+            &[
+                ("form_token", &form),
+                ("token", &token),
+                ("password", password),
+            ],
+        )
+        .await
+}
+
+#[tokio::test]
+async fn l9_a_link_gives_a_new_password_once_and_signs_every_browser_out() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let stolen = ann.cookie("__Host-sid").unwrap();
+    let elsewhere = house.browser();
+    assert_eq!(
+        ask_reset(&elsewhere, "ann@acme.example").await.status,
+        StatusCode::OK
+    );
+    let link = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
+    // Case 150: scanners follow links.
+    for _ in 0..3 {
+        let scanned = house.browser().get(&link).await;
+        assert_eq!(scanned.status, StatusCode::OK);
+        assert_eq!(scanned.headers["referrer-policy"], "no-referrer");
+    }
+    let weak = choose(&elsewhere, &link, "Password12345!").await;
+    assert_eq!(
+        weak.status,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "case 148: {}",
+        weak.text
+    );
+    let done = choose(&elsewhere, &link, NEW_PASSWORD).await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.text);
+    assert!(!elsewhere.is_signed_in().await, "it signs nobody in");
+    assert!(!ann.is_signed_in().await, "case 40: sessions are gone");
+    let thief = house.browser();
+    thief.set_cookie("__Host-sid", &stolen);
+    assert!(!thief.is_signed_in().await);
+    assert_eq!(
+        ann.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    assert_eq!(
+        ann.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
+        StatusCode::SEE_OTHER
+    );
+    let told = house.newest_mail("ann@acme.example").await;
+    assert_eq!(told.subject, "Your Portolan password was changed");
+    // Case 152: twice.
+    assert_eq!(
+        choose(&elsewhere, &link, NEW_PASSWORD).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn case_152_an_old_link_a_replaced_one_and_a_made_up_one_are_the_same() {
+    let house = House::open().await;
+    house.person("ann@acme.example").await;
+    let browser = house.browser();
+    ask_reset(&browser, "ann@acme.example").await;
+    let first = link(&house, "ann@acme.example", "/reset/choose?token=").await;
+    house.wait(Duration::seconds(1));
+    ask_reset(&browser, "ann@acme.example").await;
+    let second = link(&house, "ann@acme.example", "/reset/choose?token=").await;
+    assert_ne!(first, second);
+    let replaced = browser.get(&first).await;
+    assert_eq!(replaced.status, StatusCode::NOT_FOUND);
+    let made_up = browser
+        .get(&format!("/reset/choose?token=lnk_{}", "A".repeat(43)))
+        .await;
+    assert_eq!(
+        (made_up.status, made_up.text),
+        (replaced.status, replaced.text)
+    );
+    assert_eq!(browser.get(&second).await.status, StatusCode::OK);
+    house.wait(Duration::minutes(31));
+    assert_eq!(browser.get(&second).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        browser.get("/reset/choose").await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn case_152_of_fifty_uses_of_one_link_at_once_one_wins() {
+    let house = House::open().await;
+    house.person("ann@acme.example").await;
+    let browser = house.browser();
+    for round in 0..10 {
+        house.wait(Duration::minutes(15));
+        ask_reset(&browser, "ann@acme.example").await;
+        let link = link(&house, "ann@acme.example", "/reset/choose?token=").await;
+        let page = browser.get(&link).await;
+        let (form, token) = (page.field("form_token"), page.field("token"));
+        let password = format!("{NEW_PASSWORD} {round}");
+        let fields = [
+            ("form_token", form.as_str()),
+            ("token", token.as_str()),
+            ("password", password.as_str()),
+        ];
+        let tries = (0..5).map(|_| browser.post("/reset/choose", &fields));
+        let won = futures_util::future::join_all(tries)
+            .await
+            .iter()
+            .filter(|answer| answer.status == StatusCode::OK)
+            .count();
+        assert_eq!(won, 1, "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
+    let house = House::open().await;
+    house.person("ann@acme.example").await;
+    let browser = house.browser();
+    let known = ask_reset(&browser, "ann@acme.example").await;
+    let unknown = ask_reset(&browser, "nobody@acme.example").await;
+    assert_eq!((known.status, known.text), (unknown.status, unknown.text));
+    assert_eq!(
+        house.newest_mail("ann@acme.example").await.subject,
+        "A new password for Portolan"
+    );
+    assert_eq!(
+        house.newest_mail("nobody@acme.example").await.subject,
+        "There is no Portolan account with this address"
+    );
+    // An address that nobody proved is nobody's.
+    house.browser().sign_up("bob@acme.example", PASSWORD).await;
+    house.wait(Duration::seconds(1));
+    ask_reset(&browser, "bob@acme.example").await;
+    assert_eq!(
+        house.newest_mail("bob@acme.example").await.subject,
+        "There is no Portolan account with this address"
+    );
+}
+
+#[tokio::test]
+async fn case_154_a_poisoned_host_never_gets_into_a_link() {
+    let house = House::open().await;
+    house.person("ann@acme.example").await;
+    let browser = house.browser();
+    let token = browser.get("/reset").await.field("form_token");
+    let body = format!("form_token={token}&email=ann%40acme.example");
+    for name in ["x-forwarded-host", "forwarded", "x-host"] {
+        let request = Request::post("/reset")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(name, "host=evil.example")
+            .body(Body::from(body.clone()))
+            .unwrap();
+        let answer = browser.send(request).await;
+        assert!(!answer.text.contains("evil.example"));
+        house.wait(Duration::minutes(15));
+    }
+    let mail = house.newest_mail("ann@acme.example").await;
+    assert!(mail.body.contains("https://portolan.test/reset/choose"));
+    assert!(!mail.body.contains("evil") && !mail.html.contains("evil"));
+}
+
+#[tokio::test]
+async fn l6_reset_mails_to_one_address_are_five_an_hour() {
+    let house = House::open().await;
+    let browser = house.browser();
+    for _ in 0..5 {
+        assert_eq!(
+            ask_reset(&browser, "ann@acme.example").await.status,
+            StatusCode::OK
+        );
+    }
+    let sixth = ask_reset(&browser, "ann@acme.example").await;
+    assert_eq!(sixth.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(sixth.headers.contains_key(header::RETRY_AFTER));
+    assert_eq!(house.mail_count("ann@acme.example").await, 5);
+}
+
+#[tokio::test]
+async fn s4_a_change_of_password_signs_the_other_browsers_out_and_asks_for_the_old_one() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let other = house.browser();
+    other.sign_in("ann@acme.example", PASSWORD).await;
+    let wrong = ann
+        .fill(
+            "/account/password",
+            &[
+                ("current", "not it at all, sorry"),
+                ("password", NEW_PASSWORD),
+            ],
+        )
+        .await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let weak = ann
+        .fill(
+            "/account/password",
+            &[("current", PASSWORD), ("password", "ann@acme.example")],
+        )
+        .await;
+    assert_eq!(weak.status, StatusCode::UNPROCESSABLE_ENTITY, "L3");
+    let done = ann
+        .fill(
+            "/account/password",
+            &[("current", PASSWORD), ("password", NEW_PASSWORD)],
+        )
+        .await;
+    assert_eq!(
+        (done.status, done.location()),
+        (StatusCode::SEE_OTHER, "/account?done=password")
+    );
+    assert!(ann.is_signed_in().await);
+    assert!(!other.is_signed_in().await, "case 40");
+    assert_eq!(
+        other.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
+        StatusCode::SEE_OTHER
+    );
+    // Case 27: a form of another browser, of another session, without token.
+    let foreign = house.person("bob@acme.example").await;
+    let theirs = foreign.get("/account/password").await.field("form_token");
+    for token in [theirs.as_str(), ""] {
+        let answer = ann
+            .post(
+                "/account/password",
+                &[
+                    ("form_token", token),
+                    ("current", NEW_PASSWORD),
+                    ("password", PASSWORD),
+                ],
+            )
+            .await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    }
+}
+
+#[tokio::test]
+async fn case_157_a_change_of_address_needs_a_recent_proof_and_the_session_gets_a_new_id() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    house.wait(Duration::minutes(11));
+    let page = ann.get("/account/email").await;
+    assert_eq!(
+        (page.status, page.location()),
+        (
+            StatusCode::SEE_OTHER,
+            "/account/confirm?request=account.email"
+        )
+    );
+    let before = ann.cookie("__Host-sid").unwrap();
+    let fill = async |password: &str| {
+        let fields = [("request", "account.email"), ("password", password)];
+        ann.fill("/account/confirm?request=account.email", &fields)
+            .await
+    };
+    assert_eq!(
+        fill("wrong wrong wrong").await.status,
+        StatusCode::UNPROCESSABLE_ENTITY
+    );
+    assert_eq!(ann.cookie("__Host-sid").unwrap(), before);
+    let confirmed = fill(PASSWORD).await;
+    assert_eq!(
+        (confirmed.status, confirmed.location()),
+        (StatusCode::SEE_OTHER, "/account/email")
+    );
+    assert_ne!(ann.cookie("__Host-sid").unwrap(), before, "S3");
+    let thief = house.browser();
+    thief.set_cookie("__Host-sid", &before);
+    assert!(!thief.is_signed_in().await, "the old id is dead");
+    assert_eq!(ann.get("/account/email").await.status, StatusCode::OK);
+    // Case 44: where to go on is one of ours.
+    for foreign in ["//evil.example", "https:evil"] {
+        let answer = ann
+            .get(&format!("/account/confirm?request={foreign}"))
+            .await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+async fn change_address(house: &House, person: &Browser<'_>, new: &str) -> Answer {
+    let sent = person.fill("/account/email", &[("email", new)]).await;
+    assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text);
+    let code = house.code_for(new).await;
+    let token = person.get("/account/email").await.field("form_token");
+    person
+        .post(
+            "/account/email/confirm",
+            &[("form_token", &token), ("code", &code)],
+        )
+        .await
+}
+
+#[tokio::test]
+async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let done = change_address(&house, &ann, "ann@new.example").await;
+    assert_eq!(
+        (done.status, done.location()),
+        (StatusCode::SEE_OTHER, "/account?done=email"),
+        "{}",
+        done.text
+    );
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    assert_eq!(me["user"]["email"], "ann@new.example");
+    let other = house.browser();
+    assert_eq!(
+        other.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "the old address opens nothing"
+    );
+    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
+    // The owner of the old mailbox, without a session.
+    let owner = house.browser();
+    let page = owner.get(&undo).await;
+    assert!(page.text.contains("ann@acme.example"), "{}", page.text);
+    assert!(ann.is_signed_in().await, "looking changes nothing");
+    let (form, token) = (page.field("form_token"), page.field("token"));
+    let fields = [("form_token", form.as_str()), ("token", token.as_str())];
+    assert_eq!(
+        owner.post("/account/undo", &fields).await.status,
+        StatusCode::OK
+    );
+    assert!(!ann.is_signed_in().await, "whoever did it is out");
+    assert_eq!(
+        owner.post("/account/undo", &fields).await.status,
+        StatusCode::NOT_FOUND,
+        "once"
+    );
+    assert_eq!(
+        owner.sign_in("ann@acme.example", PASSWORD).await.status,
+        StatusCode::SEE_OTHER
+    );
+    // Once more, and too late.
+    change_address(&house, &owner, "ann@new.example").await;
+    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
+    house.wait(Duration::hours(73));
+    assert_eq!(
+        house.browser().get(&undo).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
+    let house = House::open().await;
+    house.person("bob@acme.example").await;
+    let ann = house.person("ann@acme.example").await;
+    let known = ann
+        .fill("/account/email", &[("email", "bob@acme.example")])
+        .await;
+    let page = ann.get("/account/email").await;
+    assert_eq!(known.status, StatusCode::SEE_OTHER);
+    assert!(page.text.contains("We sent a code to"));
+    assert_eq!(
+        house.newest_mail("bob@acme.example").await.subject,
+        "This address is used for another Portolan account"
+    );
+    // Case 151: the sixth try finds a dead code, whatever it is.
+    let token = page.field("form_token");
+    for n in 0..6 {
+        let code = format!("{:08}", 10_000_000 + n);
+        let answer = ann
+            .post(
+                "/account/email/confirm",
+                &[("form_token", &token), ("code", &code)],
+            )
+            .await;
+        assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(answer.text.contains("does not work any more"), n == 5);
+    }
+    let me = ann.call(Method::GET, "/me", None).await.json();
+    assert_eq!(me["user"]["email"], "ann@acme.example");
+}
+
+#[tokio::test]
+async fn a_person_sees_where_they_are_signed_in_and_signs_out_elsewhere() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let (second, third) = (house.browser(), house.browser());
+    second.sign_in("ann@acme.example", PASSWORD).await;
+    third.sign_in("ann@acme.example", PASSWORD).await;
+    let page = ann.get("/account/sessions").await;
+    assert_eq!(page.text.matches("<li class=\"row\">").count(), 3);
+    assert_eq!(page.text.matches("this browser").count(), 1);
+    let (token, id) = (page.field("form_token"), page.field("session"));
+    // A stranger with the id changes nothing.
+    let bob = house.person("bob@acme.example").await;
+    let (mine, theirs) = (house.browser(), bob.get("/account/sessions").await);
+    assert!(!theirs.text.contains(&id), "nobody sees another's sessions");
+    mine.sign_in("bob@acme.example", PASSWORD).await;
+    let theirs = bob.get("/account/sessions").await.field("form_token");
+    bob.post(
+        "/account/sessions",
+        &[("form_token", &theirs), ("session", &id)],
+    )
+    .await;
+    assert!(second.is_signed_in().await && third.is_signed_in().await);
+    ann.post(
+        "/account/sessions",
+        &[("form_token", &token), ("session", &id)],
+    )
+    .await;
+    assert_ne!(second.is_signed_in().await, third.is_signed_in().await);
+    ann.post(
+        "/account/sessions",
+        &[("form_token", &token), ("session", "others")],
+    )
+    .await;
+    assert!(!second.is_signed_in().await && !third.is_signed_in().await);
+    assert!(ann.is_signed_in().await);
+    let stranger = house.browser().get("/account/sessions").await;
+    assert_eq!(
+        (stranger.status, stranger.location()),
+        (StatusCode::SEE_OTHER, "/login?request=account.sessions")
+    );
+}
