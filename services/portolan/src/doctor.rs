@@ -143,7 +143,9 @@ fn files() -> Finding {
         what: "open_files",
         ok: !few,
         message: if few {
-            format!("{many} files may be open at once, which is too few; raise the hard limit (ulimit -Hn)")
+            format!(
+                "{many} files may be open at once, which is too few; raise the hard limit (ulimit -Hn)"
+            )
         } else {
             format!("{many} files may be open at once")
         },
