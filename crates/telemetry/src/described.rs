@@ -91,6 +91,21 @@ pub const METRICS: &[Metric] = &[
         Kind::Counter,
         "Authorization requests without a resource parameter, by form",
     ),
+    metric(
+        "mail_outbox_messages",
+        Kind::Gauge,
+        "Mails that wait to be sent",
+    ),
+    metric(
+        "mail_outbox_oldest_seconds",
+        Kind::Gauge,
+        "Age of the oldest mail that waits to be sent",
+    ),
+    metric(
+        "mail_sent_total",
+        Kind::Counter,
+        "Attempts to send a mail, by outcome",
+    ),
     // The MCP endpoint.
     metric(
         "mcp_requests_total",
