@@ -100,14 +100,14 @@ impl ToolAnswer {
         self
     }
 
-    /// Replaces sound by a text for 2024-11-05, which has no audio block.
+    /// Replaces sound by a text for 2024-11-05, which has no audio block (X-61, V-7).
     #[must_use]
     pub fn without_audio(mut self) -> Self {
         for block in &mut self.content {
             if let Content::Audio { mime, data } = block {
-                let bytes = data.len() / 4 * 3;
+                let bytes = data.trim_end_matches('=').len() * 3 / 4;
                 *block = Content::Text(format!(
-                    "[{mime}, about {bytes} bytes: this client cannot receive audio]"
+                    "[audio, {mime}, {bytes} bytes: not supported by this protocol revision]"
                 ));
             }
         }

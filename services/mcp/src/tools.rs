@@ -16,7 +16,7 @@ use portolan_protocol::{
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    revision::{ArgumentFaults, Era, Revision, StructuredOutput},
+    revision::{ArgumentFaults, Era, Facts, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
@@ -309,11 +309,7 @@ impl PreparedCall {
             let misfit = Misfit::new("params.arguments", text.join("; "));
             return Err(McpError::of(&misfit.into(), self.revision, Some(&self.id)));
         }
-        let answer = if facts.structured_output == StructuredOutput::Absent {
-            answer.without_structured()
-        } else {
-            answer
-        };
+        let answer = shaped(answer, facts);
         let identity = facts
             .result_envelope
             .then(|| self.server.identity.json(self.revision).as_bytes());
@@ -343,8 +339,18 @@ impl PreparedCall {
     }
 }
 
-/// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18). The content
-/// needs no shaping: text, images, sound and embedded resources are the same in every revision that is served.
+/// What a revision has no words for is left out, or said in a text (FA-2, FA-3).
+fn shaped(mut answer: ToolAnswer, facts: &Facts) -> ToolAnswer {
+    if facts.structured_output == StructuredOutput::Absent {
+        answer = answer.without_structured();
+    }
+    if !facts.audio {
+        answer = answer.without_audio();
+    }
+    answer
+}
+
+/// Appends the result. An `identity` means the envelope of 2026-07-28: `resultType` first, `_meta` last (J-17, J-18).
 fn write_result(answer: &ToolAnswer, identity: Option<&[u8]>, out: &mut Vec<u8>) {
     let Some(identity) = identity else {
         out.push(b'{');
@@ -398,6 +404,28 @@ mod tests {
                 "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "pets", "version": "1"}}
             })
         );
+    }
+
+    #[test]
+    fn fa_3_and_x_61_sound_is_a_text_for_2024_11_05_and_sound_for_all_others() {
+        for revision in Revision::ALL {
+            let mut sound = answer();
+            sound.structured = Structured::None;
+            sound.content = vec![Content::Audio {
+                mime: "audio/mpeg".into(),
+                data: "SUQzBA==".into(),
+            }];
+            let mut out = Vec::new();
+            write_result(&shaped(sound, revision.facts()), None, &mut out);
+            let value: Value = serde_json::from_slice(&out).unwrap();
+            let block = &value["content"][0];
+            if revision == Revision::V2024_11_05 {
+                let text = "[audio, audio/mpeg, 4 bytes: not supported by this protocol revision]";
+                assert_eq!(*block, json!({"type": "text", "text": text}));
+            } else {
+                assert_eq!(block["type"], "audio", "{revision:?}");
+            }
+        }
     }
 
     #[test]

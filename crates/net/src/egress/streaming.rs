@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicU8;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use url::Url;
@@ -80,11 +79,6 @@ impl EgressStream {
                 return Ok(Some(data));
             }
         }
-    }
-
-    /// True if the body has already come to its end.
-    pub fn is_at_end(&self) -> bool {
-        self.body.is_end_stream()
     }
 
     /// Reads what is left as one body, within the limit of the request.
