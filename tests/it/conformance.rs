@@ -1,6 +1,8 @@
 //! The official conformance suite, pinned. What we cannot pass yet is listed in tests/conformance/expected-failures-*.yaml; the suite itself
 //! fails when a listed check passes, so the lists can only shrink.
 
+mod through;
+
 use std::{net::SocketAddr, path::PathBuf, sync::mpsc, thread, time::Duration};
 
 use anyhow::{Context, Result};

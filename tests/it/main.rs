@@ -22,3 +22,4 @@ mod tenancy;
 mod tools;
 mod upstream;
 mod upstreams;
+mod watching;

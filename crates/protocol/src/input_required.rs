@@ -1,7 +1,7 @@
 //! Multi round-trip requests of 2026-07-28 (spec §19, MR-1…MR-15): a result that asks, and the retry that answers.
 
 use crate::ask::AskMethod;
-use crate::jsonrpc::{Kind, Misfit, Raw};
+use crate::jsonrpc::{Kind, Misfit, Params, Raw};
 use crate::method::Method;
 use crate::result::{Identity, Object, ResultObject};
 use crate::revision::Revision;
@@ -122,6 +122,33 @@ pub fn write_requests(requests: &[(String, InputRequest)], out: &mut Vec<u8>) {
         entry.end();
     }
     map.end();
+}
+
+/// What a retry brings back (MR-5): answers and state, attacker-controlled both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Answers by key, an object of objects.
+    pub responses: Option<Raw>,
+    /// The state of an earlier round.
+    pub state: Option<String>,
+}
+
+impl Brought {
+    /// Reads the members of any request that may ask (MR-1).
+    pub fn read(params: &Params) -> Result<Self, Misfit> {
+        let [responses, state] = params.pick(["inputResponses", "requestState"]);
+        if let Some(responses) = &responses {
+            read_responses(responses)?;
+        }
+        let state = match state {
+            None => None,
+            Some(state) => match state.string() {
+                Some(state) => Some(state),
+                None => return Err(Misfit::new("params.requestState", "expected a string")),
+            },
+        };
+        Ok(Self { responses, state })
+    }
 }
 
 /// What a client answered, by key (MR-5, MR-12): an object of objects, else `-32602`.

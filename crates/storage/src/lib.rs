@@ -10,6 +10,7 @@
 //!
 //! One-time things (codes, refresh tokens, verifications) are decided by the `where` of a single `update`.
 
+mod doorbell;
 mod error;
 mod migrate;
 
@@ -54,6 +55,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
+pub use doorbell::Doorbell;
 pub use error::StorageError;
 pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, schema_state};
 

@@ -1,11 +1,8 @@
 //! What was revoked and must still be refused: truth and outbox of the feed (`auth.md` §4.2, §4.3).
 
-use std::time::Duration;
-
 use portolan_model::{Timestamp, id::TenantId};
-use sqlx::postgres::PgListener;
 
-use crate::{StorageError, Store, SystemTx};
+use crate::{StorageError, Store, SystemTx, doorbell::Doorbell};
 
 /// What an entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,50 +134,6 @@ pub async fn live(
 }
 
 /// Rings when a revocation was committed anywhere. A doorbell only: who misses it sees the row at the next look.
-#[derive(Debug)]
-pub struct Doorbell {
-    store: Store,
-    listener: Option<PgListener>,
-}
-
-impl Doorbell {
-    /// Listens from the first [`Doorbell::rang`] on.
-    pub fn new(store: &Store) -> Self {
-        Self {
-            store: store.clone(),
-            listener: None,
-        }
-    }
-
-    /// Waits for the next ring, and rings too when the connection was away. Cancel safe. While the database does not answer it tries
-    /// once in five seconds.
-    pub async fn rang(&mut self) {
-        loop {
-            if let Some(listener) = &mut self.listener {
-                match listener.try_recv().await {
-                    Ok(Some(_)) => return,
-                    Ok(None) | Err(_) => self.listener = None,
-                }
-            }
-            match listen(&self.store).await {
-                Ok(listener) => {
-                    self.listener = Some(listener);
-                    return;
-                }
-                Err(error) => {
-                    tracing::debug!(
-                        error = &error as &dyn std::error::Error,
-                        "cannot listen for revocations"
-                    );
-                    tokio::time::sleep(Duration::from_secs(5)).await;
-                }
-            }
-        }
-    }
-}
-
-async fn listen(store: &Store) -> Result<PgListener, StorageError> {
-    let mut listener = PgListener::connect_with(store.pool()).await?;
-    listener.listen("portolan_revocations").await?;
-    Ok(listener)
+pub fn doorbell(store: &Store) -> Doorbell {
+    Doorbell::new(store, "portolan_revocations")
 }

@@ -6,7 +6,9 @@ use portolan_model::{
 };
 use serde_json::Value;
 
-use crate::{StorageError, SystemTx, TenantTx};
+use crate::{StorageError, Store, SystemTx, TenantTx, doorbell::Doorbell};
+
+const LOOKS: &str = "portolan_upstream_looks";
 
 /// What is known of an upstream server.
 #[derive(Debug, Clone)]
@@ -178,26 +180,53 @@ pub async fn ask_for_a_look(
     )
     .execute(tx.connection())
     .await?;
-    Ok(done.rows_affected() == 1)
+    let is_asked = done.rows_affected() == 1;
+    if is_asked {
+        sqlx::query("select pg_notify($1, '')")
+            .bind(LOOKS)
+            .execute(tx.connection())
+            .await?;
+    }
+    Ok(is_asked)
 }
 
-/// Takes servers whose time has come, at most `limit`: they are the caller's until `until`, when somebody else would take them.
+/// Rings when somebody asked for a look. Who misses it finds the row when the time comes.
+pub fn doorbell(store: &Store) -> Doorbell {
+    Doorbell::new(store, LOOKS)
+}
+
+/// Takes servers whose time has come, at most `limit` and one of each tenant: they are the caller's until `until`, when somebody else
+/// would take them. None of `not_of`, and none of the sources `not`: the caller is busy with them.
 pub async fn take_due(
     tx: &mut SystemTx,
     now: Timestamp,
     until: Timestamp,
     limit: i64,
+    not_of: &[TenantId],
+    not: &[SourceId],
 ) -> Result<Vec<(TenantId, SourceId)>, StorageError> {
+    let not_of: Vec<_> = not_of.iter().map(|tenant| tenant.uuid()).collect();
+    let not: Vec<_> = not.iter().map(|source| source.uuid()).collect();
+    // The rows are locked last and asked again: of two that choose the same, one takes it.
     let rows = sqlx::query!(
         "update upstreams u set next_check_at = $2 where (u.tenant_id, u.source_id) in
-           (select d.tenant_id, d.source_id from upstreams d
-              join sources s on s.tenant_id = d.tenant_id and s.id = d.source_id and s.deleted_at is null
-              join tenants t on t.id = d.tenant_id and t.status = 'active'
-             where d.next_check_at <= $1 order by d.next_check_at limit $3 for update of d skip locked)
+           (select l.tenant_id, l.source_id from upstreams l
+             where l.next_check_at <= $1 and (l.tenant_id, l.source_id) in
+               (select d.tenant_id, d.source_id from
+                  (select d.tenant_id, d.source_id, d.next_check_at,
+                          row_number() over (partition by d.tenant_id order by d.next_check_at, d.source_id) as place
+                     from upstreams d
+                     join sources s on s.tenant_id = d.tenant_id and s.id = d.source_id and s.deleted_at is null
+                     join tenants t on t.id = d.tenant_id and t.status = 'active'
+                    where d.next_check_at <= $1 and not (d.tenant_id = any($4)) and not (d.source_id = any($5))) d
+                where d.place = 1 order by d.next_check_at limit $3)
+             for update of l skip locked)
          returning u.tenant_id, u.source_id",
         now,
         until,
         limit,
+        &not_of,
+        &not,
     )
     .fetch_all(tx.connection())
     .await?;

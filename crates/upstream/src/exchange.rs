@@ -377,8 +377,8 @@ impl Exchange {
     }
 }
 
-/// Why a request of a server is refused where nobody could answer it.
-pub(crate) fn unavailable(method: &str) -> RpcError {
+/// Why a request of a server is refused where nobody could answer it.
+pub fn unavailable(method: &str) -> RpcError {
     RpcError {
         code: -32601,
         message: format!("{OUTSIDE}: {method}"),

@@ -40,6 +40,11 @@ impl std::fmt::Debug for Ticket {
 }
 
 impl Ticket {
+    /// True if the server gave the session an id. Without one it remembers nothing between requests.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// As text, to be sealed.
     pub fn to_text(&self) -> String {
         format!(

@@ -26,15 +26,17 @@ mod modern;
 mod offer;
 mod outgoing;
 mod probe;
+mod standing;
 
 pub use connection::Connection;
 pub use drain::List;
 pub use endpoint::{Client, Endpoint, Limits, Speaker};
 pub use error::UpstreamError;
-pub use exchange::{Event, Exchange};
+pub use exchange::{Event, Exchange, unavailable};
 pub use legacy::{Legacy, Ticket};
 pub use link::Link;
 pub use modern::Modern;
 pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
 pub use outgoing::Request;
 pub use probe::{Probed, ServerFacts};
+pub use standing::Standing;

@@ -42,6 +42,8 @@ const WAITING: usize = 256;
 struct Waiting {
     by_id: HashMap<RequestId, (u64, mpsc::Sender<Incoming>)>,
     made: u64,
+    /// Who hears what belongs to no request.
+    standing: Option<mpsc::Sender<Incoming>>,
     /// The stream is over: nobody is told anything any more.
     is_over: bool,
 }
@@ -116,6 +118,7 @@ impl Link {
             let mut waiting = lock(&reader.waiting);
             waiting.is_over = true;
             waiting.by_id.clear();
+            waiting.standing = None;
         });
         let connection = Connection::Link(Arc::clone(&link));
         let result = connection.ask(&handshake(speaker)).await?;
@@ -136,6 +139,16 @@ impl Link {
     /// True once the stream is over.
     pub fn is_over(&self) -> bool {
         lock(&self.waiting).is_over
+    }
+
+    /// What belongs to no request goes there from now on.
+    pub(crate) fn stand(&self) -> mpsc::Receiver<Incoming> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let mut waiting = lock(&self.waiting);
+        if !waiting.is_over {
+            waiting.standing = Some(sender);
+        }
+        receiver
     }
 
     /// See [`Connection::call`].
@@ -247,13 +260,15 @@ impl Reader {
                     let known = token.and_then(|token| waiting.by_id.get(&token));
                     Some(known.map(|(_, sender)| sender.clone()))
                 }
+                Incoming::Notification { .. } => waiting.standing.clone().map(Some),
                 _ => None,
             };
             // What names no request is of the newest one.
             own.unwrap_or_else(|| {
                 let open = waiting.by_id.values().filter(|(_, to)| !to.is_closed());
                 let newest = open.max_by_key(|(made, _)| *made);
-                newest.map(|(_, sender)| sender.clone())
+                let newest = newest.map(|(_, sender)| sender.clone());
+                newest.or_else(|| waiting.standing.clone())
             })
         };
         if let Some(receiver) = receiver {

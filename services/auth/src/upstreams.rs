@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use portolan_http_tools::{CredentialSlot, TokenSource};
 use portolan_keys::{digest, random};
 use portolan_model::{
@@ -29,8 +30,9 @@ use crate::{console::credentials, state::AuthState};
 const PERIOD: Duration = Duration::from_secs(300);
 /// Between two questions whether a server's time has come.
 const TICK: Duration = Duration::from_secs(5);
-/// Servers looked at in one go.
-const AT_ONCE: i64 = 8;
+/// Servers that a node looks at at once, and those of one tenant among them.
+const AT_ONCE: usize = 16;
+const AT_ONCE_OF_A_TENANT: usize = 2;
 /// The longest look, all lists together.
 const LONGEST_LOOK: Duration = Duration::from_secs(60);
 /// Tools written by one statement: their schemas can be large.
@@ -552,53 +554,78 @@ fn spread() -> Duration {
     PERIOD * 4 / 5 + PERIOD * 2 / 5 * part / 255
 }
 
-/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one node: the row is the lease.
+/// Looks at every upstream server when its time has come, until `stop`. Each is looked at by one node: the row is the lease. A server
+/// that takes its time takes it from its own tenant only.
 pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut doorbell = upstreams::doorbell(&state.store);
+    let mut looks = FuturesUnordered::new();
+    let mut running: Vec<(TenantId, SourceId)> = Vec::new();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
+            Some(done) = looks.next(), if !looks.is_empty() => running.retain(|one| *one != done),
             _ = ticks.tick() => {}
+            () = doorbell.rang() => {}
         }
-        let due = match take_due(&state).await {
-            Ok(due) => due,
+        let room = AT_ONCE.saturating_sub(running.len());
+        if room == 0 {
+            continue;
+        }
+        match take_due(&state, room, &running).await {
+            Ok(due) => {
+                for one in due {
+                    running.push(one);
+                    looks.push(look_after(&state, one));
+                }
+            }
             Err(error) => {
                 tracing::debug!(
                     error = &error as &dyn std::error::Error,
                     "cannot ask which upstream servers are due"
                 );
-                continue;
             }
-        };
-        let looks = due.into_iter().map(|(tenant, source)| {
-            let state = &state;
-            async move {
-                match sync(state, tenant, source, Why::Look, Actor::System).await {
-                    Ok(Synced::Same) | Err(SyncError::Unknown) => {}
-                    Ok(Synced::Applied(changes)) => {
-                        tracing::info!(tenant.id = %tenant, source.id = %source, changes = changes.len(), "an upstream server changed");
-                    }
-                    Ok(Synced::Held(_)) => {
-                        tracing::info!(tenant.id = %tenant, source.id = %source, "changes of an upstream server wait");
-                    }
-                    Err(error) => {
-                        tracing::debug!(tenant.id = %tenant, source.id = %source, reason = %error, "an upstream server could not be looked at");
-                    }
-                }
-            }
-        });
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = futures_util::future::join_all(looks) => {}
         }
     }
 }
 
-async fn take_due(state: &AuthState) -> Result<Vec<(TenantId, SourceId)>, StorageError> {
+/// One look, and what came of it.
+async fn look_after(
+    state: &AuthState,
+    (tenant, source): (TenantId, SourceId),
+) -> (TenantId, SourceId) {
+    match sync(state, tenant, source, Why::Look, Actor::System).await {
+        Ok(Synced::Same) | Err(SyncError::Unknown) => {}
+        Ok(Synced::Applied(changes)) => {
+            tracing::info!(tenant.id = %tenant, source.id = %source, changes = changes.len(), "an upstream server changed");
+        }
+        Ok(Synced::Held(_)) => {
+            tracing::info!(tenant.id = %tenant, source.id = %source, "changes of an upstream server wait");
+        }
+        Err(error) => {
+            tracing::debug!(tenant.id = %tenant, source.id = %source, reason = %error, "an upstream server could not be looked at");
+        }
+    }
+    (tenant, source)
+}
+
+async fn take_due(
+    state: &AuthState,
+    room: usize,
+    running: &[(TenantId, SourceId)],
+) -> Result<Vec<(TenantId, SourceId)>, StorageError> {
+    let sources: Vec<SourceId> = running.iter().map(|(_, source)| *source).collect();
+    let has_enough = |tenant: &TenantId| {
+        let own = running.iter().filter(|(of, _)| of == tenant).count();
+        own >= AT_ONCE_OF_A_TENANT
+    };
+    let mut tenants: Vec<TenantId> = running.iter().map(|(tenant, _)| *tenant).collect();
+    tenants.retain(has_enough);
     let mut tx = state.store.system(Reason::Upstreams).await?;
     let now = state.now();
-    let due = upstreams::take_due(&mut tx, now, now + spread(), AT_ONCE).await?;
+    let room = i64::try_from(room).unwrap_or(i64::MAX);
+    let due = upstreams::take_due(&mut tx, now, now + spread(), room, &tenants, &sources).await?;
     tx.commit().await?;
     Ok(due)
 }

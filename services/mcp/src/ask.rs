@@ -14,9 +14,11 @@
 //! | `talk` | the first connection of a modern request |
 //! | `parked` | a call that waits for its client, on its node |
 //! | `retry` | the rest of a parked call, on any node |
+//! | `earlier` | what a modern request brings from an earlier round |
 //! | `state` | `requestState`: sealed, and checked before it is believed |
 //! | `places` | how many may wait |
 
+pub(crate) mod earlier;
 pub(crate) mod lines;
 mod parked;
 mod places;

@@ -4,18 +4,17 @@ use portolan_model::prompt::Argument;
 use portolan_protocol::{
     completion::{self, CompleteParams, Reference},
     jsonrpc::{self, Misfit, Raw, Request},
-    method::Method,
 };
 
 use crate::{
-    backends::upstream::{UpstreamPlace, pass},
+    backends::upstream::{self, UpstreamPlace},
     catalog::offers::{Offers, PromptBackend, ResourceBackend},
     dispatch::Context,
     error::McpError,
 };
 
 /// The MCP server that has what is completed, with the words for it.
-fn upstream<'o>(
+fn of_upstream<'o>(
     offers: &'o Offers,
     reference: &Reference,
 ) -> Option<(&'o UpstreamPlace, &'static str, &'static str)> {
@@ -40,11 +39,10 @@ pub(crate) async fn complete(cx: &Context<'_>, request: &Request) -> Result<Vec<
     let fail = |misfit: Misfit| cx.fail(&misfit.into(), &request.id);
     let params: CompleteParams = request.params.read().map_err(fail)?;
     let offers = &cx.server.offers;
-    if let Some((place, kind, member)) = upstream(offers, &params.reference) {
+    if let Some((place, kind, member)) = of_upstream(offers, &params.reference) {
         let reference = format!(r#"{{"type":"{kind}","{member}":{}}}"#, place.own.as_str());
         let reference = Raw::parse(reference).unwrap_or_else(|_| Raw::empty_object());
-        let (source, own) = (&place.source, ("ref", &reference));
-        return pass(cx, request, Method::Complete, source, own).await;
+        return upstream::complete(cx, request, &place.source, &reference).await;
     }
     let declared: Option<&[Argument]> = match &params.reference {
         Reference::Prompt { name } => offers.prompt(name).map(|prompt| &*prompt.arguments),

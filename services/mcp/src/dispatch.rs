@@ -19,7 +19,7 @@ use portolan_upstream::Speaker;
 
 use crate::{
     ask::retry::Retry,
-    backends::upstream::{OfSession, Who, said},
+    backends::upstream::{OfSession, Pass, Who, said},
     catalog::{
         pages::List,
         server::{Server, Tool},
@@ -62,6 +62,8 @@ pub(crate) enum Work {
     Done(Vec<u8>),
     /// A call still to be made; who makes it decides what a disconnect means.
     Call(Box<PreparedCall>),
+    /// The same for a prompt or a resource of an upstream server.
+    Pass(Box<Pass>),
     /// A call that waits for this request.
     Parked(Box<Retry>),
 }
@@ -189,8 +191,8 @@ pub(crate) async fn dispatch(
             lists::answer(cx, List::Templates, request).map(Work::Done)
         }
         // Boxed: what they need would make the future of every request larger.
-        Method::PromptsGet => Box::pin(prompts::get(cx, request)).await.map(Work::Done),
-        Method::ResourcesRead => Box::pin(resources::read(cx, request)).await.map(Work::Done),
+        Method::PromptsGet => Box::pin(prompts::get(cx, request)).await,
+        Method::ResourcesRead => Box::pin(resources::read(cx, request)).await,
         Method::ResourcesSubscribe => Box::pin(resources::subscribe(cx, request))
             .await
             .map(Work::Done),

@@ -221,6 +221,7 @@ async fn answer(
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
             Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
+            Ok(Work::Pass(pass)) => call::run_pass(visit, session, pass, may_stream).await,
             // Only requests that stand alone have a state to come back with.
             Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),

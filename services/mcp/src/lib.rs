@@ -42,6 +42,7 @@ mod stream;
 mod tools;
 mod trace;
 mod two_endpoints;
+mod watch;
 #[cfg(test)]
 mod wire;
 

@@ -62,6 +62,15 @@ pub(crate) async fn request(
                 talk::run(visit, standing, capabilities, continued, progress, begin).await
             }
             Ok(Work::Call(call)) => run(visit, revision, call).await,
+            Ok(Work::Pass(mut pass)) => {
+                pass.level = meta.log_level;
+                let standing = Standing::new(&cx, method, &request.id, &request.params);
+                let capabilities = meta.client_capabilities.clone();
+                let (continued, progress) = (pass.continued.take(), pass.progress.clone());
+                let begin = |asker| pass.run(Some(asker));
+                let continued = continued.map(|continued| *continued);
+                talk::run(visit, standing, capabilities, continued, progress, begin).await
+            }
             Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
             Err(error) => Err(error),
         },
@@ -136,5 +145,5 @@ async fn listen(
     let filter = Filter::read(&request.params, &meta.client_capabilities)
         .map_err(|kind: ErrorKind| cx.fail(&kind, &request.id))?;
     let pass = stream::pass(visit, cx.revision, Some(&request.id)).await?;
-    open_for_listen(visit, &request.id, cx.revision, &filter, pass)
+    open_for_listen(visit, &request.id, cx.revision, &filter, pass).await
 }

@@ -17,11 +17,14 @@ use portolan_protocol::{
 };
 
 use crate::{
-    backends::upstream::pass, catalog::offers::PromptBackend, dispatch::Context, error::McpError,
+    backends::upstream::Pass,
+    catalog::offers::PromptBackend,
+    dispatch::{Context, Work},
+    error::McpError,
 };
 
 /// Answers `prompts/get`.
-pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     let params: GetParams = request
         .params
@@ -33,7 +36,7 @@ pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, 
     };
     if let PromptBackend::Upstream(place) = &prompt.backend {
         let own = ("name", &place.own);
-        return pass(cx, request, Method::PromptsGet, &place.source, own).await;
+        return Pass::prepare(cx, request, Method::PromptsGet, &place.source, own).await;
     }
     let values =
         checked(&prompt.arguments, params.arguments).map_err(|misfit| fail(&misfit.into()))?;
@@ -48,7 +51,7 @@ pub(crate) async fn get(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, 
     let rendered = rendered.map_err(|misfit| fail(&misfit.into()))?;
     let description = prompt.listed.description.as_deref();
     let result = get_result(cx.revision, &cx.server.identity, description, &rendered);
-    Ok(jsonrpc::response(&request.id, &result))
+    Ok(Work::Done(jsonrpc::response(&request.id, &result)))
 }
 
 /// The declared arguments of those that were given (PR-4): a required one is there, none is endless. Others are nobody's.

@@ -19,14 +19,15 @@ use portolan_protocol::{
 use serde_json::{Map, Value};
 
 use crate::{
-    backends::upstream::pass,
+    backends::upstream::Pass,
     catalog::{
         offers::{HttpRead, Resource, ResourceBackend},
         server::Access,
     },
-    dispatch::Context,
+    dispatch::{Context, Work},
     error::McpError,
     legacy::session::{MOST_SUBSCRIPTION_BYTES, MOST_SUBSCRIPTIONS},
+    watch::{self, NotSubscribed},
 };
 
 fn uri(cx: &Context<'_>, request: &Request) -> Result<String, McpError> {
@@ -41,7 +42,7 @@ fn not_found(cx: &Context<'_>, request: &Request, uri: String) -> McpError {
 }
 
 /// Answers `resources/read`.
-pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>, McpError> {
+pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Work, McpError> {
     let uri = uri(cx, request)?;
     let Some((resource, values)) = cx.server.offers.resource(&uri) else {
         return Err(not_found(cx, request, uri));
@@ -58,7 +59,7 @@ pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>,
                 None
             };
             let own = ("uri", made.as_ref().unwrap_or(&place.own));
-            return pass(cx, request, Method::ResourcesRead, &place.source, own).await;
+            return Pass::prepare(cx, request, Method::ResourcesRead, &place.source, own).await;
         }
         ResourceBackend::Http(http) => asked(cx, request, resource, http, &uri, values).await?,
     };
@@ -67,7 +68,7 @@ pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Vec<u8>,
     };
     let (identity, hint) = (&cx.server.identity, CacheHint::READ);
     let result = read_result(cx.revision, identity, &[contents], hint);
-    Ok(jsonrpc::response(&request.id, &result))
+    Ok(Work::Done(jsonrpc::response(&request.id, &result)))
 }
 
 async fn stored(
@@ -195,6 +196,20 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             let misfit = Misfit::new("params.uri", "this session has too many subscriptions");
             return Err(cx.fail(&misfit.into(), &request.id));
         }
+        // whoever has it has to tell of it.
+        if let Some((source, own)) = watch::own_uri(cx.server, &uri) {
+            let (watches, key) = (&cx.state.watches, session.id.key);
+            let subscribed = watches.subscribe(cx.state, key, (&source, &own), &uri);
+            match Box::pin(subscribed).await {
+                Ok(()) => {}
+                Err(NotSubscribed::Refused) => {
+                    let misfit =
+                        Misfit::new("params.uri", "Resource does not support subscription");
+                    return Err(cx.fail(&misfit.into(), &request.id));
+                }
+                Err(NotSubscribed::Late) => return Err(not_found(cx, request, uri)),
+            }
+        }
         let change = |body: &mut crate::legacy::session::SessionBody| {
             body.subscriptions.retain(|(own, _)| *own != uri);
             body.subscriptions.push((uri.clone(), version));
@@ -215,6 +230,11 @@ pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<V
             body.subscriptions.retain(|(own, _)| *own != uri);
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
+        if let Some((source, _)) = watch::own_uri(cx.server, &uri) {
+            let (watches, key) = (&cx.state.watches, session.id.key);
+            let unsubscribed = watches.unsubscribe(cx.state, key, &source, &uri);
+            Box::pin(unsubscribed).await;
+        }
     }
     Ok(jsonrpc::response(
         &request.id,

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
-    backends::upstream::Upstreams,
+    backends::upstream::{Beside, Upstreams},
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -24,6 +24,7 @@ use crate::{
     news,
     stream::Tag,
     two_endpoints::Connections,
+    watch::Watches,
 };
 
 /// Names of clients that are remembered, for the log of calls.
@@ -82,6 +83,10 @@ pub struct Shared {
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
     pub(crate) upstreams: Upstreams,
+    /// What they say beside the streams of calls.
+    pub(crate) beside: Beside,
+    /// The upstream servers that this node's clients want to hear.
+    pub(crate) watches: Watches,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
@@ -163,6 +168,8 @@ impl McpState {
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),
+            beside: Beside::default(),
+            watches: Watches::default(),
             gate,
             node,
             instruments: Instruments::default(),

@@ -14,7 +14,7 @@ use std::{
 use axum::response::Response;
 use bytes::Bytes;
 use portolan_cluster::{
-    End, OpenStream,
+    End, OpenStream, SessionKey,
     node::{Limit, Running},
 };
 use portolan_keys::random;
@@ -32,6 +32,7 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
+    backends::upstream::UpstreamSource,
     catalog::{
         offers::{Marks, Versions},
         server::Server,
@@ -45,6 +46,7 @@ use crate::{
     legacy::session::{EventId, LiveSession, SessionId},
     limits::{NoStream, StreamPass},
     state::McpState,
+    watch::{Interest, NotSubscribed},
 };
 
 /// SB-11: at most one notice per stream in this time.
@@ -63,6 +65,8 @@ pub(crate) struct Tag {
     server_slug: Box<str>,
     server: ServerId,
     seen: Mutex<Seen>,
+    /// What upstream servers are to tell.
+    interests: Mutex<Vec<Interest>>,
     kind: Kind,
 }
 
@@ -154,6 +158,50 @@ impl Tag {
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn interests(&self) -> MutexGuard<'_, Vec<Interest>> {
+        self.interests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The servers behind may be others than before: they are watched from now on.
+    fn attend(&self, state: &McpState, server: &Server, sources: &[Arc<UpstreamSource>]) {
+        let mut interests = self.interests();
+        let is_same = interests.len() == sources.len()
+            && sources
+                .iter()
+                .all(|source| interests.iter().any(|interest| interest.is_of(source)));
+        if is_same {
+            return;
+        }
+        let uris: Vec<String> = match &self.kind {
+            Kind::Listen { filter, .. } => filter.uris.clone(),
+            Kind::Session { .. } => interests
+                .iter()
+                .flat_map(Interest::all_names)
+                .map(str::to_owned)
+                .collect(),
+        };
+        let uris = uris.iter().map(String::as_str);
+        *interests = state.watches.want(state, server, uris);
+    }
+
+    /// Notes that a resource of an upstream is not what it was. False if the reader does not want to hear of it.
+    fn hears(&self, source: &UpstreamSource, own: &str) -> bool {
+        let interests = self.interests();
+        let names = interests
+            .iter()
+            .filter(|interest| interest.is_of(source))
+            .flat_map(|interest| interest.names(own));
+        let mut seen = self.seen();
+        let mut hears = false;
+        for name in names {
+            seen.updated.insert(name.to_owned());
+            hears = true;
+        }
+        hears
     }
 
     /// Compares what the reader knows with what is now, and notes what it is to be told. A session whose client is not ready is told
@@ -279,6 +327,7 @@ pub(crate) fn open_for_session(
         id: session, body, ..
     } = session;
     let session = *session;
+    let has_come_back = known.is_some();
     let known = known.unwrap_or(body.marks);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
     let kind = Kind::Session {
@@ -291,8 +340,17 @@ pub(crate) fn open_for_session(
     group[..16].copy_from_slice(&session.key.0);
     let limit = state.config.streams_per_session;
     let seen = Seen::new(known, None);
-    let open = open(visit, Digest::from_bytes(group), limit, seen, kind)
-        .ok_or(McpError::TooManyStreams)?;
+    let uris = body.subscriptions.iter().map(|(uri, _)| uri.as_str());
+    let interests = state.watches.want(state, &visit.server, uris);
+    let open = open(
+        visit,
+        Digest::from_bytes(group),
+        limit,
+        seen,
+        interests,
+        kind,
+    )
+    .ok_or(McpError::TooManyStreams)?;
     // Among the running requests, so that the end of the session reaches it from any node.
     let life = caller.expires_at() + AFTER_EXPIRY - now;
     let name = format!("g:{:016x}", u64::from_be_bytes(stream));
@@ -320,6 +378,12 @@ pub(crate) fn open_for_session(
     if body.initialized {
         let subscribed = since(&body.subscriptions);
         open.tag.seen().note(&visit.server, |_| true, &subscribed);
+        if has_come_back {
+            // What upstream servers told meanwhile is kept nowhere: rather told once too often than never.
+            let interests = open.tag.interests();
+            let names = interests.iter().flat_map(Interest::all_names);
+            open.tag.seen().updated.extend(names.map(str::to_owned));
+        }
         first.extend(open.tag.frames(state));
     }
     let farewell = if primed {
@@ -334,9 +398,12 @@ pub(crate) fn open_for_session(
 /// URIs of one listen stream (`streams.md` §15.4); more are left out of the acknowledgement.
 const MOST_URIS: usize = 256;
 
+/// How long the acknowledgement waits for upstream servers to say whether they tell of a resource. One that says nothing may do later.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Opens a listen stream (SB-1…SB-11). Acknowledged first, with what is honoured: news of the three lists, and of the resources that
-/// there are (SB-6).
-pub(crate) fn open_for_listen(
+/// there are (SB-6), but for those of which their server does not tell.
+pub(crate) async fn open_for_listen(
     visit: &Visit<'_>,
     id: &RequestId,
     revision: Revision,
@@ -349,6 +416,14 @@ pub(crate) fn open_for_listen(
         let honoured = uris.len() < MOST_URIS && server.offers.versions.of(uri).is_some();
         if honoured && !uris.contains(uri) {
             uris.push(uri.clone());
+        }
+    }
+    let wanted = uris.iter().map(String::as_str);
+    let mut interests = state.watches.want(state, server, wanted);
+    for uri in refused(&interests).await {
+        uris.retain(|known| *known != uri);
+        for interest in &mut interests {
+            interest.remove(&uri);
         }
     }
     let honoured = Filter {
@@ -364,13 +439,14 @@ pub(crate) fn open_for_listen(
     };
     let limit = state.config.listens_per_principal;
     let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
-    let open =
-        open(visit, caller.principal, limit, seen, kind).ok_or_else(|| McpError::Limited {
+    let open = open(visit, caller.principal, limit, seen, interests, kind).ok_or_else(|| {
+        McpError::Limited {
             id: Some(id.clone()),
             revision,
             limit: Limit::OpenStreams,
             retry_after: 60,
-        })?;
+        }
+    })?;
     let first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
@@ -385,11 +461,25 @@ pub(crate) fn open_for_listen(
     Ok(respond(state, open, first, life, farewell, held))
 }
 
+/// What clients call the resources of which their servers do not tell.
+async fn refused(interests: &[Interest]) -> Vec<String> {
+    let asked = interests.iter().flat_map(|interest| {
+        let own = interest.own_uris();
+        own.map(move |(own, uri)| async move {
+            let said = tokio::time::timeout(PATIENCE, interest.acknowledged(own)).await;
+            matches!(said, Ok(Err(NotSubscribed::Refused))).then(|| uri.to_owned())
+        })
+    });
+    let said = futures_util::future::join_all(asked).await;
+    said.into_iter().flatten().collect()
+}
+
 fn open(
     visit: &Visit<'_>,
     group: Digest,
     limit: usize,
     seen: Mutex<Seen>,
+    interests: Vec<Interest>,
     kind: Kind,
 ) -> Option<OpenStream<Tag>> {
     let (target, server) = (&visit.target, &visit.server);
@@ -399,6 +489,7 @@ fn open(
         server_slug: target.server.unwrap_or_default().into(),
         server: server.id,
         seen,
+        interests: Mutex::new(interests),
         kind,
     };
     visit
@@ -552,8 +643,10 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
                 && server.is_none_or(|server| server.id != tag.server)
         });
         if let Some(server) = server {
+            let sources = server.upstreams();
             for tag in state.streams.tags(tenant) {
                 if tag.is_of(&tenant_slug, &server_slug) {
+                    tag.attend(state, server, &sources);
                     tag.compare(state, server).await;
                 }
             }
@@ -562,6 +655,35 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
                 waits.then_some(DOORBELL)
             });
             crate::instruments::news_sent(sent);
+        }
+    }
+}
+
+/// A resource of an upstream is not what it was: tells the streams of this node that want to hear of it.
+pub(crate) fn tell_updated(state: &McpState, source: &UpstreamSource, own: &str) {
+    let sent = state.streams.send(source.tenant, |tag| {
+        tag.hears(source, own).then_some(DOORBELL)
+    });
+    crate::instruments::news_sent(sent);
+}
+
+/// A session subscribed to a resource of an upstream, or no longer does (`own` is none): its streams on this node hear of it from now on.
+pub(crate) fn subscribed(
+    state: &McpState,
+    source: &UpstreamSource,
+    session: SessionKey,
+    own: Option<&str>,
+    uri: &str,
+) {
+    for tag in state.streams.tags(source.tenant) {
+        if !matches!(&tag.kind, Kind::Session { session: id, .. } if id.key == session) {
+            continue;
+        }
+        for interest in tag.interests().iter_mut().filter(|one| one.is_of(source)) {
+            match own {
+                Some(own) => interest.add(own.to_owned(), uri.to_owned()),
+                None => interest.remove(uri),
+            }
         }
     }
 }

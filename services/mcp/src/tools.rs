@@ -12,11 +12,12 @@ use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
     error::ErrorKind,
     header::{self, Dialect},
+    input_required::Brought,
     jsonrpc::{self, Misfit, ProgressToken, Raw, Request, RequestId},
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    revision::{ArgumentFaults, Era, Facts, Revision, StructuredOutput},
+    revision::{ArgumentFaults, Facts, Revision, StructuredOutput},
     tool::{CallParams, CallResult},
 };
 use portolan_storage::calls::Call;
@@ -24,7 +25,10 @@ use portolan_traces::Span;
 use serde_json::Value;
 
 use crate::{
-    ask::{Asker, Continued, Standing, retry::Retry, state::Opened},
+    ask::{
+        Asker, Continued,
+        earlier::{Earlier, earlier},
+    },
     backends::{
         Backend,
         upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
@@ -107,30 +111,15 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
         .progress_token;
-    let mut continued = None;
-    if let Some(state) = params
-        .request_state
-        .as_deref()
-        .filter(|_| cx.revision.era() == Era::Modern)
-    {
-        let standing = Standing::new(cx, Method::ToolsCall, &request.id, &request.params);
-        match standing.open(state)? {
-            Opened::Parked(at) => {
-                return Ok(Work::Parked(Box::new(Retry {
-                    standing: Arc::new(standing),
-                    at,
-                    responses: params.input_responses,
-                    progress,
-                })));
-            }
-            Opened::HandedOn(earlier) => {
-                continued = Some(Box::new(Continued {
-                    responses: params.input_responses.clone(),
-                    ..earlier
-                }));
-            }
-        }
-    }
+    let brought = Brought {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    let continued = match earlier(cx, Method::ToolsCall, request, brought, progress.as_ref())? {
+        Earlier::Parked(retry) => return Ok(Work::Parked(retry)),
+        Earlier::Continued(continued) => Some(continued),
+        Earlier::Nothing => None,
+    };
     let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
     let arguments = match &params.arguments {
         // They pass as they are, and the server checks them.

@@ -347,17 +347,19 @@ async fn answer(
         )),
     };
     visit.count(Era::Legacy, method, &outcome);
-    let delivered = match outcome {
-        Ok(Work::Done(body)) => Delivered::Whole(body),
-        Ok(Work::Call(call)) => match call::run_apart(visit, session, call).await {
-            Ok(Begun::Whole(body)) => Delivered::Whole(body),
-            Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
-            // CN-4: nobody waits for an answer any more.
-            Err(McpError::Cancelled) => return Ok(()),
-            Err(error) => Delivered::Whole(said(error)?),
-        },
+    let begun = match outcome {
+        Ok(Work::Done(body)) => Ok(Begun::Whole(body)),
+        Ok(Work::Call(call)) => call::run_apart(visit, session, call).await,
+        Ok(Work::Pass(pass)) => call::run_pass_apart(visit, session, pass).await,
         // Only requests that stand alone have a state to come back with.
-        Ok(Work::Parked(_)) => Delivered::Whole(said(cx.fail(&ErrorKind::Internal, &request.id))?),
+        Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+        Err(error) => Err(error),
+    };
+    let delivered = match begun {
+        Ok(Begun::Whole(body)) => Delivered::Whole(body),
+        Ok(Begun::Stream(_, nonce, reader)) => Delivered::Stream(nonce, reader),
+        // CN-4: nobody waits for an answer any more.
+        Err(McpError::Cancelled) => return Ok(()),
         Err(error) => Delivered::Whole(said(error)?),
     };
     let sent = deliver(visit, named, &request.id, delivered).await;

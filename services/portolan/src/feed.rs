@@ -10,7 +10,7 @@ use portolan_keys::{Jwks, PublicJwk, Verifier};
 use portolan_model::{Clock, Timestamp};
 use portolan_storage::{
     Reason, Store,
-    revocations::{self, Doorbell, Kind},
+    revocations::{self, Kind},
     signing_keys,
 };
 
@@ -40,7 +40,7 @@ impl Feed {
         let mut seen = self.read_revocations(None).await?;
         let stop = life.drained.clone();
         life.tasks.spawn(async move {
-            let mut doorbell = Doorbell::new(&self.store);
+            let mut doorbell = revocations::doorbell(&self.store);
             let mut revocations = tokio::time::interval(REVOCATIONS);
             let mut keys = tokio::time::interval(KEYS);
             revocations.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -335,6 +335,14 @@ const tools = {
             return text(`Hello, ${user_name.content?.name ?? 'stranger'}!`);
         },
     },
+    test_ask_beside: {
+        description: 'Asks for a name on the stream of the session, not on that of the call.',
+        run: async (_, call) => {
+            const question = elicit('What is your name?', form({ name: { type: 'string' } }));
+            const { user_name } = await call.ask({ user_name: question }, { beside: true });
+            return text(`Hello, ${user_name.content?.name ?? 'stranger'}!`);
+        },
+    },
     test_trigger_tool_change: {
         description: 'Adds a tool, or takes it away again.',
         run: () => {

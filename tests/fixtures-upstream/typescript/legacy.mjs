@@ -58,10 +58,12 @@ function open() {
             if (progressToken === undefined) return;
             await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress, total, message } });
         },
-        ask: async (questions) => {
+        // `beside`: on the session's own stream, where the SDK sends what is not said to belong to a request.
+        ask: async (questions, { beside = false } = {}) => {
+            const send = beside ? (...args) => server.request(...args) : extra.sendRequest;
             const answers = Object.entries(questions).map(async ([key, question]) => [
                 key,
-                await extra.sendRequest(question, RESULTS[question.method], { signal: extra.signal }),
+                await send(question, RESULTS[question.method], { signal: extra.signal }),
             ]);
             return Object.fromEntries(await Promise.all(answers));
         },

@@ -33,12 +33,57 @@ async fn upstream(store: &Store, tenant: TenantId) -> SourceId {
 }
 
 async fn take(store: &Store, at: time::OffsetDateTime) -> Vec<(TenantId, SourceId)> {
+    take_beside(store, at, &[], &[]).await
+}
+
+async fn take_beside(
+    store: &Store,
+    at: time::OffsetDateTime,
+    not_of: &[TenantId],
+    not: &[SourceId],
+) -> Vec<(TenantId, SourceId)> {
     let mut tx = store.system(Reason::Upstreams).await.unwrap();
-    let taken = upstreams::take_due(&mut tx, at, at + Duration::minutes(5), 8)
+    let taken = upstreams::take_due(&mut tx, at, at + Duration::minutes(5), 8, not_of, not)
         .await
         .unwrap();
     tx.commit().await.unwrap();
     taken
+}
+
+#[tokio::test]
+async fn x_43_a_tenant_with_many_servers_does_not_keep_the_looks_of_others_waiting() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let (many, other) = (
+        Scene::new(&store).await.tenant,
+        Scene::new(&store).await.tenant,
+    );
+    for _ in 0..20 {
+        upstream(&store, many).await;
+    }
+    let own = upstream(&store, other).await;
+    let first = take(&store, now()).await;
+    assert_eq!(first.len(), 2, "one of each tenant: {first:?}");
+    assert!(first.contains(&(other, own)), "{first:?}");
+    // Who hangs is left alone with what it hangs in.
+    assert_eq!(take_beside(&store, now(), &[many], &[]).await, []);
+    let busy: Vec<SourceId> = first.iter().map(|(_, source)| *source).collect();
+    let second = take_beside(&store, now(), &[], &busy).await;
+    assert_eq!(second.len(), 1, "{second:?}");
+    assert!(!busy.contains(&second[0].1));
+    // Asked for again while it is looked at: not by the same node at the same time.
+    let mut tx = store.node(other).await.unwrap();
+    assert!(
+        upstreams::ask_for_a_look(&mut tx, own, now())
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(take_beside(&store, now(), &[many], &[own]).await, []);
+    assert_eq!(
+        take_beside(&store, now(), &[many], &[]).await,
+        [(other, own)]
+    );
 }
 
 #[tokio::test]

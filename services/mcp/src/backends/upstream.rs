@@ -2,7 +2,9 @@
 //! anew (`translation.md`). What a client never sees of a server: its session ids, request ids, progress tokens and cursors; what a
 //! server never sees of a client: its token.
 
+mod beside;
 mod forward;
+mod pass;
 mod sessions;
 
 use std::{sync::Arc, time::Duration};
@@ -18,8 +20,10 @@ use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
 pub(crate) use self::{
-    forward::{Forward, forward, pass, renamed, said},
-    sessions::{OfSession, Upstreams, Who, end_sessions},
+    beside::Beside,
+    forward::{Forward, ask_for_a_look, complete, forward, renamed, said},
+    pass::Pass,
+    sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions},
 };
 use crate::catalog::server::Access;
 
@@ -37,7 +41,7 @@ pub(crate) struct UpstreamSource {
     silence: Duration,
     answer_bytes: usize,
     /// Names what a node remembers of the server: another address or credential is another server.
-    place: String,
+    pub(crate) place: String,
 }
 
 /// A tool of an MCP server.
@@ -94,6 +98,18 @@ impl UpstreamSource {
 
     /// A way to the server, signed in.
     async fn client(&self, egress: &Egress, tokens: &TokenSource) -> Result<Client, NoClient> {
+        self.client_for(egress, tokens, self.silence, LONGEST_CALL)
+            .await
+    }
+
+    /// The same with bounds of its own: how long the server may be silent, and how long an exchange may take.
+    pub(crate) async fn client_for(
+        &self,
+        egress: &Egress,
+        tokens: &TokenSource,
+        silence: Duration,
+        total: Duration,
+    ) -> Result<Client, NoClient> {
         let mut url = self.url.clone();
         let headers = match &self.access {
             Access::Open => http::HeaderMap::new(),
@@ -102,8 +118,8 @@ impl UpstreamSource {
         };
         let limits = Limits {
             answer_bytes: self.answer_bytes,
-            silence: self.silence,
-            total: LONGEST_CALL,
+            silence,
+            total,
             ..Limits::default()
         };
         let endpoint = Endpoint {

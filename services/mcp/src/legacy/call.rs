@@ -25,6 +25,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use crate::{
     ask::{Asker, lines::Talking},
+    backends::upstream::{LONGEST_CALL, Pass},
     endpoint::Visit,
     error::{self, McpError},
     legacy::{
@@ -91,7 +92,32 @@ pub(crate) async fn run(
     run_with(visit, session, facts, may_stream, |asker| call.run(asker)).await
 }
 
+/// The same for a prompt or a resource of an upstream server.
+pub(crate) async fn run_pass(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    pass: Box<Pass>,
+    may_stream: bool,
+) -> Result<Reply, McpError> {
+    let facts = Facts::of_pass(&pass);
+    run_with(visit, session, facts, may_stream, |asker| pass.run(asker)).await
+}
+
 impl Facts {
+    fn of_pass(pass: &Pass) -> Self {
+        Self {
+            id: pass.id.clone(),
+            deadline: LONGEST_CALL,
+            about: About {
+                id: Some(pass.id.clone()),
+                // It only reads.
+                retryable: true,
+            },
+            progress: pass.progress.clone(),
+            talks: true,
+        }
+    }
+
     fn of(call: &PreparedCall) -> Self {
         Self {
             id: call.id.clone(),
@@ -111,6 +137,17 @@ pub(crate) async fn run_apart(
 ) -> Result<Begun, McpError> {
     let facts = Facts::of(&call);
     let begin = |asker| call.run(asker);
+    begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
+}
+
+/// The same for a prompt or a resource of an upstream server.
+pub(crate) async fn run_pass_apart(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    pass: Box<Pass>,
+) -> Result<Begun, McpError> {
+    let facts = Facts::of_pass(&pass);
+    let begin = |asker| pass.run(asker);
     begin_with(visit, session, facts, Some(Duration::ZERO), begin).await
 }
 

@@ -1,5 +1,7 @@
 //! One request of a client through an upstream server: there, what is told meanwhile, and back, in the words of the client's revision.
 
+use std::sync::Arc;
+
 use futures_util::{
     StreamExt,
     future::{AbortHandle, abortable},
@@ -27,6 +29,7 @@ use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
+    beside::Seat,
     sessions::{NoConversation, Who},
 };
 use crate::{
@@ -101,7 +104,7 @@ type Earlier = (Option<Raw>, Option<String>);
 /// Forwards a request and writes the answer. Dropping the future cancels it at the server too.
 pub(crate) async fn forward(
     state: &McpState,
-    source: &UpstreamSource,
+    source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
 ) -> Answered {
     let continued = ask.asker.and_then(Asker::continued);
@@ -192,14 +195,12 @@ pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision) -> Raw
     Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
-/// A request that is no tool's call, through the server that has the prompt or resource: `named` is how the server calls it, as a member
-/// of the parameters; the others pass as they are.
-pub(crate) async fn pass(
+/// `completion/complete` through the server that has what is completed: `reference` is how that is called there. It cannot ask anything.
+pub(crate) async fn complete(
     cx: &Context<'_>,
     request: &PeerRequest,
-    method: Method,
-    source: &UpstreamSource,
-    named: (&str, &Raw),
+    source: &Arc<UpstreamSource>,
+    reference: &Raw,
 ) -> Result<Vec<u8>, McpError> {
     cx.limit_read(&request.id).await?;
     let _place = cx.enter_call(&request.id).await?;
@@ -207,8 +208,8 @@ pub(crate) async fn pass(
     let params = request.params.raw().cloned();
     let params = params.unwrap_or(Raw::empty_object());
     let ask = Forward {
-        method,
-        params: renamed(&params, named),
+        method: Method::Complete,
+        params: renamed(&params, ("ref", reference)),
         id: &request.id,
         revision: cx.revision,
         who: &cx.who(),
@@ -251,7 +252,7 @@ type Reply = (Revision, Result<Raw, RpcError>);
 
 async fn exchange(
     state: &McpState,
-    source: &UpstreamSource,
+    source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     params: Raw,
 ) -> Result<Reply, NoConversation> {
@@ -277,13 +278,18 @@ async fn exchange(
             traceparent: ask.traceparent.clone(),
             mirrored: ask.mirrored,
         };
+        // before the server can say anything.
+        let seat = match (&connection, ask.asker) {
+            (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
+                state.beside.sit(state, source, legacy).await
+            }
+            _ => None,
+        };
         match connection.call(&request).await {
             Ok(exchange) => {
                 let from = connection.revision();
-                return Ok((
-                    from,
-                    follow(state, source, ask, connection, exchange).await?,
-                ));
+                let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
+                return Ok((from, outcome));
             }
             // It was not processed: once more, in a new session, or in the era that the server is of now.
             Err(UpstreamError::SessionGone) if again => gone = Some(connection),
@@ -296,10 +302,10 @@ async fn exchange(
 
 async fn follow(
     state: &McpState,
-    source: &UpstreamSource,
+    source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
-    connection: Connection,
-    mut exchange: Exchange,
+    (connection, mut exchange): (Connection, Exchange),
+    mut seat: Option<Seat>,
 ) -> Result<Result<Raw, RpcError>, UpstreamError> {
     let mut cancelling = Cancelling {
         state,
@@ -317,6 +323,7 @@ async fn follow(
                 }
                 continue;
             }
+            Some(event) = beside(seat.as_mut()) => event,
             event = exchange.next() => match event {
                 Ok(event) => event,
                 // It is silent because it waits for the client.
@@ -388,6 +395,14 @@ async fn follow(
     }
 }
 
+/// What the server says beside the stream of the call.
+async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
+    match seat {
+        Some(seat) => seat.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A question of a legacy server, answered by the client, or refused where it cannot be asked (X-30, X-3A, X-3F).
 async fn answer(
     ask: &Forward<'_>,
@@ -442,7 +457,7 @@ fn refusal_of(error: &Raw) -> RpcError {
 }
 
 /// a server said that a list changed. Whoever keeps the registry looks at it soon.
-fn ask_for_a_look(state: &McpState, source: &UpstreamSource) {
+pub(crate) fn ask_for_a_look(state: &McpState, source: &UpstreamSource) {
     let (state, tenant, id) = (state.clone(), source.tenant, source.id);
     let tracker = state.tracker.clone();
     tracker.spawn(async move {

@@ -35,9 +35,12 @@ const IDLE: Duration = Duration::from_secs(600);
 
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+pub(crate) enum Spoken {
+    /// Every request stands alone.
     Modern,
+    /// In sessions of Streamable HTTP.
     Sessions,
+    /// In sessions of HTTP+SSE.
     Links,
 }
 
@@ -162,8 +165,18 @@ impl Upstreams {
         }
     }
 
+    /// The era of a server, for who speaks to it in a conversation of its own.
+    pub(crate) async fn spoken(
+        &self,
+        state: &McpState,
+        source: &UpstreamSource,
+        client: &Client,
+    ) -> Result<Spoken, UpstreamError> {
+        self.known(source).spoken(state, client).await
+    }
+
     /// What was remembered of the server is wrong: it is probed again.
-    pub(super) async fn forget(&self, source: &UpstreamSource) {
+    pub(crate) async fn forget(&self, source: &UpstreamSource) {
         *self.known(source).spoken.lock().await = None;
     }
 }

@@ -1,0 +1,281 @@
+//! What a server of the session era says beside the stream of a call: on the GET stream of the session. It is read while calls
+//! are open whose clients can be asked something, and a moment longer, because the next call may come soon.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use portolan_keys::digest;
+use portolan_model::Digest;
+use portolan_protocol::method::Method;
+use portolan_upstream::{Connection, Event, Legacy, Standing, UpstreamError, unavailable};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+};
+
+use super::{LONGEST_CALL, UpstreamSource, ask_for_a_look};
+use crate::state::McpState;
+
+/// How long a call waits for the stream before it is made without.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A stream may be silent for so long.
+const SILENCE: Duration = Duration::from_secs(900);
+/// It is closed after so long without a call, and a server that has none is asked again after this.
+const LINGER: Duration = Duration::from_secs(30);
+const ASK_AGAIN: Duration = Duration::from_secs(300);
+const TICK: Duration = Duration::from_secs(5);
+/// Before a stream that broke is opened again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Words that wait for one call.
+const WORDS: usize = 64;
+
+/// The GET streams that this node reads.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    by_session: Mutex<HashMap<Digest, Arc<Reader>>>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    calls: Mutex<Calls>,
+    /// Whether the stream stands is known.
+    known: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// The newest last.
+    open: Vec<(u64, mpsc::Sender<Event>)>,
+    made: u64,
+    idle_since: Option<Instant>,
+}
+
+/// The place of a call among those that hear what is said. Dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Seat {
+    heard: mpsc::Receiver<Event>,
+    number: u64,
+    reader: Arc<Reader>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seat {
+    /// What the server says to this call. Cancel safe.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        self.heard.recv().await
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.reader.calls);
+        calls.open.retain(|(number, _)| *number != self.number);
+        if calls.open.is_empty() {
+            calls.idle_since = Some(Instant::now());
+        }
+    }
+}
+
+impl Reader {
+    fn sit(self: &Arc<Self>) -> Seat {
+        let (sender, heard) = mpsc::channel(WORDS);
+        let mut calls = lock(&self.calls);
+        calls.made += 1;
+        let number = calls.made;
+        calls.open.push((number, sender));
+        calls.idle_since = None;
+        Seat {
+            heard,
+            number,
+            reader: Arc::clone(self),
+        }
+    }
+
+    /// the only open call, else the newest.
+    fn newest(&self) -> Option<mpsc::Sender<Event>> {
+        lock(&self.calls)
+            .open
+            .last()
+            .map(|(_, sender)| sender.clone())
+    }
+
+    fn is_idle_for(&self, time: Duration) -> bool {
+        let calls = lock(&self.calls);
+        calls.open.is_empty() && calls.idle_since.is_some_and(|since| since.elapsed() > time)
+    }
+}
+
+impl Beside {
+    /// Hears what the server says beside a call that is about to be made in this session.
+    pub(super) async fn sit(
+        &self,
+        state: &McpState,
+        source: &Arc<UpstreamSource>,
+        legacy: &Legacy,
+    ) -> Option<Seat> {
+        let ticket = legacy.ticket();
+        if !ticket.has_session() {
+            return None;
+        }
+        let name = digest(format!("{} {}", source.place, ticket.to_text()).as_bytes());
+        let (seat, is_new) = {
+            let mut by_session = lock(&self.by_session);
+            let known = by_session.get(&name).map(Arc::clone);
+            let is_new = known.is_none();
+            let reader = known.unwrap_or_else(|| {
+                let reader = Arc::new(Reader {
+                    calls: Mutex::default(),
+                    known: watch::Sender::new(false),
+                });
+                by_session.insert(name, Arc::clone(&reader));
+                reader
+            });
+            (reader.sit(), is_new)
+        };
+        if is_new {
+            let reading = Reading {
+                state: state.clone(),
+                source: Arc::clone(source),
+                legacy: legacy.clone(),
+                reader: Arc::clone(&seat.reader),
+                name,
+            };
+            state.tracker.spawn(reading.run());
+        }
+        let mut known = seat.reader.known.subscribe();
+        let _known = timeout(PATIENCE, known.wait_for(|known| *known)).await;
+        Some(seat)
+    }
+}
+
+struct Reading {
+    state: McpState,
+    source: Arc<UpstreamSource>,
+    legacy: Legacy,
+    reader: Arc<Reader>,
+    name: Digest,
+}
+
+impl Reading {
+    async fn run(self) {
+        let stopping = self.state.stopping.clone();
+        loop {
+            let opened = self.open().await;
+            self.reader.known.send_replace(true);
+            let left = match opened {
+                Ok(Some((connection, standing))) => {
+                    let linger = self.read(&connection, standing);
+                    tokio::select! {
+                        () = stopping.cancelled() => return,
+                        () = linger => PAUSE,
+                    }
+                }
+                Ok(None) => ASK_AGAIN,
+                Err(error) => {
+                    tracing::debug!(source.id = %self.source.id, reason = %error, "the stream beside a call is not there");
+                    if matches!(error, UpstreamError::SessionGone) {
+                        // The next call has another session.
+                        lock(&self.state.beside.by_session).remove(&self.name);
+                        return;
+                    }
+                    PAUSE
+                }
+            };
+            if self.leave(left).await {
+                return;
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Option<(Connection, Standing)>, UpstreamError> {
+        let client = self
+            .source
+            .client_for(
+                &self.state.egress,
+                &self.state.tokens,
+                SILENCE,
+                LONGEST_CALL,
+            )
+            .await;
+        // A credential that cannot be used is told by the call itself.
+        let Ok(client) = client else { return Ok(None) };
+        let ticket = self.legacy.ticket().clone();
+        let connection = Connection::Legacy(Legacy::resume(client, ticket));
+        let standing = connection.stand(&[]).await?;
+        Ok(standing.map(|standing| (connection, standing)))
+    }
+
+    /// Waits before the stream is opened again. True if nobody needs it by then: it is forgotten.
+    async fn leave(&self, pause: Duration) -> bool {
+        let stopping = self.state.stopping.clone();
+        let begun = Instant::now();
+        while begun.elapsed() < pause {
+            tokio::select! {
+                () = stopping.cancelled() => return true,
+                () = sleep(pause.min(TICK)) => {}
+            }
+        }
+        let mut by_session = lock(&self.state.beside.by_session);
+        // Asked under the lock that every new call takes.
+        let is_over = self.reader.is_idle_for(Duration::ZERO);
+        if is_over {
+            by_session.remove(&self.name);
+        }
+        is_over
+    }
+
+    /// Until the stream breaks, or nobody has needed it for a while.
+    async fn read(&self, connection: &Connection, mut standing: Standing) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let event = tokio::select! {
+                event = standing.next() => event,
+                _ = ticks.tick() => {
+                    if self.reader.is_idle_for(LINGER) {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Ok(event) => self.hand(connection, event).await,
+                Err(_broken) => return,
+            }
+        }
+    }
+
+    async fn hand(&self, connection: &Connection, event: Event) {
+        if let Event::Notification { method, .. } = &event
+            && matches!(
+                Method::from_name(method),
+                Some(
+                    Method::ToolsListChanged
+                        | Method::PromptsListChanged
+                        | Method::ResourcesListChanged
+                )
+            )
+        {
+            ask_for_a_look(&self.state, &self.source);
+            return;
+        }
+        let refused = match (self.reader.newest(), event) {
+            (Some(call), event) => match call.send(event).await {
+                Ok(()) => return,
+                // It ended meanwhile.
+                Err(mpsc::error::SendError(event)) => event,
+            },
+            (None, event) => event,
+        };
+        if let Event::Request { id, method, .. } = refused {
+            // That it could not be told is for the next of its messages to show.
+            let _ = connection.answer(&id, &Err(unavailable(&method))).await;
+        }
+    }
+}

@@ -1,0 +1,620 @@
+//! What servers of other people tell by themselves, for the clients whose streams are open here: that a list changed, that a resource
+//! did (X-40…X-45, `streams.md` §15.3).
+//!
+//! ```text
+//! stream of a client ─► Interest ─► Watch, one a server and node ─┬─ one node has the lease: `holder` listens to the server
+//!                                                                 └─ the others ring it with the URIs they want (`note`)
+//! list changed ─► a look at the server ─► registry news ─► every stream        resource updated ─► the nodes that want it ─► their streams
+//! ```
+//!
+//! Where no stream is open nothing is watched, and nothing runs.
+
+mod holder;
+mod lease;
+mod note;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use portolan_cluster::{SessionKey, store::NodeId};
+use portolan_keys::digest;
+use tokio::{
+    sync::{Notify, mpsc, watch},
+    time::{Instant, MissedTickBehavior, interval, timeout},
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::{
+    holder::{Told, Watching},
+    lease::{BEAT, Lease},
+    note::{Note, parts, without},
+};
+use crate::{
+    backends::upstream::UpstreamSource,
+    catalog::{offers::ResourceBackend, server::Server},
+    state::McpState,
+    stream,
+};
+
+/// Between two rings with what a node wants; and how long a ring holds.
+const REFRESH: Duration = Duration::from_secs(20);
+const HOLDS: Duration = Duration::from_secs(60);
+/// A watch goes on for so long after the last stream: clients come back.
+const LINGER: Duration = Duration::from_secs(15);
+/// URIs that a node watches of one server.
+const MOST_URIS: usize = 1024;
+/// X-40: how long who subscribes waits for the server.
+const ACKNOWLEDGE: Duration = Duration::from_secs(5);
+/// Words of the server that wait.
+const WORDS: usize = 256;
+
+/// The servers that this node wants to hear.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    by_place: Mutex<HashMap<String, Arc<Watch>>>,
+}
+
+/// What this node wants to hear of one server.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    source: Arc<UpstreamSource>,
+    key: SessionKey,
+    wanted: Mutex<Wanted>,
+    changed: Notify,
+    standing: watch::Sender<Subscribed>,
+}
+
+#[derive(Debug, Default)]
+struct Wanted {
+    streams: usize,
+    uris: BTreeMap<String, usize>,
+}
+
+/// What the server said to the URIs.
+#[derive(Debug, Clone, Default)]
+struct Subscribed {
+    acknowledged: BTreeSet<String>,
+    refused: BTreeSet<String>,
+}
+
+/// Why a resource cannot be subscribed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotSubscribed {
+    /// The server does not tell of it (X-18).
+    Refused,
+    /// It did not say so in time (X-40).
+    Late,
+}
+
+/// What a stream wants to hear of one server, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    watch: Arc<Watch>,
+    /// The server's own URI, and the one that the client knows.
+    uris: Vec<(String, String)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the nodes meet that watch a server: another address or credential is another server.
+fn key_of(place: &str) -> SessionKey {
+    let mut key = [0; 16];
+    let name = digest(&[&b"upstream watch"[..], place.as_bytes()].concat());
+    key.copy_from_slice(&name.as_bytes()[..16]);
+    SessionKey(key)
+}
+
+/// The server that has what a URI names, and its own URI for it; `None` if it is not an upstream's.
+pub(crate) fn own_uri(server: &Server, uri: &str) -> Option<(Arc<UpstreamSource>, String)> {
+    let (resource, _) = server.offers.resource(uri)?;
+    let ResourceBackend::Upstream(place) = &resource.backend else {
+        return None;
+    };
+    // What a template makes is the server's own URI already.
+    let own = if resource.is_template() {
+        uri.to_owned()
+    } else {
+        place.own.string()?
+    };
+    Some((Arc::clone(&place.source), own))
+}
+
+impl Watches {
+    /// What a stream of a client hears of the servers behind `server` from now on. `uris` are those it subscribed to.
+    pub(crate) fn want<'u>(
+        &self,
+        state: &McpState,
+        server: &Server,
+        uris: impl Iterator<Item = &'u str>,
+    ) -> Vec<Interest> {
+        let sources = server.upstreams();
+        if sources.is_empty() {
+            return Vec::new();
+        }
+        let mut interests: Vec<Interest> = sources
+            .iter()
+            .map(|source| self.interest(state, source))
+            .collect();
+        for uri in uris {
+            if let Some((source, own)) = own_uri(server, uri)
+                && let Some(interest) = interests.iter_mut().find(|one| one.is_of(&source))
+            {
+                interest.add(own, uri.to_owned());
+            }
+        }
+        interests
+    }
+
+    fn interest(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
+        let mut by_place = lock(&self.by_place);
+        let watch = by_place.get(&source.place).map(Arc::clone);
+        let watch = watch.unwrap_or_else(|| {
+            let watch = Arc::new(Watch {
+                source: Arc::clone(source),
+                key: key_of(&source.place),
+                wanted: Mutex::default(),
+                changed: Notify::new(),
+                standing: watch::Sender::new(Subscribed::default()),
+            });
+            by_place.insert(source.place.clone(), Arc::clone(&watch));
+            let running = Running::new(state.clone(), Arc::clone(&watch));
+            state.tracker.spawn(running.run());
+            watch
+        });
+        lock(&watch.wanted).streams += 1;
+        Interest {
+            watch,
+            uris: Vec::new(),
+        }
+    }
+
+    /// Subscribes a session to a resource of an upstream, on every node: wherever its stream is. Comes back when the server has agreed.
+    pub(crate) async fn subscribe(
+        &self,
+        state: &McpState,
+        session: SessionKey,
+        (source, own): (&Arc<UpstreamSource>, &str),
+        uri: &str,
+    ) -> Result<(), NotSubscribed> {
+        let mut interest = self.interest(state, source);
+        interest.add(own.to_owned(), uri.to_owned());
+        let outcome = interest.acknowledged(own).await;
+        if outcome.is_ok() {
+            let note = Note::Subscribed(session, own.to_owned(), uri.to_owned());
+            interest.watch.tell_all(state, &note).await;
+            // Until the node that has the stream wants it by itself.
+            state.tracker.spawn(async move {
+                tokio::time::sleep(LINGER).await;
+                drop(interest);
+            });
+        }
+        outcome
+    }
+
+    /// The inverse.
+    pub(crate) async fn unsubscribe(
+        &self,
+        state: &McpState,
+        session: SessionKey,
+        source: &Arc<UpstreamSource>,
+        uri: &str,
+    ) {
+        let interest = self.interest(state, source);
+        let note = Note::Unsubscribed(session, uri.to_owned());
+        interest.watch.tell_all(state, &note).await;
+    }
+}
+
+impl Interest {
+    /// True if it is in this very server.
+    pub(crate) fn is_of(&self, source: &UpstreamSource) -> bool {
+        self.watch.source.place == source.place
+    }
+
+    /// Wants to hear of one more resource.
+    pub(crate) fn add(&mut self, own: String, uri: String) {
+        if self.uris.iter().any(|(_, known)| *known == uri) {
+            return;
+        }
+        {
+            let mut wanted = lock(&self.watch.wanted);
+            if wanted.uris.len() >= MOST_URIS && !wanted.uris.contains_key(&own) {
+                return;
+            }
+            *wanted.uris.entry(own.clone()).or_default() += 1;
+        }
+        self.uris.push((own, uri));
+        self.watch.changed.notify_one();
+    }
+
+    /// No longer wants to hear of what the client calls so.
+    pub(crate) fn remove(&mut self, uri: &str) {
+        let (gone, kept) = std::mem::take(&mut self.uris)
+            .into_iter()
+            .partition(|(_, known)| known == uri);
+        self.uris = kept;
+        self.watch.forget(&gone);
+    }
+
+    /// What the client calls a resource that the server calls `own`, if it wants to hear of it. A part of what it wants counts as that.
+    pub(crate) fn names(&self, own: &str) -> impl Iterator<Item = &str> {
+        let fits = move |wanted: &str| {
+            own.strip_prefix(wanted)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.uris
+            .iter()
+            .filter(move |(wanted, _)| fits(wanted))
+            .map(|(_, uri)| uri.as_str())
+    }
+
+    /// What the client calls all that it wants of this server.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().map(|(_, uri)| uri.as_str())
+    }
+
+    /// Waits until the server has said whether it tells of a resource.
+    pub(crate) async fn acknowledged(&self, own: &str) -> Result<(), NotSubscribed> {
+        let mut standing = self.watch.standing.subscribe();
+        let said = standing.wait_for(|standing| {
+            standing.acknowledged.contains(own) || standing.refused.contains(own)
+        });
+        match timeout(ACKNOWLEDGE, said).await {
+            Ok(Ok(standing)) if standing.acknowledged.contains(own) => Ok(()),
+            Ok(Ok(_)) => Err(NotSubscribed::Refused),
+            Ok(Err(_)) | Err(_) => Err(NotSubscribed::Late),
+        }
+    }
+
+    /// The server's own URIs for what it wants.
+    pub(crate) fn own_uris(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.uris
+            .iter()
+            .map(|(own, uri)| (own.as_str(), uri.as_str()))
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        self.watch.forget(&std::mem::take(&mut self.uris));
+        lock(&self.watch.wanted).streams -= 1;
+        self.watch.changed.notify_one();
+    }
+}
+
+impl Watch {
+    fn forget(&self, uris: &[(String, String)]) {
+        if uris.is_empty() {
+            return;
+        }
+        let mut wanted = lock(&self.wanted);
+        for (own, _) in uris {
+            if let Some(count) = wanted.uris.get_mut(own) {
+                *count -= 1;
+                if *count == 0 {
+                    wanted.uris.remove(own);
+                }
+            }
+        }
+        drop(wanted);
+        self.changed.notify_one();
+    }
+
+    fn uris(&self) -> BTreeSet<String> {
+        lock(&self.wanted).uris.keys().cloned().collect()
+    }
+
+    fn is_wanted(&self) -> bool {
+        lock(&self.wanted).streams > 0
+    }
+
+    async fn tell(&self, state: &McpState, node: NodeId, note: &Note) {
+        if let Some(sealed) = note.seal(state, self.key) {
+            // A doorbell: what matters is rung again.
+            let _ = state.node.ring(self.key, node, sealed).await;
+        }
+    }
+
+    async fn tell_all(&self, state: &McpState, note: &Note) {
+        let nodes = state.node.members().borrow().live.clone();
+        for node in nodes {
+            self.tell(state, node, note).await;
+        }
+    }
+}
+
+/// The task of a [`Watch`].
+struct Running {
+    state: McpState,
+    watch: Arc<Watch>,
+    lease: Lease,
+    /// If this node has the lease.
+    holding: Option<Holding>,
+    /// What was rung to the holder, and when.
+    rung: Option<(NodeId, BTreeSet<String>, Instant)>,
+    idle_since: Option<Instant>,
+}
+
+/// What the node that watches has beside.
+struct Holding {
+    wanted: watch::Sender<BTreeSet<String>>,
+    told: mpsc::Receiver<Told>,
+    /// What other nodes want, and when they said so last.
+    others: HashMap<NodeId, BTreeMap<String, Instant>>,
+    _stop: DropGuard,
+}
+
+async fn next_told(holding: Option<&mut Holding>) -> Option<Told> {
+    match holding {
+        Some(holding) => holding.told.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Running {
+    fn new(state: McpState, watch: Arc<Watch>) -> Self {
+        Self {
+            lease: Lease::new(watch.key),
+            state,
+            watch,
+            holding: None,
+            rung: None,
+            idle_since: None,
+        }
+    }
+
+    async fn run(mut self) {
+        let mut notes = self.state.node.listen(self.watch.key);
+        let mut beats = interval(BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stopping = self.state.stopping.clone();
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => break,
+                _ = beats.tick() => {
+                    self.lease.beat(&self.state).await;
+                    if self.is_over() {
+                        break;
+                    }
+                    self.hold_or_ring().await;
+                }
+                () = self.watch.changed.notified() => self.hold_or_ring().await,
+                note = notes.next() => {
+                    if let Some(note) = Note::open(&self.state, self.watch.key, &note) {
+                        self.heard(note).await;
+                    }
+                }
+                told = next_told(self.holding.as_mut()) => match told {
+                    Some(told) => self.told(told).await,
+                    // It ended by itself, which it does not: it is begun again.
+                    None => self.holding = None,
+                },
+            }
+        }
+        self.holding = None;
+        self.lease.release(&self.state).await;
+    }
+
+    /// True when nobody has wanted to hear for a while: the watch is then nobody's any more.
+    fn is_over(&mut self) -> bool {
+        if self.watch.is_wanted() {
+            self.idle_since = None;
+            return false;
+        }
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < LINGER {
+            return false;
+        }
+        let mut by_place = lock(&self.state.watches.by_place);
+        // Asked again under the lock that every new interest takes.
+        if self.watch.is_wanted() {
+            return false;
+        }
+        by_place.remove(&self.watch.source.place);
+        true
+    }
+
+    async fn hold_or_ring(&mut self) {
+        let me = self.state.node.id();
+        match self.lease.holder() {
+            Some(holder) if holder == me => {
+                self.rung = None;
+                self.hold();
+            }
+            Some(holder) => {
+                self.holding = None;
+                self.ring(holder).await;
+            }
+            None => {}
+        }
+    }
+
+    /// Watches, for what this node and the others want.
+    fn hold(&mut self) {
+        let own = self.watch.uris();
+        let holding = self.holding.get_or_insert_with(|| {
+            let (wanted, watched) = watch::channel(own.clone());
+            let (telling, told) = mpsc::channel(WORDS);
+            let stop = CancellationToken::new();
+            let watching = Watching {
+                state: self.state.clone(),
+                source: Arc::clone(&self.watch.source),
+                wanted: watched,
+                told: telling,
+                stop: stop.clone(),
+            };
+            self.state.tracker.spawn(watching.run());
+            Holding {
+                wanted,
+                told,
+                others: HashMap::new(),
+                _stop: stop.drop_guard(),
+            }
+        });
+        let mut all = own;
+        for uris in holding.others.values_mut() {
+            uris.retain(|_, heard| heard.elapsed() < HOLDS);
+            all.extend(uris.keys().cloned());
+        }
+        holding.others.retain(|_, uris| !uris.is_empty());
+        holding.wanted.send_if_modified(|known| {
+            let differs = *known != all;
+            if differs {
+                *known = all;
+            }
+            differs
+        });
+    }
+
+    /// Tells the node that watches what this one wants.
+    async fn ring(&mut self, holder: NodeId) {
+        let own = self.watch.uris();
+        let me = self.state.node.id();
+        let (mut new, mut gone) = (own.iter().cloned().collect::<Vec<_>>(), Vec::new());
+        if let Some((node, known, at)) = &self.rung
+            && *node == holder
+        {
+            gone = without(known, &own);
+            if at.elapsed() < REFRESH {
+                new = without(&own, known);
+                if new.is_empty() && gone.is_empty() {
+                    return;
+                }
+            }
+        }
+        for part in parts(&new) {
+            self.watch
+                .tell(&self.state, holder, &Note::Wanted(me, part))
+                .await;
+        }
+        for part in parts(&gone) {
+            self.watch
+                .tell(&self.state, holder, &Note::Unwanted(me, part))
+                .await;
+        }
+        self.rung = Some((holder, own, Instant::now()));
+    }
+
+    async fn heard(&mut self, note: Note) {
+        match note {
+            Note::Wanted(node, uris) => {
+                let Some(holding) = &mut self.holding else {
+                    return;
+                };
+                let known = holding.others.entry(node).or_default();
+                let standing = self.watch.standing.borrow().clone();
+                let (mut acknowledged, mut refused) = (Vec::new(), Vec::new());
+                for uri in uris {
+                    if standing.acknowledged.contains(&uri) {
+                        acknowledged.push(uri.clone());
+                    } else if standing.refused.contains(&uri) {
+                        refused.push(uri.clone());
+                    }
+                    if known.len() < MOST_URIS {
+                        known.insert(uri, Instant::now());
+                    }
+                }
+                self.answer(node, acknowledged, refused).await;
+                self.hold();
+            }
+            Note::Unwanted(node, uris) => {
+                if let Some(holding) = &mut self.holding {
+                    if let Some(known) = holding.others.get_mut(&node) {
+                        known.retain(|uri, _| !uris.contains(uri));
+                    }
+                    self.hold();
+                }
+            }
+            Note::Acknowledged(uris) => self.watch.standing.send_modify(|standing| {
+                for uri in uris {
+                    standing.refused.remove(&uri);
+                    standing.acknowledged.insert(uri);
+                }
+            }),
+            Note::Refused(uris) => self.watch.standing.send_modify(|standing| {
+                for uri in uris {
+                    standing.acknowledged.remove(&uri);
+                    standing.refused.insert(uri);
+                }
+            }),
+            Note::Updated(uris) => {
+                for uri in uris {
+                    stream::tell_updated(&self.state, &self.watch.source, &uri);
+                }
+            }
+            Note::Subscribed(session, own, uri) => {
+                let source = &self.watch.source;
+                stream::subscribed(&self.state, source, session, Some(&own), &uri);
+            }
+            Note::Unsubscribed(session, uri) => {
+                stream::subscribed(&self.state, &self.watch.source, session, None, &uri);
+            }
+        }
+    }
+
+    async fn answer(&self, node: NodeId, acknowledged: Vec<String>, refused: Vec<String>) {
+        for part in parts(&acknowledged) {
+            self.watch
+                .tell(&self.state, node, &Note::Acknowledged(part))
+                .await;
+        }
+        for part in parts(&refused) {
+            self.watch
+                .tell(&self.state, node, &Note::Refused(part))
+                .await;
+        }
+    }
+
+    /// What the server told goes to the nodes that want it, this one among them.
+    async fn told(&mut self, told: Told) {
+        match told {
+            Told::Subscribed {
+                acknowledged,
+                refused,
+            } => {
+                let before = self.watch.standing.send_replace(Subscribed {
+                    acknowledged: acknowledged.clone(),
+                    refused: refused.clone(),
+                });
+                let new = (
+                    without(&acknowledged, &before.acknowledged),
+                    without(&refused, &before.refused),
+                );
+                for node in self.others() {
+                    self.answer(node, new.0.clone(), new.1.clone()).await;
+                }
+            }
+            Told::Updated(uri) => {
+                stream::tell_updated(&self.state, &self.watch.source, &uri);
+                for node in self.others() {
+                    self.watch
+                        .tell(&self.state, node, &Note::Updated(vec![uri.clone()]))
+                        .await;
+                }
+            }
+            Told::Again => {
+                let uris = self.watch.standing.borrow().acknowledged.clone();
+                for uri in &uris {
+                    stream::tell_updated(&self.state, &self.watch.source, uri);
+                }
+                for node in self.others() {
+                    for part in parts(&uris) {
+                        self.watch
+                            .tell(&self.state, node, &Note::Updated(part))
+                            .await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn others(&self) -> Vec<NodeId> {
+        let holding = self.holding.as_ref();
+        holding.map_or_else(Vec::new, |holding| holding.others.keys().copied().collect())
+    }
+}

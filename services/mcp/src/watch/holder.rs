@@ -1,0 +1,393 @@
+//! The conversation of the node that watches with the server: what it tells of its lists and of resources, in whatever era (X-40…X-45).
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use portolan_protocol::{
+    jsonrpc::{Raw, RequestId},
+    method::Method,
+    result::write_string,
+};
+use portolan_upstream::{
+    Connection, Event, Legacy, Link, Modern, Request, ServerFacts, Speaker, Standing, UpstreamError,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::note::without;
+use crate::{
+    backends::upstream::{NoConversation, Spoken, UpstreamSource, ask_for_a_look},
+    state::McpState,
+};
+
+/// A server that says nothing for so long is asked anew: the connection may be dead without telling.
+const SILENCE: Duration = Duration::from_secs(900);
+/// A stream is opened anew after this.
+const TOTAL: Duration = Duration::from_secs(3600);
+/// Before a stream that broke is opened again, and the longest such pause.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+/// A server that does not stream is asked again after this: until then its lists are looked at from time to time (X-43).
+const ASK_AGAIN: Duration = Duration::from_secs(300);
+/// A conversation that lasted so long was a good one.
+const GOOD: Duration = Duration::from_secs(60);
+/// X-40: how long a modern server may take to acknowledge.
+const ACKNOWLEDGE: Duration = Duration::from_secs(5);
+
+/// What the server told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// It tells of these URIs from now on, and of no others.
+    Subscribed {
+        acknowledged: BTreeSet<String>,
+        refused: BTreeSet<String>,
+    },
+    /// This is not what it was.
+    Updated(String),
+    /// What was told meanwhile is lost: anything may be another than before (X-40, X-45).
+    Again,
+}
+
+/// What goes in and out of a conversation.
+pub(super) struct Watching {
+    pub(super) state: McpState,
+    pub(super) source: Arc<UpstreamSource>,
+    pub(super) wanted: watch::Receiver<BTreeSet<String>>,
+    pub(super) told: mpsc::Sender<Told>,
+    pub(super) stop: CancellationToken,
+}
+
+/// Why a conversation ended.
+enum End {
+    /// Nobody wants to hear any more.
+    Stopped,
+    /// The server does not speak by itself (X-43).
+    Mute,
+    Failed(NoConversation),
+}
+
+impl From<UpstreamError> for End {
+    fn from(error: UpstreamError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl Watching {
+    /// Listens until told to stop, whatever breaks meanwhile.
+    pub(super) async fn run(mut self) {
+        let mut failures = 0_u32;
+        let mut was_there = false;
+        loop {
+            let begun = Instant::now();
+            let mut is_there = false;
+            let end = self.converse(was_there, &mut is_there).await;
+            was_there |= is_there;
+            let pause = match end {
+                End::Stopped => return,
+                End::Mute => {
+                    let refused = self.wanted.borrow_and_update().clone();
+                    let acknowledged = BTreeSet::new();
+                    self.tell(Told::Subscribed {
+                        acknowledged,
+                        refused,
+                    })
+                    .await;
+                    ASK_AGAIN
+                }
+                End::Failed(error) => {
+                    tracing::debug!(source.id = %self.source.id, reason = %error, "an upstream server is not heard");
+                    failures = if begun.elapsed() > GOOD {
+                        0
+                    } else {
+                        failures.saturating_add(1)
+                    };
+                    PAUSE.0.saturating_mul(1 << failures.min(10)).min(PAUSE.1)
+                }
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn tell(&self, told: Told) {
+        // Who hears it may be gone: then so is this, soon.
+        let _ = self.told.send(told).await;
+    }
+
+    /// One conversation. `again`: there was one before, of which something may be lost.
+    async fn converse(&mut self, again: bool, is_there: &mut bool) -> End {
+        let outcome = async {
+            let client = self
+                .source
+                .client_for(&self.state.egress, &self.state.tokens, SILENCE, TOTAL)
+                .await?;
+            let spoken = self
+                .state
+                .upstreams
+                .spoken(&self.state, &self.source, &client)
+                .await?;
+            let ourselves = Speaker::ourselves();
+            Ok::<_, NoConversation>(match spoken {
+                Spoken::Modern => (Connection::Modern(Modern::new(client, ourselves)), None),
+                Spoken::Sessions => {
+                    let (legacy, facts) = Legacy::open(&client, &ourselves).await?;
+                    (Connection::Legacy(legacy), Some(facts))
+                }
+                Spoken::Links => {
+                    let tracker = &self.state.tracker;
+                    let (link, facts) = Link::open(&client, &ourselves, tracker).await?;
+                    (Connection::Link(link), Some(facts))
+                }
+            })
+        };
+        let stop = self.stop.clone();
+        let (connection, facts) = tokio::select! {
+            () = stop.cancelled() => return End::Stopped,
+            outcome = outcome => match outcome {
+                Ok(outcome) => outcome,
+                Err(error) => return End::Failed(error),
+            },
+        };
+        let end = tokio::select! {
+            () = stop.cancelled() => End::Stopped,
+            end = self.listen(&connection, facts.as_ref(), again, is_there) => end,
+        };
+        // The session was nobody's but ours.
+        connection.end().await;
+        end
+    }
+
+    async fn listen(
+        &mut self,
+        connection: &Connection,
+        facts: Option<&ServerFacts>,
+        again: bool,
+        is_there: &mut bool,
+    ) -> End {
+        let outcome = match facts {
+            None => self.listen_modern(connection, again, is_there).await,
+            Some(facts) => self.listen_legacy(connection, facts, again, is_there).await,
+        };
+        match outcome {
+            Ok(end) | Err(end) => end,
+        }
+    }
+
+    /// The stream is there: what changed before is looked for once (X-45).
+    async fn is_heard(&self, again: bool, is_there: &mut bool) {
+        *is_there = true;
+        ask_for_a_look(&self.state, &self.source);
+        if again {
+            self.tell(Told::Again).await;
+        }
+    }
+
+    /// X-41, X-44: one listen request for everything; another set of URIs is another request, opened before the old one is closed.
+    async fn listen_modern(
+        &mut self,
+        connection: &Connection,
+        again: bool,
+        is_there: &mut bool,
+    ) -> Result<End, End> {
+        let mut wanted = self.wanted.borrow_and_update().clone();
+        let mut standing = self.open_modern(connection, &wanted).await?;
+        self.is_heard(again, is_there).await;
+        loop {
+            tokio::select! {
+                changed = self.wanted.changed() => {
+                    if changed.is_err() {
+                        return Ok(End::Stopped);
+                    }
+                    let now = self.wanted.borrow_and_update().clone();
+                    if now == wanted {
+                        continue;
+                    }
+                    wanted = now;
+                    let next = self.open_modern(connection, &wanted).await?;
+                    let mut old = std::mem::replace(&mut standing, next);
+                    // What the old one told until now; the new one tells all that comes.
+                    let mut told = BTreeSet::new();
+                    while let Ok(Ok(event)) = timeout(Duration::ZERO, old.next()).await {
+                        told.extend(self.heard(connection, event).await?);
+                    }
+                    drop(old);
+                    while let Ok(event) = timeout(Duration::ZERO, standing.next()).await {
+                        self.heard_once(connection, event?, &told).await?;
+                    }
+                }
+                event = standing.next() => {
+                    self.heard(connection, event?).await?;
+                }
+            }
+        }
+    }
+
+    async fn open_modern(
+        &self,
+        connection: &Connection,
+        wanted: &BTreeSet<String>,
+    ) -> Result<Standing, End> {
+        let uris: Vec<String> = wanted.iter().cloned().collect();
+        let Some(mut standing) = connection.stand(&uris).await? else {
+            return Err(End::Mute);
+        };
+        let acknowledged = async {
+            loop {
+                if let Event::Notification { method, params } = standing.next().await?
+                    && method == Method::SubscriptionsAcknowledged.name()
+                {
+                    return Ok::<_, UpstreamError>(params);
+                }
+            }
+        };
+        let params = match timeout(ACKNOWLEDGE, acknowledged).await {
+            Ok(Ok(params)) => params,
+            // It does not have the method, and says so.
+            Ok(Err(UpstreamError::Refused(_))) => return Err(End::Mute),
+            Ok(Err(error)) => return Err(error.into()),
+            Err(_elapsed) => return Err(UpstreamError::Timeout(ACKNOWLEDGE).into()),
+        };
+        let acknowledged: BTreeSet<String> = params
+            .get("notifications")
+            .and_then(|honoured| honoured.get("resourceSubscriptions"))
+            .map(|uris| uris.elements().filter_map(|uri| uri.string()).collect())
+            .unwrap_or_default();
+        let refused = without(wanted, &acknowledged).into_iter().collect();
+        self.tell(Told::Subscribed {
+            acknowledged,
+            refused,
+        })
+        .await;
+        Ok(standing)
+    }
+
+    /// X-42: the stream of a session of our own, in which each URI is subscribed to.
+    async fn listen_legacy(
+        &mut self,
+        connection: &Connection,
+        facts: &ServerFacts,
+        again: bool,
+        is_there: &mut bool,
+    ) -> Result<End, End> {
+        let Some(mut standing) = connection.stand(&[]).await? else {
+            return Err(End::Mute);
+        };
+        self.is_heard(again, is_there).await;
+        let can_subscribe = facts.has_flag("resources", "subscribe");
+        let (mut subscribed, mut refused) = (BTreeSet::new(), BTreeSet::new());
+        let mut is_first = true;
+        loop {
+            if is_first || self.wanted.has_changed().map_err(|_| End::Stopped)? {
+                is_first = false;
+                let wanted = self.wanted.borrow_and_update().clone();
+                for uri in without(&subscribed, &wanted) {
+                    let method = Method::ResourcesUnsubscribe;
+                    // Whether it knows it any more does not matter.
+                    let _ = of_uri(connection, method, &uri).await;
+                    subscribed.remove(&uri);
+                }
+                refused.retain(|uri| wanted.contains(uri));
+                for uri in without(&wanted, &subscribed) {
+                    let outcome = if can_subscribe {
+                        of_uri(connection, Method::ResourcesSubscribe, &uri).await
+                    } else {
+                        Ok(false)
+                    };
+                    if outcome? {
+                        refused.remove(&uri);
+                        subscribed.insert(uri);
+                    } else {
+                        refused.insert(uri);
+                    }
+                }
+                self.tell(Told::Subscribed {
+                    acknowledged: subscribed.clone(),
+                    refused: refused.clone(),
+                })
+                .await;
+            }
+            tokio::select! {
+                changed = self.wanted.changed() => {
+                    if changed.is_err() {
+                        return Ok(End::Stopped);
+                    }
+                    self.wanted.mark_changed();
+                }
+                event = standing.next() => {
+                    self.heard(connection, event?).await?;
+                }
+            }
+        }
+    }
+
+    async fn heard_once(
+        &self,
+        connection: &Connection,
+        event: Event,
+        told: &BTreeSet<String>,
+    ) -> Result<(), End> {
+        let is_known = match &event {
+            Event::Notification { method, params } if *method == Method::ResourceUpdated.name() => {
+                params
+                    .get("uri")
+                    .and_then(|uri| uri.string())
+                    .is_some_and(|uri| told.contains(&uri))
+            }
+            _ => false,
+        };
+        if !is_known {
+            self.heard(connection, event).await?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what the server said. The URI, if it told of one.
+    async fn heard(&self, connection: &Connection, event: Event) -> Result<Option<String>, End> {
+        match event {
+            Event::Notification { method, params } => match Method::from_name(&method) {
+                Some(
+                    Method::ToolsListChanged
+                    | Method::PromptsListChanged
+                    | Method::ResourcesListChanged,
+                ) => ask_for_a_look(&self.state, &self.source),
+                Some(Method::ResourceUpdated) => {
+                    if let Some(uri) = params.get("uri").and_then(|uri| uri.string()) {
+                        self.tell(Told::Updated(uri.clone())).await;
+                        return Ok(Some(uri));
+                    }
+                }
+                _ => {}
+            },
+            // X-23: nobody's call is open here.
+            Event::Request { id, method, .. } => refuse(connection, &id, &method).await?,
+            Event::Log(_) | Event::Progress(_) | Event::Answer(_) => {}
+        }
+        Ok(None)
+    }
+}
+
+async fn refuse(
+    connection: &Connection,
+    id: &RequestId,
+    method: &str,
+) -> Result<(), UpstreamError> {
+    connection
+        .answer(id, &Err(portolan_upstream::unavailable(method)))
+        .await
+}
+
+/// A request about one resource. False if the server does not want it.
+async fn of_uri(connection: &Connection, method: Method, uri: &str) -> Result<bool, UpstreamError> {
+    let mut params = br#"{"uri":"#.to_vec();
+    write_string(uri, &mut params);
+    params.push(b'}');
+    let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+    match connection.ask(&Request::new(method.name(), params)).await {
+        Ok(_) => Ok(true),
+        Err(UpstreamError::Refused(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
