@@ -354,3 +354,117 @@ async fn pr_6_a_prompt_of_a_server_asks_its_client_and_is_got_in_the_next_round(
     }
     Ok(())
 }
+
+/// A request that stands alone, of a client that can do this, with more members of its `_meta`.
+async fn alone(
+    mcp: &McpClient,
+    params: &Value,
+    capabilities: &Value,
+    more: &Value,
+) -> Result<portolan_tests::mcp::Reply> {
+    let client = mcp.modern_client("tools/call", params)?;
+    let mut message = modern_message("tools/call", params.clone());
+    let meta = &mut message["params"]["_meta"];
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+    for (name, value) in more.as_object().into_iter().flatten() {
+        meta[name] = value.clone();
+    }
+    client.start(&message).await
+}
+
+#[tokio::test]
+async fn x_74_xt_14_a_request_that_wants_logs_makes_a_server_of_sessions_talk_and_only_it_hears()
+-> Result<()> {
+    let scene = Scene::of(Fixture::TypeScript1).await?;
+    let params = json!({"name": "test_tool_with_logging", "arguments": {}});
+    let wanted = json!({"io.modelcontextprotocol/logLevel": "debug"});
+    let nothing = json!({});
+    let (loud, quiet) = tokio::join!(
+        alone(&scene.mcp, &params, &nothing, &wanted),
+        alone(&scene.mcp, &params, &nothing, &nothing)
+    );
+    let heard = loud?.stream()?.rest().await?;
+    let notices = heard
+        .iter()
+        .filter(|event| !event.data.is_empty())
+        .filter(|event| event.message()["method"] == "notifications/message")
+        .count();
+    assert_eq!(notices, 3, "{heard:?}");
+    assert_eq!(
+        quiet?.whole()?.json["result"]["content"][0]["text"],
+        "Logged three lines."
+    );
+    let levels: Vec<Value> = scene
+        .upstream
+        .seen_of("logging/setLevel")
+        .iter()
+        .map(|seen| seen.json()["params"]["level"].clone())
+        .collect();
+    assert_eq!(levels, [json!("debug")], "once, and for both");
+    Ok(())
+}
+
+#[tokio::test]
+async fn x_3g_rt_2_other_roots_of_a_session_are_told_to_the_servers_that_it_spoke_to() -> Result<()>
+{
+    let scene = Scene::of(Fixture::TypeScript1).await?;
+    let (session, _) = scene.mcp.initialize(LEGACY).await?;
+    call(&session, "test_simple_text").await?;
+    let own = scene.upstream.seen_of("tools/call")[0]
+        .header("mcp-session-id")
+        .map(str::to_owned);
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    session.message(&notice).await?;
+    eventually("the server hears of it", SOON, async || {
+        scene
+            .upstream
+            .seen_of("notifications/roots/list_changed")
+            .iter()
+            .any(|seen| seen.header("mcp-session-id").map(str::to_owned) == own)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn x_3i_a_shared_session_whose_server_was_told_other_roots_gets_no_more_calls() -> Result<()>
+{
+    let scene = Scene::of(Fixture::TypeScript1).await?;
+    let able = json!({"roots": {}});
+    for root in ["file:///a", "file:///a", "file:///b", "file:///b"] {
+        let mut params = json!({"name": "test_input_required_result_list_roots", "arguments": {}});
+        let asked = alone(&scene.mcp, &params, &able, &json!({}))
+            .await?
+            .whole()?
+            .json;
+        let requests = asked["result"]["inputRequests"]
+            .as_object()
+            .with_context(|| asked.to_string())?;
+        let responses: serde_json::Map<String, Value> = requests
+            .keys()
+            .map(|key| (key.clone(), json!({"roots": [{"uri": root}]})))
+            .collect();
+        params["inputResponses"] = Value::Object(responses);
+        params["requestState"] = asked["result"]["requestState"].clone();
+        let answer = alone(&scene.mcp, &params, &able, &json!({}))
+            .await?
+            .whole()?
+            .json;
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            format!("Roots: {root}"),
+            "{answer}"
+        );
+    }
+    let mut sessions: Vec<Option<String>> = scene
+        .upstream
+        .seen_of("tools/call")
+        .iter()
+        .map(|seen| seen.header("mcp-session-id").map(str::to_owned))
+        .collect();
+    assert_eq!(sessions.len(), 4);
+    assert_eq!(sessions[0], sessions[2], "until other roots were told");
+    assert_ne!(sessions[2], sessions[3]);
+    sessions.dedup();
+    assert_eq!(sessions.len(), 2);
+    Ok(())
+}

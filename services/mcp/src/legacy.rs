@@ -24,7 +24,7 @@ use portolan_protocol::{
 
 use crate::{
     ask::lines,
-    backends::upstream::{OfSession, end_sessions},
+    backends::upstream::{OfSession, end_sessions, roots_changed},
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::{self, McpError},
@@ -279,10 +279,31 @@ pub(crate) async fn notified(
             }
             None => Ok(()),
         },
+        // X-3G.
+        Some(Method::RootsListChanged) => {
+            let sources = visit.server.upstreams();
+            if !sources.is_empty() {
+                let state = state.clone();
+                let of_session = of_session(visit, session);
+                let tracker = state.tracker.clone();
+                tracker.spawn(roots_changed(state, sources, of_session));
+            }
+            Ok(())
+        }
         _ => Ok(()),
     };
     visit.count(Era::Legacy, method, &outcome);
     outcome
+}
+
+/// A session, as those need it who speak to upstream servers for it.
+fn of_session(visit: &Visit<'_>, session: &LiveSession) -> OfSession {
+    OfSession {
+        key: session.id.key,
+        principal: visit.caller.session_principal(),
+        life: session.id.life(visit.now),
+        level: session.level(),
+    }
 }
 
 /// GET: the stream of a session (T-30), or the rest of an answer whose stream broke (T-36). `Last-Event-ID` must be one of ours.
@@ -342,12 +363,7 @@ pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<A
         .map_err(|_| McpError::Unavailable)?;
     let sources = visit.server.upstreams();
     if !sources.is_empty() {
-        let over = OfSession {
-            key,
-            principal: visit.caller.session_principal(),
-            life,
-            level: session.level(),
-        };
+        let over = of_session(visit, &session);
         let state = visit.state.clone();
         let tracker = state.tracker.clone();
         tracker.spawn(end_sessions(state, sources, over));

@@ -99,6 +99,7 @@ pub(crate) async fn housekeeping(state: McpState) {
         }
         let now = state.clock.now();
         state.revocations.purge(now);
+        state.upstreams.give_back(&state);
         instruments::open_streams(state.streams.len());
     }
 }

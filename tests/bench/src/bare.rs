@@ -8,7 +8,7 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::routing::{get, post};
@@ -32,6 +32,8 @@ pub(crate) async fn serve(role: &Role) -> Result<()> {
     let router = match role {
         Role::Api => portolan_demo_api::router(),
         Role::Proxy { api } => proxy(*api)?,
+        Role::Mcp => mcp(),
+        Role::Reverse { server } => reverse(*server)?,
         Role::Fixed { body } => fixed(std::fs::read(body)?.into()),
         Role::Events => Router::new().route("/", get(events)),
     };
@@ -107,6 +109,97 @@ async fn hop(State(hop): State<Hop>, body: Bytes) -> Response<Body> {
             body.to_bytes(),
         )
             .into_response(),
+        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+    }
+}
+
+/// The id that the MCP server gives to every session.
+const SESSION: &str = "one-session-for-all-of-them";
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// What the MCP server's tool answers.
+const PORT: &str = r#"{"content":[{"type":"text","text":"{\"port_id\":\"NOBGO\",\"name\":\"Bergen\",\"berths\":12}"}]}"#;
+
+fn mcp() -> Router {
+    Router::new().route("/mcp", post(answer_as_mcp))
+}
+
+/// No more than a server of the session era has to know.
+async fn answer_as_mcp(body: Bytes) -> Response<Body> {
+    let Ok(message) = serde_json::from_slice::<Told<'_>>(&body) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let Some(id) = message.id else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let result = match message.method {
+        "initialize" => {
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}"#
+        }
+        "tools/list" => {
+            r#"{"tools":[{"name":"getPort","inputSchema":{"type":"object","properties":{"port_id":{"type":"string"}},"required":["port_id"]}}]}"#
+        }
+        "tools/call" => PORT,
+        _ => {
+            let error = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#
+            );
+            return as_json(StatusCode::BAD_REQUEST, error.into());
+        }
+    };
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    let mut answer = as_json(StatusCode::OK, body.into());
+    if message.method == "initialize" {
+        answer
+            .headers_mut()
+            .insert(SESSION_ID, HeaderValue::from_static(SESSION));
+    }
+    answer
+}
+
+/// The envelope of a request or a notification.
+#[derive(Deserialize)]
+struct Told<'a> {
+    method: &'a str,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
+
+fn as_json(status: StatusCode, body: Bytes) -> Response<Body> {
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+fn reverse(server: SocketAddr) -> Result<Router> {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_max_idle_per_host(64)
+        .build(connector);
+    let uri = format!("http://{server}/mcp").parse()?;
+    Ok(Router::new()
+        .route("/", post(pass_on))
+        .with_state(Hop { client, uri }))
+}
+
+async fn pass_on(State(hop): State<Hop>, body: Bytes) -> Response<Body> {
+    if !understood(&body) {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = hop.uri.clone();
+    let headers = request.headers_mut();
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, json);
+    let both = HeaderValue::from_static("application/json, text/event-stream");
+    headers.insert(header::ACCEPT, both);
+    headers.insert(SESSION_ID, HeaderValue::from_static(SESSION));
+    let Ok(answer) = hop.client.request(request).await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    let status = answer.status();
+    match answer.into_body().collect().await {
+        Ok(body) => as_json(status, body.to_bytes()),
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }

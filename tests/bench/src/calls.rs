@@ -56,6 +56,26 @@ pub(crate) async fn alone(
     list.run(arguments.rounds, table).await
 }
 
+/// Through an MCP server of somebody else.
+pub(crate) async fn through_upstream(arguments: &Arguments, table: &mut Table) -> Result<()> {
+    let server = Server::start(&["mcp"])?;
+    let reverse = Server::start(&["reverse", &server.address.to_string()])?;
+    let alone = Alone::before(server.address).await?;
+    let access = &alone.access;
+    let sessions = access.sessions(CONNECTIONS).await?;
+    let process = alone.process_id();
+    let calls = sessions.iter().map(|session| access.call(session));
+    let call = Comparison {
+        what: "tools/call through an MCP server : bare reverse proxy to it",
+        bar: 0.45,
+        ours: (process, Load::new(access.address, calls.collect(), "NOBGO")),
+        bare: bare_load(&reverse, CONNECTIONS, "NOBGO"),
+        beside: Beside::Children(process),
+        calls: arguments.calls,
+    };
+    call.run(arguments.rounds, table).await
+}
+
 /// With the session in Redis, and the era that has none.
 pub(crate) async fn on_nodes(
     arguments: &Arguments,

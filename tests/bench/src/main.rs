@@ -7,6 +7,8 @@
 //! - `calls`: `tools/call` of a tool that calls a REST API (token, session, argument validation, credential, answer shaping) against a
 //!   bare axum handler that reads a message and asks the same API once over a kept connection; `tools/list` against a bare axum handler
 //!   that reads a message and answers the very same bytes. One process, everything in its memory.
+//! - `upstream`: `tools/call` through an MCP server of somebody else, against a bare axum handler that passes the message on to the same
+//!   server over a kept connection and the answer back.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
 //! - `sessions`: what an idle session costs a node.
 //! - `resume`: how long a client waits that comes back to another node and has missed ten events.
@@ -70,6 +72,7 @@ struct Arguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SceneName {
     Calls,
+    Upstream,
     Nodes,
     Sessions,
     Resume,
@@ -85,6 +88,13 @@ enum Role {
     Proxy {
         /// Address of the API.
         api: SocketAddr,
+    },
+    /// An MCP server of the session era, with one tool.
+    Mcp,
+    /// One hop to that server, message by message.
+    Reverse {
+        /// Address of the server.
+        server: SocketAddr,
     },
     /// A fixed answer from a file.
     Fixed {
@@ -137,6 +147,9 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     let mut table = Table::new();
     if wants(SceneName::Calls) {
         calls::alone(arguments, api.address, &proxy, &mut table).await?;
+    }
+    if wants(SceneName::Upstream) {
+        calls::through_upstream(arguments, &mut table).await?;
     }
     let needs_nodes = [
         SceneName::Nodes,

@@ -40,15 +40,27 @@ pub(crate) struct Alone {
 impl Alone {
     /// Starts it and goes the whole way to a token, through the real pages.
     pub(crate) async fn new(api: SocketAddr) -> Result<Self> {
+        Self::with(api, publish_harbour).await
+    }
+
+    /// The same before an MCP server.
+    pub(crate) async fn before(server: SocketAddr) -> Result<Self> {
+        Self::with(server, publish_server).await
+    }
+
+    async fn with(
+        behind: SocketAddr,
+        publish: impl AsyncFnOnce(&Person, SocketAddr) -> Result<Published>,
+    ) -> Result<Self> {
         // Limits are counted as in earnest, and wide enough never to refuse.
         let mut stack = Stack::builder()
-            .allow_egress(api)
+            .allow_egress(behind)
             .setting("calls_per_minute", 1_000_000)
             .setting("address_requests_per_minute", 1_000_000)
             .setting("tenant_running_calls", 100_000)
             .start()?;
         let owner = Person::sign_up(&stack, "ann").await?;
-        let published = publish_harbour(&owner, api).await?;
+        let published = publish(&owner, behind).await?;
         let client = OAuthClient::register(stack.url(), "Bench").await?;
         let token = client.authorize(&owner, &published.url).await?.access;
         Ok(Self {
@@ -188,6 +200,17 @@ impl Nodes {
         ensure!(changed["changed"] == 1, "nothing changed: {changed}");
         Ok(())
     }
+}
+
+/// An MCP server as server `theirs` of a workspace of its own.
+async fn publish_server(owner: &Person, server: SocketAddr) -> Result<Published> {
+    let console = owner.console();
+    console.create_workspace("bench").await?;
+    let body = json!({ "url": format!("http://{server}/mcp"), "name": "Theirs" });
+    let source = console.post("/workspaces/bench/upstreams", body).await?;
+    let source_id = source["id"].as_str().context("a source id")?;
+    let tools: Vec<Value> = console.tool_ids("bench", source_id).await?;
+    console.publish("bench", "theirs", source_id, tools).await
 }
 
 /// The demo API as server `harbour` of a workspace of its own.

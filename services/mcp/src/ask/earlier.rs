@@ -32,8 +32,18 @@ pub(crate) fn earlier(
     progress: Option<&ProgressToken>,
 ) -> Result<Earlier, McpError> {
     let Brought { responses, state } = brought;
-    let Some(state) = state.filter(|_| cx.revision.era() == Era::Modern) else {
+    if cx.revision.era() != Era::Modern {
         return Ok(Earlier::Nothing);
+    }
+    let Some(state) = state else {
+        // MR-5: a server that keeps no state takes answers to questions that it has not asked yet. One round is used up by that.
+        return Ok(responses.map_or(Earlier::Nothing, |responses| {
+            Earlier::Continued(Box::new(Continued {
+                responses: Some(responses),
+                state: None,
+                round: 1,
+            }))
+        }));
     };
     let standing = Standing::new(cx, method, &request.id, &request.params);
     Ok(match standing.open(&state)? {

@@ -5,6 +5,7 @@
 mod beside;
 mod forward;
 mod pass;
+mod questions;
 mod sessions;
 
 use std::{sync::Arc, time::Duration};
@@ -23,7 +24,7 @@ pub(crate) use self::{
     beside::Beside,
     forward::{Forward, ask_for_a_look, complete, forward, renamed, said},
     pass::Pass,
-    sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions},
+    sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
 };
 use crate::catalog::server::Access;
 

@@ -30,10 +30,11 @@ use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
     beside::Seat,
+    questions::answer,
     sessions::{NoConversation, Who},
 };
 use crate::{
-    ask::{Asker, Round, Unanswered},
+    ask::{Asker, Round},
     dispatch::Context,
     error::McpError,
     state::McpState,
@@ -272,12 +273,17 @@ async fn exchange(
         let is_modern = connection.revision().era() == Era::Modern;
         let request = Request {
             method: ask.method.name(),
-            params: params.clone(),
+            // A server of the session era asks by requests, and takes answers in no other way.
+            params: if is_modern { &params } else { &ask.params }.clone(),
             progress: ask.progress && ask.asker.is_some(),
             log_level: ask.level.filter(|_| is_modern && ask.asker.is_some()),
             traceparent: ask.traceparent.clone(),
             mirrored: ask.mirrored,
         };
+        if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.asker) {
+            let upstreams = &state.upstreams;
+            upstreams.wants_logs(source, &who, &connection, level).await;
+        }
         // before the server can say anything.
         let seat = match (&connection, ask.asker) {
             (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
@@ -358,8 +364,14 @@ async fn follow(
                 }
             }
             Event::Request { id, method, params } => {
-                let (answering, handle) =
-                    abortable(answer(ask, &connection, id.clone(), method, params));
+                let answered = answer(
+                    state,
+                    source,
+                    ask,
+                    &connection,
+                    (id.clone(), method, params),
+                );
+                let (answering, handle) = abortable(answered);
                 questions.push((id, handle));
                 asking.push(answering);
             }
@@ -400,59 +412,6 @@ async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
     match seat {
         Some(seat) => seat.next().await,
         None => std::future::pending().await,
-    }
-}
-
-/// A question of a legacy server, answered by the client, or refused where it cannot be asked (X-30, X-3A, X-3F).
-async fn answer(
-    ask: &Forward<'_>,
-    connection: &Connection,
-    id: RequestId,
-    method: String,
-    params: Raw,
-) -> Result<(), UpstreamError> {
-    let known = AskMethod::from_name(&method);
-    let unknown = || RpcError {
-        code: -32601,
-        message: format!("Method not found: {method}"),
-        data: None,
-    };
-    let outcome = match (known, ask.asker) {
-        (Some(known), Some(asker)) => {
-            match asker.ask(connection.revision(), known, &params).await {
-                Ok(answer) => Ok(answer),
-                Err(Unanswered::NotAskable(_)) => Err(unknown()),
-                // As the client said it.
-                Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
-                Err(why) => unanswered(known, why),
-            }
-        }
-        _ => Err(unknown()),
-    };
-    connection.answer(&id, &outcome).await
-}
-
-/// what a server hears of a question that nobody answered.
-fn unanswered(method: AskMethod, why: Unanswered) -> Result<Raw, RpcError> {
-    match portolan_protocol::ask::refusal(method).filter(|_| method == AskMethod::Elicit) {
-        Some(refusal) => Ok(refusal),
-        None => Err(RpcError {
-            code: -32603,
-            message: Visible::from(why).text(),
-            data: None,
-        }),
-    }
-}
-
-fn refusal_of(error: &Raw) -> RpcError {
-    let code = error
-        .get("code")
-        .and_then(|code| code.as_str().parse().ok());
-    let message = error.get("message").and_then(|message| message.string());
-    RpcError {
-        code: code.unwrap_or(-32603),
-        message: message.unwrap_or_default(),
-        data: error.get("data"),
     }
 }
 

@@ -56,6 +56,10 @@ enum Owner {
 struct Kept {
     connection: Connection,
     used: Instant,
+    /// What the server was told to log.
+    level: Option<Level>,
+    /// The roots that the server was told (X-3I).
+    roots: Option<Digest>,
 }
 
 /// What a node remembers of a server.
@@ -64,6 +68,8 @@ struct Known {
     /// One question at a time.
     spoken: tokio::sync::Mutex<Option<Spoken>>,
     kept: Mutex<HashMap<Owner, Kept>>,
+    /// Sessions that no new call gets, with the time when they were left.
+    left: Mutex<Vec<(Connection, Instant)>>,
 }
 
 /// What a node remembers of all servers.
@@ -165,6 +171,73 @@ impl Upstreams {
         }
     }
 
+    /// a session that requests share logs as much as the most talkative of them wants. What others do not want to hear is kept from
+    /// them on their own streams.
+    pub(super) async fn wants_logs(
+        &self,
+        source: &UpstreamSource,
+        who: &Who,
+        connection: &Connection,
+        level: Level,
+    ) {
+        let is_new = self.change(source, who, connection, |kept| {
+            let is_new = kept.level.is_none_or(|said| said > level);
+            if is_new {
+                kept.level = Some(level);
+            }
+            is_new
+        });
+        if is_new == Some(true) {
+            say_level(connection, level).await;
+        }
+    }
+
+    /// X-3I: a session whose server was told other roots before gets no more calls.
+    pub(super) fn told_roots(
+        &self,
+        source: &UpstreamSource,
+        who: &Who,
+        connection: &Connection,
+        roots: &Raw,
+    ) {
+        let roots = digest(roots.as_bytes());
+        let differs = self.change(source, who, connection, |kept| {
+            *kept.roots.get_or_insert(roots) != roots
+        });
+        if differs == Some(true) {
+            let known = self.known(source);
+            let owner = Owner::Principal(who.principal, who.fingerprint);
+            let kept = lock(&known.kept).remove(&owner);
+            if let Some(kept) = kept {
+                lock(&known.left).push((kept.connection, Instant::now()));
+            }
+        }
+    }
+
+    /// Looks at the session that a principal shares with itself, if `connection` is that one.
+    fn change<T>(
+        &self,
+        source: &UpstreamSource,
+        who: &Who,
+        connection: &Connection,
+        change: impl FnOnce(&mut Kept) -> T,
+    ) -> Option<T> {
+        if who.session.is_some() {
+            return None;
+        }
+        let known = self.known(source);
+        let mut all = lock(&known.kept);
+        let kept = all.get_mut(&Owner::Principal(who.principal, who.fingerprint))?;
+        is_same(&kept.connection, connection).then(|| change(kept))
+    }
+
+    /// Gives back what nobody has used for a while.
+    pub(crate) fn give_back(&self, state: &McpState) {
+        for (_, known) in self.known.iter() {
+            known.give_back(state);
+        }
+    }
+
     /// The era of a server, for who speaks to it in a conversation of its own.
     pub(crate) async fn spoken(
         &self,
@@ -203,6 +276,28 @@ impl Known {
         Ok(found)
     }
 
+    fn give_back(&self, state: &McpState) {
+        let mut idle = Vec::new();
+        lock(&self.kept).retain(|_, kept| {
+            let is_used = kept.used.elapsed() <= IDLE;
+            if !is_used {
+                idle.push(kept.connection.clone());
+            }
+            is_used
+        });
+        lock(&self.left).retain(|(connection, since)| {
+            // Calls may still run in it.
+            let is_used = since.elapsed() <= IDLE;
+            if !is_used {
+                idle.push(connection.clone());
+            }
+            is_used
+        });
+        for idle in idle {
+            state.tracker.spawn(async move { idle.end().await });
+        }
+    }
+
     /// A kept conversation that is not `gone`; old ones are given back meanwhile.
     fn take(
         &self,
@@ -210,19 +305,8 @@ impl Known {
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Option<Connection> {
+        self.give_back(state);
         let mut kept = lock(&self.kept);
-        let idle: Vec<Owner> = kept
-            .iter()
-            .filter(|(_, kept)| kept.used.elapsed() > IDLE)
-            .map(|(owner, _)| *owner)
-            .collect();
-        for owner in idle {
-            if let Some(idle) = kept.remove(&owner) {
-                state
-                    .tracker
-                    .spawn(async move { idle.connection.end().await });
-            }
-        }
         let found = kept.get_mut(&owner)?;
         if gone.is_some_and(|gone| is_same(gone, &found.connection))
             || matches!(&found.connection, Connection::Link(link) if link.is_over())
@@ -247,6 +331,8 @@ impl Known {
             let kept_now = Kept {
                 connection: connection.clone(),
                 used: Instant::now(),
+                level: None,
+                roots: None,
             };
             kept.insert(owner, kept_now);
         }
@@ -410,13 +496,42 @@ async fn say_level(connection: &Connection, level: Level) {
 impl UpstreamSource {
     /// tells the server of a session, if it has been spoken to, what its client wants to hear from now on.
     pub(crate) async fn level_changed(&self, state: &McpState, session: OfSession) {
+        if let Some(connection) = self.conversation_of(state, session).await {
+            say_level(&connection, session.level).await;
+        }
+    }
+
+    /// The conversation that a client's session has had with the server, if it has.
+    async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
         let place = place(session.key, self.id);
         let Ok((_, Some(ticket))) = record(state, place, session).await else {
-            return;
+            return None;
         };
-        if let Ok(client) = self.client(&state.egress, &state.tokens).await {
-            let connection = Connection::Legacy(Legacy::resume(client, ticket));
-            say_level(&connection, session.level).await;
+        let client = self.client(&state.egress, &state.tokens).await.ok()?;
+        Some(Connection::Legacy(Legacy::resume(client, ticket)))
+    }
+}
+
+/// X-3G: the servers of a client's session hear that its roots are others now.
+pub(crate) async fn roots_changed(
+    state: McpState,
+    sources: Vec<Arc<UpstreamSource>>,
+    session: OfSession,
+) {
+    for source in sources {
+        let owner = Owner::Session(session.key.0);
+        let linked = lock(&state.upstreams.known(&source).kept)
+            .get(&owner)
+            .map(|kept| kept.connection.clone());
+        let connection = match linked {
+            Some(connection) => Some(connection),
+            None => source.conversation_of(&state, session).await,
+        };
+        if let Some(connection) = connection {
+            let told = connection.notify(Method::RootsListChanged.name(), None);
+            if let Err(error) = told.await {
+                tracing::debug!(source.id = %source.id, reason = %error, "an upstream server does not hear of other roots");
+            }
         }
     }
 }
