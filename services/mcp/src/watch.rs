@@ -188,8 +188,9 @@ impl Watches {
             let note = Note::Subscribed(session, own.to_owned(), uri.to_owned());
             interest.watch.tell_all(state, &note).await;
             // Until the node that has the stream wants it by itself.
+            let stopping = state.stopping.clone();
             state.tracker.spawn(async move {
-                tokio::time::sleep(LINGER).await;
+                let _waited = timeout(LINGER, stopping.cancelled()).await;
                 drop(interest);
             });
         }

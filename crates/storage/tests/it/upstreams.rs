@@ -2,7 +2,7 @@
 
 use portolan_model::{id::SourceId, id::TenantId, registry::SourceKind};
 use portolan_storage::{
-    Reason, Store, sources,
+    Reason, Store, sources, tenants,
     upstreams::{self, Said, SyncedPrompt},
 };
 use serde_json::json;
@@ -10,7 +10,7 @@ use time::Duration;
 
 use crate::{
     database::Database,
-    scene::{Scene, now},
+    scene::{Scene, now, system},
 };
 
 async fn upstream(store: &Store, tenant: TenantId) -> SourceId {
@@ -54,10 +54,13 @@ async fn take_beside(
 async fn x_43_a_tenant_with_many_servers_does_not_keep_the_looks_of_others_waiting() {
     let database = Database::new().await;
     let store = database.store(4).await;
-    let (many, other) = (
-        Scene::new(&store).await.tenant,
-        Scene::new(&store).await.tenant,
-    );
+    let scene = Scene::new(&store).await;
+    let many = scene.tenant;
+    let mut tx = system(&store).await;
+    let slug = "other".parse().unwrap();
+    let other = tenants::create(&mut tx, "Other", &slug, scene.user, now()).await;
+    let other = other.unwrap().id;
+    tx.commit().await.unwrap();
     for _ in 0..20 {
         upstream(&store, many).await;
     }

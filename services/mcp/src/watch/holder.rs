@@ -32,6 +32,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 /// A conversation that lasted so long was a good one.
 const GOOD: Duration = Duration::from_secs(60);
+/// A server has so long to take leave.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// how long a modern server may take to acknowledge.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
 
@@ -155,8 +157,8 @@ impl Watching {
             () = stop.cancelled() => End::Stopped,
             end = self.listen(&connection, facts.as_ref(), again, is_there) => end,
         };
-        // The session was nobody's but ours.
-        connection.end().await;
+        // The session was nobody's but ours. One that cannot be ended now ends by itself some time.
+        let _ended = timeout(FAREWELL, connection.end()).await;
         end
     }
 

@@ -149,7 +149,13 @@ impl Beside {
             state.tracker.spawn(reading.run());
         }
         let mut known = seat.reader.known.subscribe();
-        let _known = timeout(PATIENCE, known.wait_for(|known| *known)).await;
+        let waited = timeout(PATIENCE, known.wait_for(|known| *known))
+            .await
+            .is_ok();
+        if !waited {
+            // Some say nothing, not even that they will, before they have something to say: the next call does not wait for that.
+            seat.reader.known.send_replace(true);
+        }
         Some(seat)
     }
 }
@@ -166,7 +172,10 @@ impl Reading {
     async fn run(self) {
         let stopping = self.state.stopping.clone();
         loop {
-            let opened = self.open().await;
+            let opened = tokio::select! {
+                () = stopping.cancelled() => return,
+                opened = self.open() => opened,
+            };
             self.reader.known.send_replace(true);
             let left = match opened {
                 Ok(Some((connection, standing))) => {
