@@ -357,7 +357,9 @@ async fn answer(
             Err(error) => Delivered::Whole(said(error)?),
         },
         // Only requests that stand alone have a state to come back with.
-        Ok(Work::Parked(_)) => Delivered::Whole(said(cx.fail(&ErrorKind::Internal, &request.id))?),
+        Ok(Work::Parked(_) | Work::Wait(_)) => {
+            Delivered::Whole(said(cx.fail(&ErrorKind::Internal, &request.id))?)
+        }
         Err(error) => Delivered::Whole(said(error)?),
     };
     let sent = deliver(visit, named, &request.id, delivered).await;

@@ -11,6 +11,7 @@ mod offers_wire;
 mod parked_wire;
 mod rules_wire;
 mod streams_wire;
+mod tasks_wire;
 mod two_endpoints_wire;
 
 use std::{sync::Arc, time::Duration};
