@@ -4,16 +4,18 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_model::{registry::CallOutcome, resource::Site};
 use portolan_protocol::{
     ask,
-    capability::ClientCapabilities,
+    capability::{ClientCapabilities, TASKS_EXTENSION},
     error::RpcError,
     input_required::{InputRequest, InputRequired, write_responses},
     jsonrpc::Raw,
     method::Method,
     result,
-    revision::{Era, Revision},
-    task::{Status, Task},
+    revision::{Era, Revision, Tasks},
+    task::{self, Status, Task},
+    tool::TaskSupport,
     translate::Violation,
     visible::{Awaited, Visible},
 };
@@ -22,10 +24,15 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LONGEST_CALL, UpstreamSource,
-    forward::{Forward, Reply, exchange, said},
+    forward::{Answered, Forward, Reply, exchange, said},
     sessions::{NoConversation, Who},
 };
-use crate::{ask::Unanswered, state::McpState};
+use crate::{
+    ask::{Asker, Unanswered},
+    error::McpError,
+    state::McpState,
+    tasks::TTL,
+};
 
 /// Between two looks: at least, at most, and where the server names no time.
 const POLL: [Duration; 3] = [
@@ -144,6 +151,58 @@ pub(super) async fn follow(
     ended
 }
 
+impl Forward<'_> {
+    /// The parameters as a server of `revision` gets them: one of 2025-11-25 is asked for a task where the tool cannot be called
+    /// otherwise (X-51, X-53), or the client has one.
+    pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
+        let wanted = match self.tool.and_then(|tool| tool.tasks) {
+            Some(TaskSupport::Required) => true,
+            Some(TaskSupport::Optional) => self.asker.is_some_and(Asker::is_task),
+            Some(TaskSupport::Forbidden) | None => false,
+        };
+        if !wanted || revision.facts().tasks != Tasks::Core {
+            return params.clone();
+        }
+        let mut out = params.as_bytes().to_vec();
+        // `renamed` made it: an object that is never empty.
+        out.pop();
+        out.extend_from_slice(format!(r#","task":{{"ttl":{TTL}}}}}"#).as_bytes());
+        Raw::parse(out).unwrap_or_else(|_| params.clone())
+    }
+
+    /// X-52: a modern server wants the extension, and the client's era has none.
+    pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
+        let required = error
+            .data
+            .as_ref()
+            .and_then(|data| data.get("requiredCapabilities")?.get("extensions"));
+        error.code == -32021
+            && from.era() == Era::Modern
+            && self.revision.era() == Era::Legacy
+            && required.is_some_and(|required| required.get(TASKS_EXTENSION).is_some())
+    }
+
+    /// What a task of the server came to (X-56, X-57).
+    pub(super) fn ended(&self, ended: Ended, source: &UpstreamSource, site: &Site) -> Answered {
+        let is_task = self.asker.is_some_and(Asker::is_task);
+        match ended {
+            Ended::Answer(from, Ok(result)) => self.complete(from, &task::unrelated(&result)),
+            Ended::Answer(from, Err(error)) => self.refused(&error, from),
+            Ended::Cancelled if is_task => Answered {
+                body: Err(McpError::Cancelled),
+                outcome: CallOutcome::UpstreamError,
+            },
+            // X-5F.
+            Ended::Lost if is_task => {
+                self.error(&Visible::Lost.error(), CallOutcome::UpstreamError)
+            }
+            Ended::Cancelled | Ended::Lost => self.said(&Visible::Lost, CallOutcome::UpstreamError),
+            Ended::Away(error) => self.failed(&error, source, site),
+            Ended::Visible(visible) => self.said(&visible, CallOutcome::UpstreamError),
+        }
+    }
+}
+
 struct Following<'a> {
     state: &'a McpState,
     source: &'a UpstreamSource,
@@ -155,7 +214,7 @@ struct Following<'a> {
 }
 
 /// A question under its key, and what its client said.
-type Answered = (String, ask::AskMethod, Result<Raw, Unanswered>);
+type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
 
 /// What a look came to.
 enum Look {
@@ -206,7 +265,7 @@ impl Following<'_> {
 
     /// A client that waits does not wait for ever (X-51); a task of ours has a life of its own.
     fn is_late(&self, begun: Instant) -> bool {
-        begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(crate::ask::Asker::is_task)
+        begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task)
     }
 
     /// 2026-07-28: what it asks and what it came to stands in the answer to a look (X-50).
@@ -270,7 +329,7 @@ impl Following<'_> {
     }
 
     /// X-58: an answer of the client goes to the server by `tasks/update`. Errors as in a round trip (X-2A…X-2C).
-    async fn update(&self, (key, method, answer): Answered) -> Result<(), Ended> {
+    async fn update(&self, (key, method, answer): Said) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => ask::refusal(method).ok_or_else(|| Ended::from(Visible::from(why)))?,
@@ -328,7 +387,7 @@ impl Following<'_> {
     }
 }
 
-async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Answered {
+async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Said {
     let answer = match ask.asker {
         Some(asker) => {
             asker
