@@ -38,7 +38,7 @@ function show(readOnly: boolean) {
 test('long calls become tasks by a switch that the keyboard reaches, and nothing else changes with it', async () => {
   const user = userEvent.setup();
   const onSubmit = show(false);
-  const tasks = screen.getByLabelText<HTMLInputElement>('Long calls as tasks');
+  const tasks = screen.getByRole<HTMLInputElement>('switch', { name: /^Long calls as tasks/ });
   expect(tasks.checked).toBe(false);
   tasks.focus();
   await user.keyboard(' ');
@@ -53,6 +53,7 @@ test('long calls become tasks by a switch that the keyboard reaches, and nothing
 
 test('who may not edit sees the switch and cannot move it', () => {
   show(true);
-  expect(screen.getByLabelText('Long calls as tasks').matches(':disabled')).toBe(true);
+  const tasks = screen.getByRole('switch', { name: /^Long calls as tasks/ });
+  expect(tasks.closest('fieldset')?.disabled).toBe(true);
   expect(screen.queryByRole('button', { name: 'Save settings' })).toBeNull();
 });
