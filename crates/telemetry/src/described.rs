@@ -152,11 +152,7 @@ pub const METRICS: &[Metric] = &[
         Kind::Gauge,
         "Calls that asked their client something and wait for its retry",
     ),
-    metric(
-        "mcp_tasks",
-        Kind::Gauge,
-        "Tasks that run on this node",
-    ),
+    metric("mcp_tasks", Kind::Gauge, "Tasks that run on this node"),
     metric(
         "mcp_tasks_ended_total",
         Kind::Counter,
