@@ -2,8 +2,9 @@
 import { InMemoryTaskMessageQueue, InMemoryTaskStore } from '@modelcontextprotocol/sdk/experimental/tasks/stores/in-memory.js';
 import { ElicitResultSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
 
-import { pause } from './content.mjs';
+import * as content from './content.mjs';
 
+const pause = (ms) => content.pause(ms, new AbortController().signal);
 const text = (value) => ({ content: [{ type: 'text', text: value }] });
 const nothing = { type: 'object', properties: {} };
 const form = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
