@@ -15,8 +15,9 @@ use axum::{
 };
 use futures_util::TryStreamExt;
 use portolan_tests::{
+    console::text,
     native,
-    oauth::registration,
+    oauth::{OAuthClient, registration},
     person::Person,
     program::{self, OpensBrowser},
     scene::Scene,
@@ -203,6 +204,53 @@ async fn fixture_of_2025_11_25() -> Result<()> {
 #[tokio::test]
 async fn fixture_of_2026_07_28() -> Result<()> {
     fixture(Fixture::TypeScript2, "2026-07-28").await
+}
+
+/// The scenarios of the tasks extension, which the suite runs for visibility only, through Portolan to an upstream that has it
+/// (TX-14: one of them asks before the task exists).
+#[tokio::test]
+async fn tasks_of_2026_07_28_through_portolan() -> Result<()> {
+    let upstream = Upstream::start(Fixture::TypeScript2)?;
+    let stack = Stack::builder().allow_egress(upstream.address()).start()?;
+    let owner = Person::sign_up(&stack, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("harbour").await?;
+    let body = json!({"url": upstream.url(), "name": "Theirs"});
+    let source = console.post("/workspaces/harbour/upstreams", body).await?;
+    let source_id = text(&source, "id")?;
+    let tools = console.tool_ids("harbour", &source_id).await?;
+    let published = console
+        .publish("harbour", "theirs", &source_id, tools)
+        .await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let proxy = HeaderAddingProxy::start(&published.url, &tokens.access)?;
+    let folder = findings("tasks", "2026-07-28")?;
+    for scenario in [
+        "tasks-lifecycle",
+        "tasks-capability-negotiation",
+        "tasks-wire-fields",
+        "tasks-request-state-removal",
+        "tasks-mrtr-input",
+        "tasks-request-headers",
+        "tasks-dispatch-and-envelope",
+        "tasks-required-task-error",
+        "tasks-mrtr-composition",
+    ] {
+        let mut command = suite()?;
+        command
+            .args(["server", "--url", &proxy.url(), "--scenario", scenario])
+            .args(["--spec-version", "2026-07-28", "-o"])
+            .arg(folder.join(scenario))
+            .kill_on_drop(true);
+        let finished = tokio::time::timeout(LIMIT, command.output()).await??;
+        let output = String::from_utf8_lossy(&finished.stdout);
+        assert!(finished.status.success(), "{scenario}: {output}");
+        assert!(!output.contains("FAILURE"), "{scenario}: {output}");
+        // A scenario that checks nothing passes.
+        assert!(!output.contains("0 passed"), "{scenario}: {output}");
+    }
+    Ok(())
 }
 
 /// The suite sends no token: this stands in front, adds one, and changes nothing else. Host and Origin pass as they came, so that the

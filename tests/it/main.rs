@@ -18,6 +18,7 @@ mod oauth;
 mod offers;
 mod openapi;
 mod revisions;
+mod tasks;
 mod tenancy;
 mod tools;
 mod upstream;

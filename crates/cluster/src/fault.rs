@@ -22,8 +22,9 @@ use crate::{
     lock,
     store::{
         Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, Principal, Read, ReadWanted,
-        Registered, Result, Routed, SessionKey, Store, StoreError, StreamKey, Update, Version,
+        HoldWanted, Kept, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, OnShelf, Principal,
+        Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved, Store,
+        StoreError, StreamKey, Update, Version,
     },
 };
 
@@ -343,6 +344,18 @@ impl Store for FaultStore {
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
         self.through(self.inner.take_answer(session, question))
             .await
+    }
+
+    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
+        self.through(self.inner.shelve(item, shelve)).await
+    }
+
+    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
+        self.through(self.inner.kept(item)).await
+    }
+
+    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
+        self.through(self.inner.shelf(shelf)).await
     }
 
     async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {

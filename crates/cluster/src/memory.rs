@@ -8,6 +8,7 @@ mod holds;
 mod lane;
 mod log;
 mod routing;
+mod shelves;
 
 use std::{
     collections::HashMap,
@@ -30,9 +31,9 @@ use crate::{
     gcra, lock,
     store::{
         Adopt, Adopted, Append, Appended, Attached, Begin, Bounds, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, LANES, Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, Principal,
-        Read, ReadWanted, Registered, Result, Routed, SessionKey, Store, StreamKey, Update,
-        Version,
+        HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, OnShelf,
+        Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved,
+        Store, StreamKey, Update, Version,
     },
 };
 
@@ -302,6 +303,24 @@ impl Store for MemoryStore {
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
         Ok(self.within(session.lane(), |lane, moment| {
             lane.take_answer(session, question, moment)
+        }))
+    }
+
+    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
+        Ok(self.within(item.session.lane(), |lane, moment| {
+            lane.shelves.shelve(item, shelve, moment.now)
+        }))
+    }
+
+    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
+        Ok(self.within(item.session.lane(), |lane, moment| {
+            lane.shelves.kept(item, moment.now)
+        }))
+    }
+
+    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
+        Ok(self.within(shelf.lane(), |lane, moment| {
+            lane.shelves.list(shelf, moment.now)
         }))
     }
 

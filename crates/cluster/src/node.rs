@@ -3,6 +3,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
+//! | `shelves` | things that are kept, sealed |
 //! | `running`, `questions` | cancellations and answers that arrive on other nodes |
 //! | `writer`, `ring` | the owner of a stream |
 //! | `reader`, `position`, `lanes`, `care` | the connection of a client |
@@ -34,6 +35,7 @@ mod ring;
 mod running;
 mod sessions;
 mod settings;
+mod shelves;
 mod slowness;
 mod vitals;
 mod writer;

@@ -6,6 +6,7 @@
 //! | logs of request streams | `append`, `attach`, `read`, `detach`, `adopt`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
+//! | things that are kept | `shelve`, `kept`, `shelf` |
 //! | nodes and limits | `beat`, `lease`, `hold` |
 //! | between nodes | `doorbells`, `incarnation` |
 //!
@@ -13,11 +14,15 @@
 //! cursor. A store carries bytes and never reads them. Deadlines go in as durations and come back as such, because only
 //! the store's own clock decides between nodes (§17.5).
 
+mod shelf;
+
 use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
+
+pub use self::shelf::{Kept, OnShelf, Room, Shelve, Shelved};
 
 /// Sessions are spread over so many lanes; all keys of a session are in its lane (§3).
 pub const LANES: u16 = 256;
@@ -635,6 +640,15 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The answer to a question; `None` if there is none yet. It stays until its stream is over, so that a lost reply
     /// loses no answer.
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>>;
+
+    /// Makes or changes a thing on a shelf. What is over goes meanwhile.
+    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved>;
+
+    /// A thing; `None` if there is none, or no more.
+    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>>;
+
+    /// The things on a shelf, in no order.
+    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>>;
 
     /// Rings a node on behalf of a session. Nothing is kept: whoever needs to know that it was heard has to look, and ring again.
     async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;

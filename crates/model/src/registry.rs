@@ -114,6 +114,9 @@ pub struct SourceSettings {
     pub max_response_bytes: u32,
     /// Which redirects are followed.
     pub follow_redirects: FollowRedirects,
+    /// Calls of its tools may go on as tasks, where the client takes them. Rows of before say nothing of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tasks: bool,
 }
 
 words! {
@@ -132,6 +135,7 @@ impl Default for SourceSettings {
             timeout_ms: 30_000,
             max_response_bytes: 2 * 1024 * 1024,
             follow_redirects: FollowRedirects::SameOrigin,
+            tasks: false,
         }
     }
 }

@@ -38,7 +38,8 @@ impl ServerCapabilities {
             prompts: true,
             logging: true,
             completions: true,
-            ..Self::default()
+            core_tasks: true,
+            extensions: [(TASKS_EXTENSION.to_owned(), Raw::empty_object())].into(),
         }
     }
 

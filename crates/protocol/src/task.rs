@@ -286,6 +286,35 @@ pub fn related(value: &Raw, task: &str) -> Raw {
     Raw::trusted(out.into())
 }
 
+/// The same without saying which task it belongs to: an upstream's own is nobody's business.
+pub fn unrelated(value: &Raw) -> Raw {
+    let own = value.get("_meta");
+    let Some(own) = own.filter(|own| own.get(meta::RELATED_TASK).is_some()) else {
+        return value.clone();
+    };
+    let mut out = Vec::with_capacity(value.as_bytes().len());
+    let mut object = Object::begin(&mut out);
+    for (name, value) in value.members() {
+        if name != "_meta" {
+            object.raw(&name, value.as_bytes());
+        }
+    }
+    let kept: Vec<_> = own
+        .members()
+        .filter(|(name, _)| name != meta::RELATED_TASK)
+        .collect();
+    if !kept.is_empty() {
+        object.key("_meta");
+        let mut meta = Object::begin(object.out());
+        for (name, value) in kept {
+            meta.raw(&name, value.as_bytes());
+        }
+        meta.end();
+    }
+    object.end();
+    Raw::trusted(out.into())
+}
+
 /// Parameters of `tasks/get`, `tasks/result` and `tasks/cancel`, and with answers of `tasks/update`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskParams {

@@ -152,6 +152,12 @@ pub const METRICS: &[Metric] = &[
         Kind::Gauge,
         "Calls that asked their client something and wait for its retry",
     ),
+    metric("mcp_tasks", Kind::Gauge, "Tasks that run on this node"),
+    metric(
+        "mcp_tasks_ended_total",
+        Kind::Counter,
+        "Tasks that ended, by status",
+    ),
     metric(
         "mcp_request_state_refused_total",
         Kind::Counter,

@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
-use portolan_protocol::{error::RpcError, header, jsonrpc::Raw, method::Method};
+use portolan_protocol::{
+    capability::TASKS_EXTENSION, error::RpcError, header, jsonrpc::Raw, method::Method,
+    revision::Tasks,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -130,6 +133,7 @@ impl Probed {
             };
             offer.take(list, &entries);
         }
+        offer.say_which_may_be_tasks();
         offer.tools.sort_by(|a, b| a.name.cmp(&b.name));
         offer.prompts.sort_by(|a, b| a.name.cmp(&b.name));
         offer
@@ -165,6 +169,36 @@ impl Probed {
 }
 
 impl Offer {
+    /// TK-1, X-50: `execution` of a tool counts where its server takes tasks at all; one of 2026-07-28 says nothing of its tools, so that any
+    /// may become one.
+    fn say_which_may_be_tasks(&mut self) {
+        let capabilities = &self.facts.capabilities;
+        let (takes, says) = match self.facts.revision.facts().tasks {
+            Tasks::Absent => (false, false),
+            Tasks::Core => {
+                let call = capabilities
+                    .get("tasks")
+                    .and_then(|tasks| tasks.get("requests")?.get("tools")?.get("call"));
+                (call.is_some(), true)
+            }
+            Tasks::Extension => {
+                let extensions = capabilities.get("extensions");
+                let tasks = extensions.and_then(|extensions| extensions.get(TASKS_EXTENSION));
+                (tasks.is_some(), false)
+            }
+        };
+        for tool in &mut self.tools {
+            let Some(upstream) = tool.plan["upstream"].as_object_mut() else {
+                continue;
+            };
+            if !takes {
+                upstream.remove("execution");
+            } else if !says {
+                upstream.insert("execution".to_owned(), json!({"taskSupport": "optional"}));
+            }
+        }
+    }
+
     fn take(&mut self, list: List, entries: &[Raw]) {
         let mut seen = HashSet::new();
         for entry in entries {

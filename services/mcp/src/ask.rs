@@ -29,7 +29,7 @@ pub(crate) mod talk;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -45,6 +45,7 @@ use portolan_protocol::{
     method::Method,
     progress::Progress,
     revision::Revision,
+    task,
     translate::Shaped,
     visible::{Awaited, Visible},
 };
@@ -69,6 +70,8 @@ pub(crate) enum Said {
     Message(Bytes),
     /// A question, whose answer is waited for.
     Question(Question),
+    /// It goes on as a task: whoever listens answers the request with one.
+    Task,
 }
 
 /// A question on its way to the client.
@@ -86,12 +89,31 @@ pub(crate) struct Question {
 
 impl Question {
     /// The answer as the asker gets it, if it fits (X-39, EL-8).
-    fn check(&self, result: &Raw) -> Option<Raw> {
+    pub(crate) fn check(&self, result: &Raw) -> Option<Raw> {
         let fits = ask::answer(self.method, &self.asked, result, self.from);
         fits.ok().map(Shaped::into_raw)
     }
 
-    fn give(self, answer: Result<Raw, Unanswered>) {
+    /// The question as the client gets it.
+    pub(crate) fn request(&self) -> InputRequest {
+        InputRequest {
+            method: self.method,
+            params: self.shown.clone(),
+        }
+    }
+
+    /// What is asked for.
+    pub(crate) const fn method(&self) -> AskMethod {
+        self.method
+    }
+
+    /// True if nobody waits for the answer any more (X-7B).
+    pub(crate) fn is_closed(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    /// Hands the answer to who asked.
+    pub(crate) fn give(self, answer: Result<Raw, Unanswered>) {
         // Who asked may have gone meanwhile.
         let _ = self.answer.send(answer);
     }
@@ -147,6 +169,17 @@ pub(crate) enum Round {
     Answer(Vec<u8>),
 }
 
+/// Whether a call may be a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AsTask {
+    /// Its client waits for the answer.
+    Never,
+    /// Its client takes a task for an answer (TX-1).
+    May,
+    /// It is one.
+    Is,
+}
+
 #[derive(Debug)]
 struct Inner {
     said: mpsc::Sender<Said>,
@@ -158,6 +191,9 @@ struct Inner {
     open_urls: Mutex<Vec<String>>,
     standing: Option<Arc<Standing>>,
     continued: Option<Continued>,
+    as_task: AsTask,
+    /// It said that it is one now.
+    became_task: AtomicBool,
 }
 
 /// The way of one running call to its client. Cheap to clone.
@@ -170,7 +206,15 @@ impl Asker {
         revision: Revision,
         capabilities: ClientCapabilities,
     ) -> (Self, mpsc::Receiver<Said>) {
-        Self::new(revision, capabilities, None, None)
+        Self::new(revision, capabilities, None, None, AsTask::Never)
+    }
+
+    /// For a call that is a task. What it tells is dropped, what it asks is asked through the task (TK-13).
+    pub(crate) fn of_task(
+        revision: Revision,
+        capabilities: ClientCapabilities,
+    ) -> (Self, mpsc::Receiver<Said>) {
+        Self::new(revision, capabilities, None, None, AsTask::Is)
     }
 
     /// For a modern request.
@@ -179,7 +223,10 @@ impl Asker {
         capabilities: ClientCapabilities,
         continued: Option<Continued>,
     ) -> (Self, mpsc::Receiver<Said>) {
-        Self::new(standing.revision, capabilities, Some(standing), continued)
+        let revision = standing.revision;
+        let may = standing.method == Method::ToolsCall && task::is_declared(&capabilities);
+        let as_task = if may { AsTask::May } else { AsTask::Never };
+        Self::new(revision, capabilities, Some(standing), continued, as_task)
     }
 
     fn new(
@@ -187,6 +234,7 @@ impl Asker {
         capabilities: ClientCapabilities,
         standing: Option<Arc<Standing>>,
         continued: Option<Continued>,
+        as_task: AsTask,
     ) -> (Self, mpsc::Receiver<Said>) {
         let (said, unsaid) = mpsc::channel(UNSAID);
         let rounds = continued.as_ref().map_or(0, |continued| continued.round);
@@ -198,6 +246,8 @@ impl Asker {
             open_urls: Mutex::default(),
             standing,
             continued,
+            as_task,
+            became_task: AtomicBool::new(false),
         };
         (Self(Arc::new(inner)), unsaid)
     }
@@ -215,6 +265,23 @@ impl Asker {
     /// What the client brought from an earlier round.
     pub(crate) fn continued(&self) -> Option<&Continued> {
         self.0.continued.as_ref()
+    }
+
+    /// True if an upstream server may answer with a task: its client can have one, or has one.
+    pub(crate) fn takes_tasks(&self) -> bool {
+        self.0.as_task != AsTask::Never
+    }
+
+    /// True if the client knows the call by a task.
+    pub(crate) fn is_task(&self) -> bool {
+        self.0.as_task == AsTask::Is || self.0.became_task.load(Ordering::Acquire)
+    }
+
+    /// An upstream server made a task of the call: so its client gets one, if it takes them. It is awaited all the same.
+    pub(crate) async fn becomes_task(&self) {
+        if self.0.as_task == AsTask::May && !self.0.became_task.swap(true, Ordering::AcqRel) {
+            let _ = self.0.said.send(Said::Task).await;
+        }
     }
 
     /// True if the client could be asked this.

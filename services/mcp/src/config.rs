@@ -57,6 +57,10 @@ pub struct McpConfig {
     pub parked_per_node: usize,
     /// Calls of one person with one client that wait so at once, on this node.
     pub parked_per_principal: usize,
+    /// Seconds after which a call becomes a task, where the source wants that and the client takes tasks.
+    pub task_after_secs: u64,
+    /// Tasks of one person with one client on one server that are kept at once (TK-16).
+    pub tasks_per_principal: usize,
     /// Entries of the call log that wait to be written; more are dropped and counted.
     pub call_log_queue: usize,
 }
@@ -88,6 +92,8 @@ impl Default for McpConfig {
             park_secs: 900,
             parked_per_node: 1_000,
             parked_per_principal: 16,
+            task_after_secs: 2,
+            tasks_per_principal: 64,
             call_log_queue: 10_000,
         }
     }

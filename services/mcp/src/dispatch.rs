@@ -30,6 +30,7 @@ use crate::{
     legacy::session::LiveSession,
     lists, prompts, resources,
     state::McpState,
+    tasks,
     tools::{self, PreparedCall},
 };
 
@@ -66,6 +67,8 @@ pub(crate) enum Work {
     Pass(Box<Pass>),
     /// A call that waits for this request.
     Parked(Box<Retry>),
+    /// It waits for a task (TK-7).
+    Wait(Box<tasks::Wait>),
 }
 
 impl Context<'_> {
@@ -90,7 +93,7 @@ impl Context<'_> {
             tenant_slug: self.tenant_slug.into(),
             speaker: Speaker {
                 info: Raw::of(&card).unwrap_or(ourselves.info),
-                capabilities: said(&declared, Revision::LATEST_LEGACY),
+                capabilities: said(&declared, Revision::LATEST_LEGACY, false),
             },
             fingerprint: declared.bits(),
             on_request: None,
@@ -202,6 +205,11 @@ pub(crate) async fn dispatch(
         Method::Complete => Box::pin(complete::complete(cx, request))
             .await
             .map(Work::Done),
+        Method::TasksGet
+        | Method::TasksList
+        | Method::TasksResult
+        | Method::TasksCancel
+        | Method::TasksUpdate => Box::pin(tasks::answer(cx, method, request)).await,
         Method::SetLevel => {
             let params: SetLevelParams = read(cx, request)?;
             if let Some(session) = cx.session {

@@ -33,7 +33,7 @@ use crate::{
         call::Reply,
         session::{EventId, LiveSession, SessionId},
     },
-    stream, trace,
+    stream, tasks, trace,
 };
 
 const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -220,8 +220,18 @@ async fn answer(
     let outcome = match method {
         Some(method) => match dispatch(cx, method, &request).await {
             Ok(Work::Done(body)) => Ok(Reply::Whole(body)),
+            Ok(Work::Call(call)) if call.task.is_some() => {
+                Box::pin(tasks::begin(visit, session, call))
+                    .await
+                    .map(Reply::Whole)
+            }
             Ok(Work::Call(call)) => call::run(visit, session, call, may_stream).await,
             Ok(Work::Pass(pass)) => call::run_pass(visit, session, pass, may_stream).await,
+            Ok(Work::Wait(wait)) => {
+                let facts = wait.facts();
+                let begin = |asker| wait.run(asker);
+                Box::pin(call::run_with(visit, session, facts, may_stream, begin)).await
+            }
             // Only requests that stand alone have a state to come back with.
             Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),

@@ -11,6 +11,7 @@
 //! | `two_endpoints` | HTTP+SSE of 2024-11-05: a stream, and a second address for what the client says |
 //! | `modern` | 2026-07-28: requests that stand alone |
 //! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
+//! | `tasks` | calls that go on after they were answered |
 //! | `stream` | open event streams of both eras, and the news on them |
 //! | `watch` | what servers of others tell by themselves, for those streams |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
@@ -40,6 +41,7 @@ mod prompts;
 mod resources;
 mod state;
 mod stream;
+mod tasks;
 mod tools;
 mod trace;
 mod two_endpoints;

@@ -1,6 +1,8 @@
 //! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
 //! future, which hyper drops when the client goes away.
 
+use std::time::Duration;
+
 use axum::response::Response;
 use bytes::Bytes;
 use portolan_net::sse_body::SseBody;
@@ -52,14 +54,27 @@ pub(crate) async fn request(
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
         _ => match dispatch(&cx, method, request).await {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
-            Ok(Work::Call(mut call)) if call.talks() => {
+            Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
                 call.level = meta.log_level;
+                let patience = call.may_become_task(meta).then(|| {
+                    // a call that takes longer.
+                    Duration::from_secs(visit.state.config.task_after_secs)
+                });
                 let standing = Standing::new(&cx, method, &request.id, &request.params);
                 let capabilities = meta.client_capabilities.clone();
                 let (continued, progress) = (call.continued.take(), call.progress.clone());
                 let begin = |asker| call.run(Some(asker));
                 let continued = continued.map(|continued| *continued);
-                talk::run(visit, standing, capabilities, continued, progress, begin).await
+                talk::run(
+                    visit,
+                    standing,
+                    capabilities,
+                    continued,
+                    progress,
+                    patience,
+                    begin,
+                )
+                .await
             }
             Ok(Work::Call(call)) => run(visit, revision, call).await,
             Ok(Work::Pass(mut pass)) => {
@@ -69,9 +84,20 @@ pub(crate) async fn request(
                 let (continued, progress) = (pass.continued.take(), pass.progress.clone());
                 let begin = |asker| pass.run(Some(asker));
                 let continued = continued.map(|continued| *continued);
-                talk::run(visit, standing, capabilities, continued, progress, begin).await
+                talk::run(
+                    visit,
+                    standing,
+                    capabilities,
+                    continued,
+                    progress,
+                    None,
+                    begin,
+                )
+                .await
             }
             Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
+            // `tasks/result` is unknown here (TX-12).
+            Ok(Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
             Err(error) => Err(error),
         },
     };

@@ -1,6 +1,6 @@
 //! What the handlers share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use portolan_cluster::{Revocations, Streams, node::Node};
 use portolan_http_tools::TokenSource;
@@ -9,6 +9,7 @@ use portolan_model::{Clock, Digest, id::TenantId, resource::Site};
 use portolan_net::egress::Egress;
 use portolan_storage::Store;
 use quick_cache::sync::Cache;
+use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -23,10 +24,13 @@ use crate::{
     limits::{self, Gate},
     news,
     stream::Tag,
+    tasks::Tasks,
     two_endpoints::Connections,
     watch::Watches,
 };
 
+/// How long a node that stops waits until the store knows that its tasks are lost.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Names of clients that are remembered, for the log of calls.
 const CLIENT_NAMES: usize = 10_000;
 
@@ -92,6 +96,8 @@ pub struct Shared {
     pub(crate) call_log: CallLog,
     /// Calls that wait for the retry of their client.
     pub(crate) parking: Arc<Parking>,
+    /// The tasks that run here.
+    pub(crate) tasks: Tasks,
     /// What the clients of a principal call themselves; lost without harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
@@ -178,6 +184,7 @@ impl McpState {
                 config.parked_per_node,
                 config.parked_per_principal,
             )),
+            tasks: Tasks::default(),
             client_names: Cache::new(CLIENT_NAMES),
             writer: std::sync::Mutex::new(Some(writer)),
             #[cfg(test)]
@@ -208,6 +215,9 @@ impl McpState {
 
     /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
     pub async fn drain(&self) {
+        if timeout(LAST_WORDS, self.tasks.drain()).await.is_err() {
+            tracing::warn!("some tasks could not be ended in the store");
+        }
         self.node.drain().await;
     }
 

@@ -17,8 +17,9 @@ use portolan_protocol::{
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    revision::{ArgumentFaults, Facts, Revision, StructuredOutput},
-    tool::{CallParams, CallResult},
+    revision::{ArgumentFaults, Era, Facts, Revision, StructuredOutput, Tasks},
+    task,
+    tool::{CallParams, CallResult, TaskSupport},
 };
 use portolan_storage::calls::Call;
 use portolan_traces::Span;
@@ -63,12 +64,21 @@ pub(crate) struct PreparedCall {
     pub(crate) progress: Option<ProgressToken>,
     /// What an earlier round left.
     pub(crate) continued: Option<Box<Continued>>,
+    /// It was asked for as a task (TK-3).
+    pub(crate) task: Option<Box<AsTask>>,
     /// Its trace, if it has one.
     pub(crate) trace: Option<Arc<Span>>,
     /// When it was asked for.
     at: Timestamp,
     /// Its place among the tenant's running calls.
     _place: Option<Place>,
+}
+
+/// A call that its client wants as a task.
+#[derive(Debug)]
+pub(crate) struct AsTask {
+    /// Milliseconds for which the client would have it kept.
+    pub(crate) ttl: Option<u64>,
 }
 
 /// A call that runs.
@@ -107,6 +117,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
     let Some(Some(index)) = found else {
         return Err(fail(&ErrorKind::UnknownTool(params.name)));
     };
+    let task = as_task(cx, &cx.server.tools[index], &params).map_err(|kind| fail(&kind))?;
     cx.limit_call(&cx.server.tools[index], &request.id).await?;
     let progress = RequestMeta::legacy(&request.params)
         .map_err(|misfit| fail(&misfit.into()))?
@@ -149,13 +160,43 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         client_name: cx.client_name.clone(),
         progress,
         continued,
+        task,
         trace: cx.trace.cloned(),
         at: cx.now,
         _place: place,
     })))
 }
 
+/// TK-2, X-51: whether a call is to be a task. Where tasks are not offered, the parameter is ignored (TK-1, TX-2).
+fn as_task(
+    cx: &Context<'_>,
+    tool: &Tool,
+    params: &CallParams,
+) -> Result<Option<Box<AsTask>>, ErrorKind> {
+    let support = tool.listed.task_support.unwrap_or(TaskSupport::Forbidden);
+    if params.task.is_none() && support != TaskSupport::Required {
+        return Ok(None);
+    }
+    if cx.revision.facts().tasks != Tasks::Core {
+        return Ok(None);
+    }
+    match (&params.task, support) {
+        (Some(_), TaskSupport::Forbidden) | (None, TaskSupport::Required) => Err(
+            ErrorKind::MethodNotFound(Method::ToolsCall.name().to_owned()),
+        ),
+        (Some(task), _) => Ok(Some(Box::new(AsTask {
+            ttl: task::wished_ttl(task),
+        }))),
+        (None, _) => Ok(None),
+    }
+}
+
 impl PreparedCall {
+    /// True if the call may become a task when it takes long: the tenant wants that, and the client takes one (X-54, TX-1).
+    pub(crate) fn may_become_task(&self, meta: &RequestMeta) -> bool {
+        self.server.tools[self.tool].becomes_task && task::is_declared(&meta.client_capabilities)
+    }
+
     /// Time that the call has in all.
     pub(crate) fn deadline(&self) -> Duration {
         match &self.server.tools[self.tool].backend {

@@ -352,7 +352,7 @@ async fn answer(
         Ok(Work::Call(call)) => call::run_apart(visit, session, call).await,
         Ok(Work::Pass(pass)) => call::run_pass_apart(visit, session, pass).await,
         // Only requests that stand alone have a state to come back with.
-        Ok(Work::Parked(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
+        Ok(Work::Parked(_) | Work::Wait(_)) => Err(cx.fail(&ErrorKind::Internal, &request.id)),
         Err(error) => Err(error),
     };
     let delivered = match begun {

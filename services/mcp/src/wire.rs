@@ -11,7 +11,9 @@ mod offers_wire;
 mod parked_wire;
 mod rules_wire;
 mod streams_wire;
+mod tasks_wire;
 mod two_endpoints_wire;
+mod upstream_tasks_wire;
 
 use std::{sync::Arc, time::Duration};
 
@@ -69,10 +71,16 @@ struct Node {
     arrived: Arc<Notify>,
     /// Lets one call of `held` go on.
     release: Arc<Notify>,
+    /// What servers behind us were asked.
+    heard: upstream_tasks_wire::Heard,
 }
 
 /// The upstream: an API that echoes, fails, and can be slow.
-async fn upstream(arrived: Arc<Notify>, release: Arc<Notify>) -> std::net::SocketAddr {
+async fn upstream(
+    arrived: Arc<Notify>,
+    release: Arc<Notify>,
+    heard: &upstream_tasks_wire::Heard,
+) -> std::net::SocketAddr {
     let slow = move || {
         arrived.notify_one();
         std::future::pending::<()>()
@@ -94,7 +102,8 @@ async fn upstream(arrived: Arc<Notify>, release: Arc<Notify>) -> std::net::Socke
             "/broken",
             get(|| async { (StatusCode::BAD_GATEWAY, "out of order") }),
         )
-        .route("/slow", get(slow));
+        .route("/slow", get(slow))
+        .merge(upstream_tasks_wire::servers(heard));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     TaskTracker::new().spawn(async move { axum::serve(listener, api).await });
@@ -141,10 +150,11 @@ impl Node {
         signing.replace(rows.collect());
         let release = Arc::new(Notify::new());
         let arrived = Arc::new(Notify::new());
-        let upstream = upstream(Arc::clone(&arrived), Arc::clone(&release)).await;
+        let heard = upstream_tasks_wire::Heard::default();
+        let upstream = upstream(Arc::clone(&arrived), Arc::clone(&release), &heard).await;
         let shared = MemoryStore::new(Bounds::default(), clock.clone());
         let mut node = Self::around(config, clock, keys, signing, upstream, shared).await;
-        (node.arrived, node.release) = (arrived, release);
+        (node.arrived, node.release, node.heard) = (arrived, release, heard);
         node.publish(&["broken", "get_pet", "slow", "with_header", "zebra"]);
         node.router = node.routes();
         node
@@ -212,6 +222,7 @@ impl Node {
             upstream,
             arrived: Arc::default(),
             release: Arc::default(),
+            heard: Arc::default(),
         }
     }
 

@@ -24,6 +24,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 
 import * as content from './content.mjs';
+import * as tasks from './legacy-tasks.mjs';
 import { body, refuse, serve } from './serve.mjs';
 
 const RESULTS = {
@@ -31,6 +32,9 @@ const RESULTS = {
     'sampling/createMessage': CreateMessageResultSchema,
     'roots/list': ListRootsResultSchema,
 };
+
+// What the two endpoints speak knows of no tasks.
+const withTasks = process.argv[2] !== 'sse';
 
 /** One session's server. */
 function open() {
@@ -40,8 +44,9 @@ function open() {
         prompts: { listChanged: true },
         logging: {},
         completions: {},
+        ...(withTasks && tasks.capabilities),
     };
-    const server = new Server(content.INFO, { capabilities, instructions: content.INSTRUCTIONS });
+    const server = new Server(content.INFO, { capabilities, instructions: content.INSTRUCTIONS, ...(withTasks && tasks.options) });
     const session = {};
     const watched = new Set();
     const call = (extra) => ({
@@ -69,8 +74,10 @@ function open() {
         },
         detach: async () => extra.closeSSEStream?.(),
     });
-    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: content.listTools() }));
+    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...content.listTools(), ...(withTasks ? tasks.listTools() : [])] }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+        const task = withTasks ? await tasks.callTool(params, extra) : undefined;
+        if (task) return task;
         let result;
         try {
             result = await content.callTool(params.name, params.arguments, call(extra));

@@ -2189,6 +2189,8 @@ export interface components {
              * @description Bytes of answer that are read, 1 KiB–8 MiB.
              */
             max_response_bytes: number;
+            /** @description Calls of its tools may go on as MCP tasks, where the client takes them. Left out: they may not. */
+            tasks?: boolean;
             /**
              * Format: int32
              * @description Milliseconds for the whole exchange, 100–120 000.

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, NumberInput, Select, Stack, TextInput } from '@mantine/core';
+import { Alert, Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Source, SourceSettings } from '../api/sources';
 
@@ -21,6 +21,7 @@ export function SourceSettingsForm({
   const [timeout, setTimeout] = useState<string | number>(source.settings.timeout_ms / 1000);
   const [size, setSize] = useState<string | number>(source.settings.max_response_bytes / 1024 / 1024);
   const [redirects, setRedirects] = useState(source.settings.follow_redirects);
+  const [tasks, setTasks] = useState(source.settings.tasks ?? false);
   const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
 
   function submit(event: FormEvent) {
@@ -33,6 +34,7 @@ export function SourceSettingsForm({
         timeout_ms: Math.round(Number(timeout || 30) * 1000),
         max_response_bytes: Math.round(Number(size || 1) * 1024 * 1024),
         follow_redirects: redirects,
+        tasks,
       },
     });
   }
@@ -87,6 +89,12 @@ export function SourceSettingsForm({
             value={redirects}
             onChange={(value) => value && setRedirects(value as SourceSettings['follow_redirects'])}
             allowDeselect={false}
+          />
+          <Switch
+            label="Long calls as tasks"
+            description="A client that knows MCP tasks gets its answer later instead of waiting; others wait as before."
+            checked={tasks}
+            onChange={(event) => setTasks(event.currentTarget.checked)}
           />
           {!readOnly && (
             <div>

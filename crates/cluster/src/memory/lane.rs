@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::ms;
+use super::{ms, shelves::Shelves};
 use crate::store::{
     Attempt, Begin, Bounds, Doorbell, Event, Fresh, NodeId, Nonce, Principal, SessionKey, State,
     StreamKey, Update, Version,
@@ -32,6 +32,7 @@ pub(super) struct Lane {
     pub(super) sessions: HashMap<SessionKey, Session>,
     /// Open streams by owner.
     pub(super) owned: HashMap<Option<NodeId>, BTreeSet<(SessionKey, Nonce)>>,
+    pub(super) shelves: Shelves,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -198,6 +199,7 @@ impl Lane {
     }
 
     pub(super) fn purge(&mut self, now: u64) {
+        self.shelves.purge(now);
         let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for key in keys {
             self.session(key, now);

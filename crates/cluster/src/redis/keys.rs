@@ -115,6 +115,16 @@ impl Keys {
         format!("{}q:{}", self.lane(session.lane()), hex(&session.0))
     }
 
+    /// Things on a shelf.
+    pub(super) fn shelf(&self, shelf: SessionKey) -> String {
+        format!("{}k:{}", self.lane(shelf.lane()), hex(&shelf.0))
+    }
+
+    /// The rest of a thing on a shelf.
+    pub(super) fn rest(&self, item: StreamKey) -> String {
+        format!("{}r:{}", self.lane(item.session.lane()), member(item))
+    }
+
     /// Open streams of a node in a lane; `None`: those without an owner.
     pub(super) fn owned(&self, lane: Lane, node: Option<NodeId>) -> Vec<u8> {
         let mut key = format!("{}o:", self.lane(lane)).into_bytes();
@@ -280,6 +290,8 @@ mod tests {
                 keys.index(session),
                 keys.running(session),
                 keys.questions(session),
+                keys.shelf(session),
+                keys.rest(stream),
                 owned,
                 format!("{}{}", keys.metas(session), hex(&stream.nonce.0)),
                 format!("{}{}", keys.metas_of_lane(lane), member(stream)),

@@ -13,16 +13,16 @@ use super::{
     answers::{Answer, corrupt},
     connection::Link,
     doorbells::{attempt_text, note_bell},
-    keys::{Place, hex, member, owner, parse_member},
+    keys::{Place, hex, member, owner, parse_member, unhex},
     vitals,
 };
 use crate::{
     gcra::Wanted,
     store::{
         Adopt, Adopted, Append, Appended, Attached, Begin, Class, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL,
-        NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, State,
-        Store, StoreError, StreamKey, Update, Version,
+        HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL,
+        NodeId, Nonce, OnShelf, Principal, Read, ReadWanted, Registered, Result, Routed,
+        SessionKey, Shelve, Shelved, State, Store, StoreError, StreamKey, Update, Version,
     },
 };
 
@@ -473,6 +473,67 @@ impl Store for RedisStore {
         }
     }
 
+    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
+        let expect = shelve
+            .expect
+            .map_or_else(String::new, |version| format!("{:08x}", version.0));
+        let mut answer = self
+            .run_list(item.session.lane(), &self.scripts().shelve, |call| {
+                call.arg(2)
+                    .arg(self.keys().shelf(item.session))
+                    .arg(self.keys().rest(item))
+                    .arg(hex(&item.nonce.0))
+                    .arg(&expect)
+                    .arg(ms(shelve.life))
+                    .arg(shelve.room.items)
+                    .arg(shelve.room.bytes)
+                    .arg(&shelve.head[..])
+                    .arg(if shelve.rest.is_some() { "1" } else { "" })
+                    .arg(shelve.rest.as_deref().unwrap_or_default());
+            })
+            .await?;
+        match answer.int()? {
+            0 => Ok(Shelved::Unknown),
+            1 => Ok(Shelved::Done(answer.version()?)),
+            2 => Ok(Shelved::Conflict(kept(&mut answer)?)),
+            3 => Ok(Shelved::Full),
+            _ => Err(corrupt("shelve")),
+        }
+    }
+
+    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
+        let mut answer = self
+            .run_list(item.session.lane(), &self.scripts().kept, |call| {
+                call.arg(2)
+                    .arg(self.keys().shelf(item.session))
+                    .arg(self.keys().rest(item))
+                    .arg(hex(&item.nonce.0));
+            })
+            .await?;
+        match answer.left() {
+            0 => Ok(None),
+            _ => kept(&mut answer).map(Some),
+        }
+    }
+
+    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
+        let mut answer = self
+            .run_list(shelf.lane(), &self.scripts().shelf, |call| {
+                call.arg(1).arg(self.keys().shelf(shelf));
+            })
+            .await?;
+        let mut items = Vec::with_capacity(answer.left() / 3);
+        while answer.left() > 0 {
+            let name = answer.bytes()?;
+            items.push(OnShelf {
+                nonce: unhex(&name).map(Nonce).ok_or_else(|| corrupt("shelf"))?,
+                left: answer.millis()?,
+                head: answer.bytes()?,
+            });
+        }
+        Ok(items)
+    }
+
     async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
         let mut command = redis::cmd("PUBLISH");
         command
@@ -607,6 +668,15 @@ impl Store for RedisStore {
     fn incarnation(&self) -> watch::Receiver<u64> {
         self.common.incarnation()
     }
+}
+
+fn kept(answer: &mut Answer) -> Result<Kept> {
+    Ok(Kept {
+        version: answer.version()?,
+        left: answer.millis()?,
+        head: answer.bytes()?,
+        rest: answer.bytes()?,
+    })
 }
 
 fn routed(script: &'static str, answer: i64) -> Result<Routed> {

@@ -7,6 +7,7 @@ mod limits;
 mod logs;
 mod routing;
 mod sessions;
+mod shelves;
 mod trimming;
 
 use std::pin::Pin;
@@ -52,6 +53,7 @@ pub(crate) fn quick() -> Vec<Case> {
     cases.extend(logs::cases());
     cases.extend(trimming::cases());
     cases.extend(sessions::cases());
+    cases.extend(shelves::cases());
     cases.extend(routing::cases());
     cases.retain(|case| !case.name.contains("life") && !case.name.contains("time"));
     cases
@@ -102,5 +104,5 @@ macro_rules! groups {
 }
 
 groups!(
-    adoption, attach, holds, limits, logs, routing, sessions, trimming
+    adoption, attach, holds, limits, logs, routing, sessions, shelves, trimming
 );

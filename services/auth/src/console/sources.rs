@@ -99,6 +99,9 @@ pub struct SettingsView {
     max_response_bytes: u32,
     #[schema(value_type = FollowRedirectsName)]
     follow_redirects: FollowRedirects,
+    /// Calls of its tools may go on as MCP tasks, where the client takes them. Left out: they may not.
+    #[serde(default)]
+    tasks: bool,
 }
 
 /// Which redirects of the API are followed.
@@ -128,6 +131,7 @@ pub(super) fn view(source: Source) -> SourceView {
             timeout_ms: source.settings.timeout_ms,
             max_response_bytes: source.settings.max_response_bytes,
             follow_redirects: source.settings.follow_redirects,
+            tasks: source.settings.tasks,
         },
         tool_count: source.tool_count,
         enabled_tool_count: source.enabled_tool_count,
@@ -448,6 +452,7 @@ pub(crate) async fn change_source(
         timeout_ms: settings.timeout_ms,
         max_response_bytes: settings.max_response_bytes,
         follow_redirects: settings.follow_redirects,
+        tasks: settings.tasks,
     });
     if let Some(settings) = &settings {
         settings.check().map_err(|(field, message)| {

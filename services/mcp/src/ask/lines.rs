@@ -120,7 +120,7 @@ impl Talking {
                 let passes = gate.passes(progress.progress);
                 passes.then(|| progress::notification(self.revision, token, &progress).into())
             }
-            Said::Question(_) => None,
+            Said::Question(_) | Said::Task => None,
         }
     }
 

@@ -81,7 +81,7 @@ impl Frame {
                 Some(out.into())
             }
             Said::Message(message) => Some([b"M", &message[..]].concat().into()),
-            Said::Question(_) => None,
+            Said::Question(_) | Said::Task => None,
         }
     }
 

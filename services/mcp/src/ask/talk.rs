@@ -9,17 +9,25 @@ use futures_util::{StreamExt, future, stream};
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     capability::ClientCapabilities,
-    jsonrpc::ProgressToken,
+    jsonrpc::{self, ProgressToken},
     progress::{self, Gate},
     sse,
 };
-use tokio::{sync::mpsc, time::sleep};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     Asker, Continued, Said, Standing, parked,
     retry::{Follow, Retry, Step},
 };
-use crate::{endpoint::Visit, error::McpError, tools::Running};
+use crate::{
+    endpoint::Visit,
+    error::McpError,
+    tasks::{self, Opened, Shelf},
+    tools::Running,
+};
 
 /// A call that runs for its request.
 struct Talk {
@@ -29,6 +37,8 @@ struct Talk {
     call: Option<(Running, mpsc::Receiver<Said>)>,
     heard: Option<Said>,
     done: Option<Result<Vec<u8>, McpError>>,
+    /// When it becomes a task, if it is not done by then.
+    task_at: Option<Instant>,
 }
 
 /// Where the words of an answer come from.
@@ -39,13 +49,14 @@ enum Line {
     Follow(Follow),
 }
 
-/// Runs a call that may ask.
+/// Runs a call that may ask. One that may become a task does so after `patience`.
 pub(crate) async fn run(
     visit: &Visit<'_>,
     standing: Standing,
     capabilities: ClientCapabilities,
     continued: Option<Continued>,
     progress: Option<ProgressToken>,
+    patience: Option<Duration>,
     begin: impl FnOnce(Asker) -> Running,
 ) -> Result<Response, McpError> {
     let standing = Arc::new(standing);
@@ -56,6 +67,7 @@ pub(crate) async fn run(
         call: Some((begin(asker), said)),
         heard: None,
         done: None,
+        task_at: patience.map(|patience| Instant::now() + patience),
     };
     answer(visit, Line::Talk(talk)).await
 }
@@ -119,6 +131,7 @@ impl Talk {
                     biased;
                     outcome = work => self.done = Some(outcome),
                     Some(next) = said.recv() => self.heard = Some(next),
+                    () = at(self.task_at) => self.heard = Some(Said::Task),
                 }
             }
             // What was said before the answer goes before it.
@@ -140,8 +153,14 @@ impl Talk {
                         return Step::Done(parked::park(standing, work, said, first).await);
                     }
                 }
+                (Some(Said::Task), false) => {
+                    self.task_at = None;
+                    if let Some(announced) = self.become_task().await {
+                        return Step::Done(Ok(announced));
+                    }
+                }
                 // The call did not wait for the answer.
-                (Some(Said::Question(_)), true) => {}
+                (Some(Said::Question(_) | Said::Task), true) => {}
                 (None, _) => {
                     if let Some(outcome) = self.done.take() {
                         self.call = None;
@@ -151,5 +170,25 @@ impl Talk {
             }
         }
         Step::Done(Err(McpError::Unavailable))
+    }
+
+    /// The answer that makes a task of the call. One that cannot be made is awaited as before.
+    async fn become_task(&mut self) -> Option<Vec<u8>> {
+        let standing = &self.standing;
+        let shelf = Shelf::new(&standing.state, &standing.caller, &standing.server);
+        let opened = Opened::new(shelf, standing.revision, tasks::TTL).await;
+        let opened = opened.ok()?;
+        let (work, said) = self.call.take()?;
+        let body = jsonrpc::response(&standing.id, &opened.created());
+        opened.start(work, said);
+        Some(body)
+    }
+}
+
+/// Completes then. Without a time: never.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => future::pending().await,
     }
 }

@@ -7,6 +7,7 @@ mod forward;
 mod pass;
 mod questions;
 mod sessions;
+mod task;
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use portolan_model::{
     registry::SourceSettings,
 };
 use portolan_net::egress::Egress;
-use portolan_protocol::jsonrpc::Raw;
+use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
@@ -51,6 +52,8 @@ pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
     /// The server's own name for it, a JSON string.
     pub(crate) name: Raw,
+    /// The server takes its calls as tasks.
+    pub(crate) tasks: Option<TaskSupport>,
     /// What its structured results must be (X-6G).
     pub(crate) output: Option<OutputCheck>,
 }

@@ -23,7 +23,7 @@ use portolan_protocol::{
     jsonrpc::Raw,
     result::{self, CacheHint, Identity},
     revision::Revision,
-    tool::Tool as Listed,
+    tool::{TaskSupport, Tool as Listed},
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
 
@@ -59,6 +59,8 @@ pub(crate) struct Tool {
     pub(crate) listed: Listed,
     /// Who answers.
     pub(crate) backend: Backend,
+    /// Its calls become tasks when they take long.
+    pub(crate) becomes_task: bool,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
     /// For metrics.
@@ -222,6 +224,8 @@ pub(super) struct Source {
     pub(super) target: Arc<CallTarget>,
     pub(super) access: Access,
     kind: SourceKind,
+    /// Calls may be tasks of ours.
+    tasks: bool,
     /// If it is an MCP server.
     pub(super) upstream: Option<Arc<UpstreamSource>>,
 }
@@ -248,6 +252,7 @@ impl Source {
             target: Arc::new(target),
             access,
             kind: row.kind,
+            tasks: row.settings.tasks,
             upstream,
         })
     }
@@ -306,12 +311,19 @@ fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<T
         .and_then(|schema| Raw::of(schema).ok());
     listed.annotations = serde_json::from_value(row.annotations).ok();
     let (headers, _faults) = header::annotations(&row.input_schema);
+    let support = own.as_ref().and_then(task_support);
+    // TL-21, X-50, X-54: what cannot be called as a task says nothing.
+    listed.task_support = match support {
+        None if source.tasks => Some(TaskSupport::Optional),
+        known => known,
+    };
     let backend = match (&source.upstream, own) {
         (Some(upstream), Some(own)) => {
             dress(&mut listed, &own);
             Backend::Upstream(Box::new(UpstreamTool {
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
+                tasks: support,
                 output: row.output_schema.map(OutputCheck::new),
             }))
         }
@@ -331,9 +343,17 @@ fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<T
         name: row.name,
         listed,
         backend,
+        becomes_task: source.tasks,
         headers,
         kind: source.kind,
     })
+}
+
+/// Whether a server takes calls of a tool as tasks.
+fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
+    let support = own.get("execution")?.get("taskSupport")?.clone();
+    let support: TaskSupport = serde_json::from_value(support).ok()?;
+    (support != TaskSupport::Forbidden).then_some(support)
 }
 
 /// What of an upstream's definition stands in the list besides what the registry has columns for.

@@ -368,7 +368,7 @@ async fn er_3_and_the_empty_lists() {
         "tools/nope",
         "server/discover",
         "subscriptions/listen",
-        "tasks/list",
+        "tasks/update",
         "sampling/createMessage",
     ] {
         let answer = ask(method, json!({})).await;

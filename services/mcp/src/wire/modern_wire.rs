@@ -146,7 +146,7 @@ async fn e_7_the_ladder_gives_each_fault_its_code() {
         "resources/subscribe",
         "tasks/list",
         "initialize",
-        "tasks/get",
+        "tasks/result",
     ] {
         let answer = node.ask(gone, json!({}), &[]).await;
         assert_eq!(

@@ -11,9 +11,9 @@ use portolan_keys::random;
 use portolan_model::{registry::CallOutcome, resource::Site};
 use portolan_protocol::{
     ask::AskMethod,
-    capability::ClientCapabilities,
+    capability::{ClientCapabilities, TASKS_EXTENSION},
     completion,
-    error::{ErrorKind, Refusal, RpcError},
+    error::{ErrorKind, RpcError},
     header::ParamHeader,
     input_required::{InputRequired, MOST_ROUNDS},
     jsonrpc::{self, Raw, Request as PeerRequest, RequestId},
@@ -21,6 +21,7 @@ use portolan_protocol::{
     method::Method,
     result::{self, Identity},
     revision::{Era, Revision, StructuredOutput},
+    task::Task,
     tool::CallResult,
     translate::{self, Failed, Shape, UrlStep},
     visible::{Awaited, Visible},
@@ -32,6 +33,7 @@ use super::{
     beside::Seat,
     questions::answer,
     sessions::{NoConversation, Who},
+    task,
 };
 use crate::{
     ask::{Asker, Round},
@@ -67,14 +69,14 @@ pub(crate) struct Forward<'a> {
 #[derive(Debug)]
 pub(crate) struct Answered {
     /// The JSON-RPC response, or a refusal with an HTTP status of its own.
-    body: Result<Vec<u8>, Refusal>,
+    pub(super) body: Result<Vec<u8>, McpError>,
     pub(crate) outcome: CallOutcome,
 }
 
 impl Answered {
     /// As handlers answer.
     pub(crate) fn into_body(self) -> Result<Vec<u8>, McpError> {
-        Ok(self.body?)
+        self.body
     }
 }
 
@@ -112,9 +114,10 @@ pub(crate) async fn forward(
     let mut earlier: Option<Earlier> =
         continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
     let mut steps_left = MOST_ROUNDS;
+    let mut as_task = ask.asker.is_some_and(Asker::takes_tasks);
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
-        let (from, outcome) = match exchange(state, source, ask, params).await {
+        let (from, outcome) = match exchange(state, source, ask, params, as_task).await {
             Ok(reply) => reply,
             Err(error) => {
                 tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
@@ -134,12 +137,21 @@ pub(crate) async fn forward(
                     Err(visible) => return ask.said(&visible, CallOutcome::UpstreamError),
                 }
             }
+            Ok(result) if ask.method == Method::ToolsCall && Task::is(&result, from) => {
+                let ended = Box::pin(task::follow(state, source, ask, from, &result)).await;
+                if let Some(asker) = ask.asker {
+                    asker.settle().await;
+                }
+                return ask.ended(ended, source, state.site());
+            }
             Ok(result) => {
                 if let Some(asker) = ask.asker {
                     asker.settle().await;
                 }
                 return ask.complete(from, &result);
             }
+            // a client that knows of no tasks waits instead.
+            Err(error) if !as_task && ask.needs_task(&error, from) => as_task = true,
             Err(error) => match (ask.steps(&error, from), ask.asker) {
                 (Some(steps), Some(asker)) if steps_left > 0 => {
                     steps_left -= 1;
@@ -186,11 +198,16 @@ fn with_earlier(params: &Raw, earlier: Option<&Earlier>) -> Raw {
 }
 
 /// What a client can do, as an upstream of `revision` is told: of its extensions only those that pass through.
-pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision) -> Raw {
+pub(crate) fn said(capabilities: &ClientCapabilities, revision: Revision, as_task: bool) -> Raw {
     let mut carried = capabilities.clone();
     carried
         .extensions
         .retain(|name, _| name == "io.modelcontextprotocol/ui");
+    if as_task {
+        // on each request that may be answered with a task, and on those about it (TX-1).
+        let extension = TASKS_EXTENSION.to_owned();
+        carried.extensions.insert(extension, Raw::empty_object());
+    }
     let mut out = Vec::with_capacity(96);
     carried.write(revision, &mut out);
     Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
@@ -249,18 +266,20 @@ pub(crate) fn renamed(params: &Raw, (member, own): (&str, &Raw)) -> Raw {
     Raw::parse(out).unwrap_or_else(|_| Raw::empty_object())
 }
 
-type Reply = (Revision, Result<Raw, RpcError>);
+pub(super) type Reply = (Revision, Result<Raw, RpcError>);
 
-async fn exchange(
+/// One request to the server. `as_task`: it may answer with a task.
+pub(super) async fn exchange(
     state: &McpState,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     params: Raw,
+    as_task: bool,
 ) -> Result<Reply, NoConversation> {
     let who = Who {
         on_request: ask
             .asker
-            .map(|asker| said(asker.capabilities(), Revision::V2026_07_28)),
+            .map(|asker| said(asker.capabilities(), Revision::V2026_07_28, as_task)),
         ..ask.who.clone()
     };
     let mut gone = None;
@@ -274,7 +293,10 @@ async fn exchange(
         let request = Request {
             method: ask.method.name(),
             // A server of the session era asks by requests, and takes answers in no other way.
-            params: if is_modern { &params } else { &ask.params }.clone(),
+            params: ask.for_era(
+                if is_modern { &params } else { &ask.params },
+                connection.revision(),
+            ),
             progress: ask.progress && ask.asker.is_some(),
             log_level: ask.level.filter(|_| is_modern && ask.asker.is_some()),
             traceparent: ask.traceparent.clone(),
@@ -470,7 +492,7 @@ impl Forward<'_> {
         }
     }
 
-    fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
+    pub(super) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
         if let Visible::Needs(need) = visible
             && self.revision.era() == Era::Modern
         {
@@ -478,7 +500,7 @@ impl Forward<'_> {
             let required = need.required();
             let kind = ErrorKind::MissingCapability { required };
             return Answered {
-                body: Err(kind.refuse(self.revision, Some(self.id.clone()))),
+                body: Err(McpError::of(&kind, self.revision, Some(self.id))),
                 outcome,
             };
         }
@@ -499,7 +521,7 @@ impl Forward<'_> {
         }
     }
 
-    fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
+    pub(super) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
         Answered {
             body: Ok(jsonrpc::error_response(Some(self.id), error)),
             outcome,
@@ -507,7 +529,7 @@ impl Forward<'_> {
     }
 
     /// A result, in the words of the client's revision (§7).
-    fn complete(&self, from: Revision, result: &Raw) -> Answered {
+    pub(super) fn complete(&self, from: Revision, result: &Raw) -> Answered {
         if self.method == Method::ToolsCall && self.breaks_its_word(result) {
             let text = "Upstream result does not match its output schema.";
             return self.tool_failure(text.to_owned(), CallOutcome::UpstreamError);
@@ -555,7 +577,7 @@ impl Forward<'_> {
     }
 
     /// An error of the protocol, as the client's revision has it (§9).
-    fn refused(&self, error: &RpcError, from: Revision) -> Answered {
+    pub(super) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
         if self.method == Method::Complete && error.code == -32601 {
             // it has no completion, so it has no suggestions.
             let result = completion::result(self.revision, self.identity, &[], None, false);
@@ -575,7 +597,7 @@ impl Forward<'_> {
             Failed::Missing(required) => {
                 let kind = ErrorKind::MissingCapability { required };
                 Answered {
-                    body: Err(kind.refuse(self.revision, Some(self.id.clone()))),
+                    body: Err(McpError::of(&kind, self.revision, Some(self.id))),
                     outcome: CallOutcome::UpstreamError,
                 }
             }
@@ -595,7 +617,12 @@ impl Forward<'_> {
     }
 
     /// No answer (§10).
-    fn failed(&self, error: &NoConversation, source: &UpstreamSource, site: &Site) -> Answered {
+    pub(super) fn failed(
+        &self,
+        error: &NoConversation,
+        source: &UpstreamSource,
+        site: &Site,
+    ) -> Answered {
         let outcome = CallOutcome::UpstreamError;
         let page = || Visible::NotLinked {
             url: format!(

@@ -4,6 +4,7 @@ use portolan_protocol::{
     ask::AskMethod,
     error::RpcError,
     jsonrpc::{Raw, RequestId},
+    task as tasks,
     visible::Visible,
 };
 use portolan_upstream::{Connection, UpstreamError};
@@ -20,6 +21,8 @@ pub(super) async fn answer(
     (id, method, params): (RequestId, String, Raw),
 ) -> Result<(), UpstreamError> {
     let known = AskMethod::from_name(&method);
+    // XT-12: the server's own task is nobody's business.
+    let params = tasks::unrelated(&params);
     let unknown = || RpcError {
         code: -32601,
         message: format!("Method not found: {method}"),

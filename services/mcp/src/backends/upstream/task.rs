@@ -1,0 +1,417 @@
+//! Tasks of upstream servers, awaited: looked at until they end, their questions passed on, and given up when nobody wants them any
+//! more (X-50…X-5B, X-5F). Whether the client waits or knows the call by a task of ours is another matter, and not asked here.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_model::{registry::CallOutcome, resource::Site};
+use portolan_protocol::{
+    ask,
+    capability::{ClientCapabilities, TASKS_EXTENSION},
+    error::RpcError,
+    input_required::{InputRequest, InputRequired, write_responses},
+    jsonrpc::Raw,
+    method::Method,
+    result,
+    revision::{Era, Revision, Tasks},
+    task::{self, Status, Task},
+    tool::TaskSupport,
+    translate::Violation,
+    visible::{Awaited, Visible},
+};
+use portolan_upstream::{Request, UpstreamError};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    LONGEST_CALL, UpstreamSource,
+    forward::{Answered, Forward, Reply, exchange, said},
+    sessions::{NoConversation, Who},
+};
+use crate::{
+    ask::{Asker, Unanswered},
+    error::McpError,
+    state::McpState,
+    tasks::TTL,
+};
+
+/// Between two looks: at least, at most, and where the server names no time.
+const POLL: [Duration; 3] = [
+    Duration::from_millis(100),
+    Duration::from_secs(5),
+    Duration::from_secs(1),
+];
+/// Looks in a row that may fail before the server counts as gone.
+const MOST_FAILURES: u32 = 5;
+
+/// What became of a task.
+pub(super) enum Ended {
+    /// What the plain call would have returned, in the words of that revision.
+    Answer(Revision, Result<Raw, RpcError>),
+    /// Somebody cancelled it at the server.
+    Cancelled,
+    /// The server does not know it any more (X-5F).
+    Lost,
+    /// The server does not answer.
+    Away(NoConversation),
+    /// It cannot go on.
+    Visible(Visible),
+}
+
+impl From<Visible> for Ended {
+    fn from(visible: Visible) -> Self {
+        Self::Visible(visible)
+    }
+}
+
+impl From<Violation> for Ended {
+    fn from(violation: Violation) -> Self {
+        tracing::debug!(reason = %violation, "a task of an upstream server cannot be used");
+        Self::Visible(Visible::Invalid)
+    }
+}
+
+/// Cancels the task at its server if it is dropped before its end (X-5A, X-5B).
+struct Abandon {
+    state: McpState,
+    source: Arc<UpstreamSource>,
+    who: Who,
+    params: Raw,
+    armed: bool,
+}
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        if !self.armed || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let (state, source) = (self.state.clone(), Arc::clone(&self.source));
+        let (who, params) = (self.who.clone(), self.params.clone());
+        let tracker = state.tracker.clone();
+        tracker.spawn(async move {
+            let connected = state.upstreams.connect(&state, &source, &who, None).await;
+            let Ok(connection) = connected else { return };
+            let request = Request::new(Method::TasksCancel.name(), params);
+            // It may have ended meanwhile (X-5B).
+            if let Err(error) = connection.ask(&request).await {
+                tracing::debug!(reason = %error, "a task of an upstream server was not cancelled");
+            }
+        });
+    }
+}
+
+/// Awaits the task that `created` announces.
+pub(super) async fn follow(
+    state: &McpState,
+    source: &Arc<UpstreamSource>,
+    ask: &Forward<'_>,
+    from: Revision,
+    created: &Raw,
+) -> Ended {
+    let task = match Task::read(created) {
+        Ok(task) => task,
+        Err(violation) => return violation.into(),
+    };
+    let mut named = br#"{"taskId":"#.to_vec();
+    result::write_string(&task.id, &mut named);
+    named.push(b'}');
+    let params = Raw::parse(named).unwrap_or_else(|_| Raw::empty_object());
+    let nothing = ClientCapabilities::default();
+    let mut abandon = ask.tool.map(|tool| Abandon {
+        state: state.clone(),
+        source: Arc::clone(&tool.source),
+        who: Who {
+            on_request: Some(said(&nothing, Revision::V2026_07_28, true)),
+            ..ask.who.clone()
+        },
+        params: params.clone(),
+        armed: true,
+    });
+    if let Some(asker) = ask.asker {
+        asker.becomes_task().await;
+    }
+    let following = Following {
+        state,
+        source,
+        ask,
+        params,
+        asked: HashSet::new(),
+        failures: 0,
+    };
+    let ended = if from.era() == Era::Modern {
+        following.modern(task).await
+    } else {
+        following.legacy(task).await
+    };
+    // What cannot go on here, goes no further there.
+    if let Some(abandon) = &mut abandon
+        && !matches!(ended, Ended::Visible(_))
+    {
+        abandon.armed = false;
+    }
+    ended
+}
+
+impl Forward<'_> {
+    /// The parameters as a server of `revision` gets them: one of 2025-11-25 is asked for a task where the tool cannot be called
+    /// otherwise (X-51, X-53), or the client has one.
+    pub(super) fn for_era(&self, params: &Raw, revision: Revision) -> Raw {
+        let wanted = match self.tool.and_then(|tool| tool.tasks) {
+            Some(TaskSupport::Required) => true,
+            Some(TaskSupport::Optional) => self.asker.is_some_and(Asker::is_task),
+            Some(TaskSupport::Forbidden) | None => false,
+        };
+        if !wanted || revision.facts().tasks != Tasks::Core {
+            return params.clone();
+        }
+        let mut out = params.as_bytes().to_vec();
+        // `renamed` made it: an object that is never empty.
+        out.pop();
+        out.extend_from_slice(format!(r#","task":{{"ttl":{TTL}}}}}"#).as_bytes());
+        Raw::parse(out).unwrap_or_else(|_| params.clone())
+    }
+
+    /// X-52: a modern server wants the extension, and the client's era has none.
+    pub(super) fn needs_task(&self, error: &RpcError, from: Revision) -> bool {
+        let required = error
+            .data
+            .as_ref()
+            .and_then(|data| data.get("requiredCapabilities")?.get("extensions"));
+        error.code == -32021
+            && from.era() == Era::Modern
+            && self.revision.era() == Era::Legacy
+            && required.is_some_and(|required| required.get(TASKS_EXTENSION).is_some())
+    }
+
+    /// What a task of the server came to (X-56, X-57).
+    pub(super) fn ended(&self, ended: Ended, source: &UpstreamSource, site: &Site) -> Answered {
+        let is_task = self.asker.is_some_and(Asker::is_task);
+        match ended {
+            Ended::Answer(from, Ok(result)) => self.complete(from, &task::unrelated(&result)),
+            Ended::Answer(from, Err(error)) => self.refused(&error, from),
+            Ended::Cancelled if is_task => Answered {
+                body: Err(McpError::Cancelled),
+                outcome: CallOutcome::UpstreamError,
+            },
+            // X-5F.
+            Ended::Lost if is_task => {
+                self.error(&Visible::Lost.error(), CallOutcome::UpstreamError)
+            }
+            Ended::Cancelled | Ended::Lost => self.said(&Visible::Lost, CallOutcome::UpstreamError),
+            Ended::Away(error) => self.failed(&error, source, site),
+            Ended::Visible(visible) => self.said(&visible, CallOutcome::UpstreamError),
+        }
+    }
+}
+
+struct Following<'a> {
+    state: &'a McpState,
+    source: &'a Arc<UpstreamSource>,
+    ask: &'a Forward<'a>,
+    params: Raw,
+    /// Keys of questions that were passed on (TX-9).
+    asked: HashSet<String>,
+    failures: u32,
+}
+
+/// A question under its key, and what its client said.
+type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
+
+/// What a look came to.
+enum Look {
+    Seen(Raw),
+    Again,
+    Ended(Ended),
+}
+
+impl Following<'_> {
+    /// One request about the task.
+    async fn say(&self, method: Method, params: Raw) -> Result<Reply, NoConversation> {
+        let about = Forward {
+            method,
+            params: params.clone(),
+            id: self.ask.id,
+            revision: self.ask.revision,
+            who: self.ask.who,
+            mirrored: &[],
+            tool: None,
+            progress: false,
+            level: None,
+            asker: self.ask.asker,
+            traceparent: None,
+            identity: self.ask.identity,
+        };
+        Box::pin(exchange(self.state, self.source, &about, params, true)).await
+    }
+
+    async fn look(&mut self) -> Look {
+        match self.say(Method::TasksGet, self.params.clone()).await {
+            Ok((_, Ok(seen))) => {
+                self.failures = 0;
+                Look::Seen(seen)
+            }
+            // X-5F.
+            Ok((_, Err(error))) if error.code == -32602 => Look::Ended(Ended::Lost),
+            Ok((_, Err(_))) if self.may_fail() => Look::Again,
+            Ok((from, Err(error))) => Look::Ended(Ended::Answer(from, Err(error))),
+            Err(_) if self.may_fail() => Look::Again,
+            Err(error) => Look::Ended(Ended::Away(error)),
+        }
+    }
+
+    fn may_fail(&mut self) -> bool {
+        self.failures += 1;
+        self.failures < MOST_FAILURES
+    }
+
+    /// A client that waits does not wait for ever (X-51); a task of ours has a life of its own.
+    fn is_late(&self, begun: Instant) -> bool {
+        begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task)
+    }
+
+    /// 2026-07-28: what it asks and what it came to stands in the answer to a look (X-50).
+    async fn modern(mut self, mut task: Task) -> Ended {
+        let begun = Instant::now();
+        let mut asking = FuturesUnordered::new();
+        loop {
+            let next = Instant::now() + pause(&task);
+            // Answers go as they come.
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(answered) = asking.next(), if !asking.is_empty() => {
+                        if let Err(ended) = self.update(answered).await {
+                            return ended;
+                        }
+                    }
+                    () = sleep_until(next) => break,
+                }
+            }
+            if self.is_late(begun) {
+                return Visible::TimedOut(Awaited::Upstream).into();
+            }
+            let seen = match self.look().await {
+                Look::Seen(seen) => seen,
+                Look::Again => continue,
+                Look::Ended(ended) => return ended,
+            };
+            task = match Task::read(&seen) {
+                Ok(task) => task,
+                Err(violation) => return violation.into(),
+            };
+            match task.status {
+                Status::Working => {}
+                Status::Cancelled => return Ended::Cancelled,
+                Status::Completed => {
+                    let result = seen.get("result").ok_or(Visible::Invalid);
+                    return match result {
+                        Ok(result) => Ended::Answer(Revision::V2026_07_28, Ok(result)),
+                        Err(visible) => visible.into(),
+                    };
+                }
+                Status::Failed => {
+                    let error = seen.get("error").unwrap_or(Raw::empty_object());
+                    return Ended::Answer(Revision::V2026_07_28, Err(read_error(&error)));
+                }
+                Status::InputRequired => {
+                    let requests = seen.get("inputRequests").unwrap_or(Raw::empty_object());
+                    let requests = match InputRequired::requests(&requests) {
+                        Ok(requests) => requests,
+                        Err(violation) => return violation.into(),
+                    };
+                    for (key, request) in requests {
+                        if self.asked.insert(key.clone()) {
+                            asking.push(pass_on(self.ask, key, request));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// X-58: an answer of the client goes to the server by `tasks/update`. Errors as in a round trip (X-2A…X-2C).
+    async fn update(&self, (key, method, answer): Said) -> Result<(), Ended> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(why) => ask::refusal(method).ok_or_else(|| Ended::from(Visible::from(why)))?,
+        };
+        let responses = write_responses([(key.as_str(), &answer)]);
+        let mut params = self.params.as_bytes().to_vec();
+        // An object that is never empty.
+        params.pop();
+        params.extend_from_slice(br#","inputResponses":"#);
+        params.extend_from_slice(responses.as_bytes());
+        params.push(b'}');
+        let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+        match self.say(Method::TasksUpdate, params).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Ended::Away(error)),
+        }
+    }
+
+    /// 2025-11-25: looked at until it asks or ends; then its result is asked for, which brings its questions on the way (X-56, X-59).
+    async fn legacy(mut self, mut task: Task) -> Ended {
+        let begun = Instant::now();
+        let mut at_once = task.status != Status::Working;
+        loop {
+            if !at_once {
+                sleep_until(Instant::now() + pause(&task)).await;
+                if self.is_late(begun) {
+                    return Visible::TimedOut(Awaited::Upstream).into();
+                }
+                let seen = match self.look().await {
+                    Look::Seen(seen) => seen,
+                    Look::Again => continue,
+                    Look::Ended(ended) => return ended,
+                };
+                task = match Task::read(&seen) {
+                    Ok(task) => task,
+                    Err(violation) => return violation.into(),
+                };
+            }
+            at_once = false;
+            match task.status {
+                Status::Working => continue,
+                Status::Cancelled => return Ended::Cancelled,
+                Status::Completed | Status::Failed | Status::InputRequired => {}
+            }
+            match self.say(Method::TasksResult, self.params.clone()).await {
+                Ok((from, outcome)) => return Ended::Answer(from, outcome),
+                // It was silent for too long: it is looked at again.
+                Err(NoConversation::Upstream(
+                    UpstreamError::Timeout(_) | UpstreamError::Interrupted,
+                )) if !task.status.is_terminal() => {}
+                Err(_) if self.may_fail() => {}
+                Err(error) => return Ended::Away(error),
+            }
+        }
+    }
+}
+
+async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Said {
+    let answer = match ask.asker {
+        Some(asker) => {
+            asker
+                .ask(Revision::V2026_07_28, request.method, &request.params)
+                .await
+        }
+        None => Err(Unanswered::Gone),
+    };
+    (key, request.method, answer)
+}
+
+fn pause(task: &Task) -> Duration {
+    let [least, most, usual] = POLL;
+    let named = task.poll_interval_ms.map(Duration::from_millis);
+    named.unwrap_or(usual).clamp(least, most)
+}
+
+fn read_error(error: &Raw) -> RpcError {
+    let code = error.get("code");
+    let code = code.and_then(|code| code.as_str().parse().ok());
+    let message = error.get("message").and_then(|message| message.string());
+    RpcError {
+        code: code.unwrap_or(-32603),
+        message: message.unwrap_or_default(),
+        data: error.get("data"),
+    }
+}

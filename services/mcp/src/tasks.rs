@@ -1,0 +1,358 @@
+//! Tasks: calls that go on after they were answered, in both eras (TK-1…TK-18, TX-1…TX-17, X-50…X-5F; ADR 0012).
+//!
+//! A task belongs to a caller: tenant, person and client, on one server (ADR 0007). What there is to know of it lies in the store that all nodes share, on a
+//! shelf of its caller, so that every node answers for it. The call itself runs on the node that began it, and asks through the record:
+//! any node takes the answers, and rings.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | `record` | what is kept of a task, in the words of each era |
+//! | `run` | a task that runs here |
+//! | `methods` | `tasks/get`, `tasks/list`, `tasks/cancel`, `tasks/update` |
+//! | `wait` | `tasks/result`: waits, and asks meanwhile what the task wants to know |
+
+mod methods;
+mod record;
+mod run;
+mod wait;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_cluster::{
+    SessionKey,
+    store::{Nonce, Room, Shelve, Shelved, StreamKey, Version},
+};
+use portolan_keys::{Purpose, digest, random};
+use portolan_protocol::{
+    error::ErrorKind,
+    jsonrpc::{self, Raw, RequestId},
+    revision::Revision,
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use self::record::Record;
+pub(crate) use self::{methods::answer, run::Opened, wait::Wait};
+use crate::{
+    ask::Asker,
+    catalog::server::Server,
+    dispatch::Context,
+    endpoint::{Visit, bearer::Caller},
+    error::McpError,
+    legacy::session::LiveSession,
+    state::McpState,
+    tools::PreparedCall,
+};
+
+/// TK-15: how long a task is kept whose client has no wish, and how long at least and at most. In milliseconds.
+pub(crate) const TTL: u64 = 3_600_000;
+const TTL_AT_LEAST: u64 = 10_000;
+const TTL_AT_MOST: u64 = 24 * 3_600_000;
+/// Bytes of all tasks of a caller on one server.
+const SHELF_BYTES: usize = 16 * 1024 * 1024;
+/// Tries of a change that others make too.
+const TRIES: usize = 8;
+/// Longest task id that is looked at.
+const LONGEST_ID: usize = 64;
+
+/// Why a task cannot be made or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoTask {
+    /// The caller has as many as it may (TK-16), or they hold too much.
+    Full,
+    /// The store does not answer.
+    Away,
+}
+
+impl NoTask {
+    fn refuse(self, revision: Revision, id: &RequestId) -> McpError {
+        match self {
+            Self::Full => McpError::of(&ErrorKind::TooMany("tasks"), revision, Some(id)),
+            Self::Away => McpError::Unavailable,
+        }
+    }
+}
+
+/// The tasks that run on this node.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    /// Told whenever the record changes.
+    running: Mutex<HashMap<StreamKey, Arc<Notify>>>,
+    /// The node stops: what runs is given up, and says so.
+    stop: CancellationToken,
+    gone: Notify,
+}
+
+impl Tasks {
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<StreamKey, Arc<Notify>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Told of changes, if the task runs here.
+    fn watch(&self, item: StreamKey) -> Option<Arc<Notify>> {
+        self.running().get(&item).cloned()
+    }
+
+    fn changed(&self, item: StreamKey) {
+        if let Some(changed) = self.watch(item) {
+            changed.notify_waiters();
+        }
+    }
+
+    /// Gives up what runs, and waits until the store knows.
+    pub(crate) async fn drain(&self) {
+        self.stop.cancel();
+        loop {
+            let gone = self.gone.notified();
+            if self.running().is_empty() {
+                return;
+            }
+            gone.await;
+        }
+    }
+
+    /// How many run.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.running().len()
+    }
+}
+
+/// A task among those that run here, until it is dropped.
+#[derive(Debug)]
+struct Place {
+    state: McpState,
+    item: StreamKey,
+}
+
+impl Place {
+    fn enter(state: &McpState, item: StreamKey) -> Self {
+        state.tasks.running().insert(item, Arc::default());
+        metrics::gauge!("mcp_tasks").increment(1.0);
+        Self {
+            state: state.clone(),
+            item,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        metrics::gauge!("mcp_tasks").decrement(1.0);
+        let left = self.state.tasks.running().remove(&self.item);
+        if let Some(changed) = left {
+            changed.notify_waiters();
+        }
+        self.state.tasks.gone.notify_waiters();
+    }
+}
+
+/// The tasks of a caller on a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Shelf {
+    state: McpState,
+    caller: Arc<Caller>,
+    server: Arc<Server>,
+}
+
+impl Shelf {
+    /// Of who makes a request.
+    pub(crate) fn new(state: &McpState, caller: &Arc<Caller>, server: &Arc<Server>) -> Self {
+        Self {
+            state: state.clone(),
+            caller: Arc::clone(caller),
+            server: Arc::clone(server),
+        }
+    }
+
+    fn of(cx: &Context<'_>) -> Self {
+        Self::new(cx.state, cx.caller, cx.server)
+    }
+
+    fn scope(&self) -> Vec<u8> {
+        [
+            &b"task"[..],
+            &self.server.tenant.uuid().as_bytes()[..],
+            &self.server.id.uuid().as_bytes()[..],
+            &self.caller.principal.as_bytes()[..],
+        ]
+        .concat()
+    }
+
+    fn key(&self) -> SessionKey {
+        SessionKey(half(&self.scope()))
+    }
+
+    /// What clients call it (TK-4, TX-15): nobody but us can make one, and it is worth nothing to anybody else (TK-11, TX-11).
+    fn id(&self, item: StreamKey) -> String {
+        let keys = &self.state.keys;
+        keys.stamp(Purpose::McpSession, &self.scope(), &item.nonce.0)
+    }
+
+    /// The task of that name, if it is one of this caller.
+    fn item(&self, id: &str) -> Option<StreamKey> {
+        if id.len() > LONGEST_ID {
+            return None;
+        }
+        let keys = &self.state.keys;
+        let nonce = keys.read_stamp(Purpose::McpSession, &self.scope(), id)?;
+        Some(StreamKey {
+            session: self.key(),
+            nonce: Nonce(nonce.try_into().ok()?),
+        })
+    }
+
+    fn shelve(&self, record: &Record, expect: Option<Version>) -> Shelve {
+        let (head, rest) = record.to_bytes();
+        Shelve {
+            expect,
+            life: Duration::from_millis(record.ttl),
+            head,
+            rest: Some(rest),
+            room: Room {
+                items: self.state.config.tasks_per_principal,
+                bytes: SHELF_BYTES,
+            },
+        }
+    }
+
+    /// Makes a task that runs here (TX-5: before it is announced).
+    async fn make(&self, revision: Revision, ttl: u64) -> Result<(Place, Record), NoTask> {
+        let item = StreamKey {
+            session: self.key(),
+            nonce: Nonce(random::bytes().map_err(|_| NoTask::Away)?),
+        };
+        let now = self.state.clock.now();
+        let record = Record::new(revision, ttl, self.state.node.id(), now);
+        // Before anybody can look whether it runs.
+        let place = Place::enter(&self.state, item);
+        let made = self.state.node.shelve(item, self.shelve(&record, None));
+        match made.await.map_err(|_| NoTask::Away)? {
+            Shelved::Done(_) => Ok((place, record)),
+            Shelved::Full => Err(NoTask::Full),
+            Shelved::Conflict(_) | Shelved::Unknown => Err(NoTask::Away),
+        }
+    }
+
+    /// A task as it is now. One whose node died is found to be lost (X-5F).
+    async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
+        let kept = self.state.node.kept(item).await;
+        let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
+            return Ok(None);
+        };
+        match Record::read(&kept) {
+            Some(record) if self.is_lost(item, &record) => {
+                let now = self.state.clock.now();
+                self.change(item, |record| record.lose(now)).await
+            }
+            record => Ok(record),
+        }
+    }
+
+    fn is_lost(&self, item: StreamKey, record: &Record) -> bool {
+        if record.status.is_terminal() {
+            return false;
+        }
+        let node = &self.state.node;
+        if record.owner == node.id() {
+            return self.state.tasks.watch(item).is_none();
+        }
+        node.is_lost(record.owner)
+    }
+
+    /// Changes a task, whatever others change meanwhile. `change` says whether there is anything to write. `None`: there is no such task
+    /// any more.
+    async fn change(
+        &self,
+        item: StreamKey,
+        mut change: impl FnMut(&mut Record) -> bool,
+    ) -> Result<Option<Record>, NoTask> {
+        let node = &self.state.node;
+        let mut kept = node.kept(item).await.map_err(|_| NoTask::Away)?;
+        for _ in 0..TRIES {
+            let read = kept.and_then(|kept| Some((kept.version, Record::read(&kept)?)));
+            let Some((version, mut record)) = read else {
+                return Ok(None);
+            };
+            if !change(&mut record) {
+                return Ok(Some(record));
+            }
+            let changed = node.shelve(item, self.shelve(&record, Some(version)));
+            match changed.await.map_err(|_| NoTask::Away)? {
+                Shelved::Done(_) => {
+                    self.state.tasks.changed(item);
+                    return Ok(Some(record));
+                }
+                Shelved::Conflict(newer) => kept = Some(newer),
+                Shelved::Full => return Err(NoTask::Full),
+                Shelved::Unknown => return Ok(None),
+            }
+        }
+        Err(NoTask::Away)
+    }
+
+    /// Gives answers to a task, and rings the node that runs it. The task as it is then.
+    async fn give(
+        &self,
+        item: StreamKey,
+        answers: &[(String, Raw)],
+    ) -> Result<Option<Record>, NoTask> {
+        let now = self.state.clock.now();
+        let changed = self
+            .change(item, |record| record.answer(answers, now))
+            .await?;
+        if let Some(record) = &changed {
+            self.ring(item, record).await;
+        }
+        Ok(changed)
+    }
+
+    /// Tells the node that runs a task to look at it. Who does not hear looks by itself after a while.
+    async fn ring(&self, item: StreamKey, record: &Record) {
+        let note = Bytes::from_static(b"task");
+        let rung = self.state.node.ring(bell(item), record.owner, note).await;
+        if rung.is_err() {
+            tracing::debug!("the node that runs a task could not be rung");
+        }
+    }
+}
+
+/// What a node listens for that runs a task.
+fn bell(item: StreamKey) -> SessionKey {
+    SessionKey(half(
+        &[&b"task bell"[..], &item.session.0[..], &item.nonce.0[..]].concat(),
+    ))
+}
+
+fn half(bytes: &[u8]) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest(bytes).as_bytes()[..16]);
+    half
+}
+
+/// TK-15: the wish, within what is kept.
+fn ttl(wish: Option<u64>) -> u64 {
+    wish.map_or(TTL, |wish| wish.clamp(TTL_AT_LEAST, TTL_AT_MOST))
+}
+
+/// A call of a session that asked to be a task (TK-3): it is made, announced, and only then begins.
+pub(crate) async fn begin(
+    visit: &Visit<'_>,
+    session: &LiveSession,
+    mut call: Box<PreparedCall>,
+) -> Result<Vec<u8>, McpError> {
+    let revision = session.id.revision;
+    let wish = call.task.take().and_then(|task| task.ttl);
+    let shelf = Shelf::new(visit.state, &visit.caller, &visit.server);
+    let opened = Opened::new(shelf, revision, ttl(wish)).await;
+    let opened = opened.map_err(|why| why.refuse(revision, &call.id))?;
+    let body = jsonrpc::response(&call.id, &opened.created());
+    let (asker, said) = Asker::of_task(revision, session.id.capabilities());
+    opened.start(call.run(Some(asker)), said);
+    Ok(body)
+}

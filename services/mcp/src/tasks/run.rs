@@ -1,0 +1,307 @@
+//! A task that runs here. Its questions go into its record, and any node brings the answers.
+
+use std::{future::pending, time::Duration};
+
+use portolan_protocol::{
+    ask::{self, AskMethod},
+    error::RpcError,
+    input_required::InputRequest,
+    jsonrpc::Raw,
+    revision::Revision,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
+};
+
+use super::{
+    NoTask, Place, Shelf, bell,
+    record::{Record, raw_error},
+};
+use crate::{
+    ask::{Question, Said, Unanswered},
+    error::McpError,
+    tools::Running,
+};
+
+/// Between two looks at the record, for answers and cancellations whose doorbell was lost.
+const LOOK: Duration = Duration::from_secs(5);
+/// how often a question is asked that has no fitting answer.
+const TRIES: u8 = 3;
+/// What a task came to is written again and again while the store is away, for so long and so often.
+const LAST_WORDS: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_secs(1);
+/// Bytes of an outcome that is kept (`streams.md` §10).
+const LARGEST: usize = 1024 * 1024;
+/// Questions that a task may have open (`streams.md` §7).
+const MOST_QUESTIONS: usize = 8;
+
+/// A task that is there, and does not run yet.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    shelf: Shelf,
+    place: Place,
+    record: Record,
+}
+
+impl Opened {
+    /// Makes a task that is kept for `ttl` milliseconds.
+    pub(crate) async fn new(shelf: Shelf, revision: Revision, ttl: u64) -> Result<Self, NoTask> {
+        let (place, record) = shelf.make(revision, ttl).await?;
+        Ok(Self {
+            shelf,
+            place,
+            record,
+        })
+    }
+
+    /// The result that announces it (TK-3, TX-3).
+    pub(crate) fn created(&self) -> Vec<u8> {
+        let id = self.shelf.id(self.place.item);
+        let revision = self.record.revision;
+        let task = self.record.task(id, revision);
+        task.created(revision, &self.shelf.server.identity)
+    }
+
+    /// Runs the call.
+    pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>) {
+        let until = Instant::now() + Duration::from_millis(self.record.ttl);
+        let tracker = self.shelf.state.tracker.clone();
+        let task = Task {
+            shelf: self.shelf,
+            place: self.place,
+            work,
+            said,
+            waiting: Vec::new(),
+            keys: 0,
+            until,
+        };
+        tracker.spawn(task.run());
+    }
+}
+
+struct Waiting {
+    key: String,
+    question: Question,
+    tries: u8,
+}
+
+struct Task {
+    shelf: Shelf,
+    place: Place,
+    work: Running,
+    said: mpsc::Receiver<Said>,
+    waiting: Vec<Waiting>,
+    keys: u32,
+    until: Instant,
+}
+
+/// Why a task goes no further.
+enum End {
+    /// It ended by itself.
+    Done(Result<Vec<u8>, McpError>),
+    /// Cancelled, or its time is over: nothing is to be written.
+    Over,
+    /// The node stops.
+    Stopped,
+}
+
+impl Task {
+    async fn run(mut self) {
+        let end = self.until_its_end().await;
+        let Self {
+            shelf, place, work, ..
+        } = self;
+        let (item, now) = (place.item, || shelf.state.clock.now());
+        let outcome = match end {
+            End::Done(outcome) => {
+                let body = outcome.map_or_else(McpError::into_message, Some);
+                match body {
+                    Some(body) if body.len() > LARGEST => {
+                        let error = raw_error(&too_large());
+                        write(&shelf, item, |record| record.fail(error.clone(), now())).await
+                    }
+                    Some(body) => {
+                        let written = write(&shelf, item, |record| record.finish(&body, now()));
+                        match written.await {
+                            Err(NoTask::Full) => {
+                                let error = raw_error(&too_large());
+                                write(&shelf, item, |record| record.fail(error.clone(), now()))
+                                    .await
+                            }
+                            other => other,
+                        }
+                    }
+                    // Cancelled by who ran it.
+                    None => write(&shelf, item, |record| record.cancel(now())).await,
+                }
+            }
+            End::Over => {
+                // Dropped before anybody is told: so the server behind hears it too.
+                drop(work);
+                Ok(shelf.look(item).await.ok().flatten())
+            }
+            End::Stopped => {
+                drop(work);
+                write(&shelf, item, |record| record.lose(now())).await
+            }
+        };
+        let status = match &outcome {
+            Ok(Some(record)) => record.status.as_str(),
+            Ok(None) => "expired",
+            Err(_) => "unwritten",
+        };
+        metrics::counter!("mcp_tasks_ended_total", "status" => status).increment(1);
+        drop(place);
+    }
+
+    async fn until_its_end(&mut self) -> End {
+        let mut rung = self.shelf.state.node.listen(bell(self.place.item));
+        let stop = self.shelf.state.tasks.stop.clone();
+        let mut looks = interval_at(Instant::now() + LOOK, LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return End::Stopped,
+                outcome = &mut self.work => return End::Done(outcome),
+                () = sleep_until(self.until) => return End::Over,
+                said = hear(&mut self.said) => {
+                    // TX-13: of a task neither progress nor log messages are told.
+                    if let Said::Question(question) = said {
+                        self.ask(question).await;
+                    }
+                }
+                _ = rung.next() => if let Some(end) = self.look().await { return end },
+                _ = looks.tick() => if let Some(end) = self.look().await { return end },
+            }
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.keys += 1;
+        format!("q{}", self.keys)
+    }
+
+    async fn ask(&mut self, question: Question) {
+        if self.waiting.len() >= MOST_QUESTIONS {
+            return question.give(Err(Unanswered::TooMany));
+        }
+        let (key, now) = (self.name(), self.shelf.state.clock.now());
+        let asked = vec![(key.clone(), question.request())];
+        let item = self.place.item;
+        let written = self
+            .shelf
+            .change(item, |record| record.ask(asked.clone(), now));
+        match written.await {
+            Ok(_) => self.waiting.push(Waiting {
+                key,
+                question,
+                tries: 0,
+            }),
+            // A question that nobody can see is not waited for.
+            Err(_) => question.give(Err(Unanswered::Gone)),
+        }
+    }
+
+    /// Looks what others wrote: answers, or the end.
+    async fn look(&mut self) -> Option<End> {
+        let record = match self.shelf.look(self.place.item).await {
+            Ok(Some(record)) if !record.status.is_terminal() => record,
+            Ok(_) => return Some(End::Over),
+            Err(_) => return None,
+        };
+        // X-7B: who asked does not want to know any more.
+        let (closed, open) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|waiting| waiting.question.is_closed());
+        self.waiting = open;
+        let closed: Vec<Waiting> = closed;
+        if record.answers.is_empty() && closed.is_empty() {
+            return None;
+        }
+        let mut again: Vec<(String, InputRequest)> = Vec::new();
+        for (key, answer) in &record.answers {
+            let Some(at) = self.waiting.iter().position(|waiting| waiting.key == *key) else {
+                continue;
+            };
+            let mut waiting = self.waiting.swap_remove(at);
+            match fit(&waiting.question, answer) {
+                Some(answer) => waiting.question.give(answer),
+                None if waiting.tries + 1 < TRIES => {
+                    waiting.tries += 1;
+                    // TX-9: another question, so another key.
+                    waiting.key = self.name();
+                    again.push((waiting.key.clone(), waiting.question.request()));
+                    self.waiting.push(waiting);
+                }
+                None => {
+                    let refused = refused(waiting.question.method());
+                    waiting.question.give(refused);
+                }
+            }
+        }
+        let now = self.shelf.state.clock.now();
+        let taken = |key: &String| record.answers.iter().any(|(known, _)| known == key);
+        let gone = |key: &String| closed.iter().any(|waiting| waiting.key == *key);
+        let written = self.shelf.change(self.place.item, |record| {
+            record.answers.retain(|(key, _)| !taken(key));
+            record.requests.retain(|(key, _)| !gone(key));
+            record.ask(again.clone(), now)
+        });
+        if let Err(why) = written.await {
+            tracing::debug!(
+                ?why,
+                "the answers of a task could not be taken off its record"
+            );
+        }
+        None
+    }
+}
+
+/// What is said next. Of who said everything: nothing more.
+async fn hear(said: &mut mpsc::Receiver<Said>) -> Said {
+    match said.recv().await {
+        Some(said) => said,
+        None => pending().await,
+    }
+}
+
+/// An answer as who asked gets it: `None` if it does not fit (EL-8).
+fn fit(question: &Question, answer: &Raw) -> Option<Result<Raw, Unanswered>> {
+    if let Some(result) = answer.get("result") {
+        return question.check(&result).map(Ok);
+    }
+    let error = answer.get("error").unwrap_or(Raw::empty_object());
+    Some(Err(Unanswered::Refused(error)))
+}
+
+fn refused(method: AskMethod) -> Result<Raw, Unanswered> {
+    match method {
+        AskMethod::Elicit => ask::refusal(AskMethod::Elicit).ok_or(Unanswered::Unfit),
+        _ => Err(Unanswered::Unfit),
+    }
+}
+
+fn too_large() -> RpcError {
+    RpcError {
+        code: -32015,
+        message: "The result of the task is larger than can be kept.".to_owned(),
+        data: None,
+    }
+}
+
+/// Writes what a task came to.
+async fn write(
+    shelf: &Shelf,
+    item: portolan_cluster::store::StreamKey,
+    mut change: impl FnMut(&mut Record) -> bool,
+) -> Result<Option<Record>, NoTask> {
+    let until = Instant::now() + LAST_WORDS;
+    loop {
+        match shelf.change(item, &mut change).await {
+            Err(NoTask::Away) if Instant::now() < until => sleep(AGAIN).await,
+            other => return other,
+        }
+    }
+}
