@@ -618,7 +618,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The request is over.
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()>;
 
-    /// Rings the node that runs the request, or leaves a tombstone for 30 s (§14). Every later `register` of the request
+    /// Rings the node that runs the request, or leaves a tombstone for a moment (§14). Every later `register` of the request
     /// answers [`Registered::Cancelled`].
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed>;
 
@@ -694,7 +694,8 @@ pub struct Bounds {
     pub running: usize,
     /// Idle life of a session.
     pub idle: Duration,
-    /// How long a cancellation that came first is kept.
+    /// How long a cancellation that came first is kept: it may overtake its request by so much. Not longer, because it may also have come
+    /// too late, and some clients use an id again.
     pub tombstone: Duration,
     /// Cancellations of unknown requests that a session keeps (B13).
     pub tombstones: usize,
@@ -723,7 +724,7 @@ impl Default for Bounds {
             inline: 4 * 1024,
             running: 256,
             idle: Duration::from_secs(24 * 3600),
-            tombstone: Duration::from_secs(30),
+            tombstone: Duration::from_secs(5),
             tombstones: 64,
             overdue: Duration::from_secs(30),
             dead_for: Duration::from_secs(600),
