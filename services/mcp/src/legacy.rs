@@ -172,6 +172,12 @@ pub(crate) async fn batch(
             return Ok(error::accepted());
         }
     };
+    if portolan_traces::is_on() {
+        // One trace for all calls of a batch: where its first call says.
+        for message in &messages {
+            trace::message(visit, message, revision);
+        }
+    }
     let cx = visit.context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
     let mut asked = false;
@@ -248,7 +254,13 @@ pub(crate) async fn answered(
     let routed = visit
         .state
         .node
-        .answer(key, principal, &question, payload.into())
+        .answer(
+            visit.server.tenant,
+            key,
+            principal,
+            &question,
+            payload.into(),
+        )
         .await;
     routed.map(|_| ()).map_err(|_| McpError::Unavailable)
 }

@@ -12,6 +12,7 @@
 //! | `modern` | 2026-07-28: requests that stand alone |
 //! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
 //! | `stream` | open event streams of both eras, and the news on them |
+//! | `last_word` | what stops a call from outside, and what its client is told |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
 //! | `catalog` | what a URL serves, kept in memory; `bodies`: what is too large for it |
@@ -29,6 +30,7 @@ mod dispatch;
 mod endpoint;
 mod error;
 mod instruments;
+mod last_word;
 mod legacy;
 mod limits;
 mod lists;

@@ -20,6 +20,7 @@ use crate::{
     config::McpConfig,
     endpoint::{bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
+    last_word::LastWords,
     limits::{self, Gate},
     news,
     stream::Tag,
@@ -52,6 +53,8 @@ pub struct McpParts {
     pub tracker: TaskTracker,
     /// Cancelled when the process begins to stop: event streams end.
     pub stopping: CancellationToken,
+    /// Cancelled by [`McpState::drain`]: wakes connections whose requests still wait.
+    pub telling: CancellationToken,
     /// Settings.
     pub config: McpConfig,
 }
@@ -71,6 +74,7 @@ pub struct Shared {
     pub(crate) clock: Clock,
     pub(crate) tracker: TaskTracker,
     pub(crate) stopping: CancellationToken,
+    pub(crate) last_words: LastWords,
     pub(crate) config: McpConfig,
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
@@ -137,6 +141,7 @@ impl McpState {
             clock,
             tracker,
             stopping,
+            telling,
             config,
         } = parts;
         let gate = Arc::new(Gate::new(node.limits(), &config));
@@ -183,6 +188,7 @@ impl McpState {
             clock,
             tracker,
             stopping,
+            last_words: LastWords::new(telling),
             config,
         }))
     }
@@ -201,6 +207,7 @@ impl McpState {
 
     /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
     pub async fn drain(&self) {
+        self.last_words.ask();
         self.node.drain().await;
     }
 

@@ -178,11 +178,8 @@ impl Rooms {
             .context("cannot read verification keys and revocations")?;
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
-        let payloads = portolan_mcp::payloads(
-            self.keys.clone(),
-            self.clock.clone(),
-            is_redis && settings.redis_seal,
-        );
+        let sealed = is_redis && settings.redis_seal;
+        let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
         let node = Node::start(
             Arc::clone(&store),
@@ -205,6 +202,7 @@ impl Rooms {
             clock: self.clock.clone(),
             tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
+            telling: life.telling.clone(),
             config: McpConfig {
                 allowed_origins: settings.allowed_origins.clone(),
                 list_page_size: settings.page_size,

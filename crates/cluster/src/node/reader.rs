@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::Stream;
-use portolan_model::Timestamp;
+use portolan_model::{Timestamp, id::TenantId};
 use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
@@ -101,6 +101,8 @@ pub(super) struct Offer {
 
 /// A client's connection.
 pub(super) struct Connection {
+    /// Whose; under its key the payloads are sealed.
+    pub(super) tenant: TenantId,
     pub(super) stream: StreamKey,
     pub(super) principal: Principal,
     /// Where in its trace the call is that writes the stream, if that is recorded.
@@ -233,12 +235,14 @@ pub(super) struct Standing {
 impl Connection {
     pub(super) fn new(
         inner: &Inner,
+        tenant: TenantId,
         stream: StreamKey,
         principal: Principal,
         position: Position,
     ) -> Self {
         let now = Instant::now();
         Self {
+            tenant,
             stream,
             principal,
             trace: OnceLock::new(),
@@ -396,7 +400,7 @@ impl Connection {
         position: u64,
         split: bool,
         view: View,
-        open: impl Fn(Bytes) -> Option<Bytes>,
+        open: impl Fn(&Event) -> Option<Bytes>,
     ) -> Next {
         let mut inside = lock(&self.state);
         if matches!(inside.phase, Phase::Ended) {
@@ -424,7 +428,7 @@ impl Connection {
         &self,
         generation: u64,
         view: View,
-        open: impl Fn(Bytes) -> Option<Bytes>,
+        open: impl Fn(&Event) -> Option<Bytes>,
     ) -> Next {
         let mut inside = lock(&self.state);
         if inside.phase != Phase::Attached || inside.generation != generation {
@@ -433,7 +437,7 @@ impl Connection {
         Self::receive(&mut inside, view, open)
     }
 
-    fn receive(inside: &mut Inside, view: View, open: impl Fn(Bytes) -> Option<Bytes>) -> Next {
+    fn receive(inside: &mut Inside, view: View, open: impl Fn(&Event) -> Option<Bytes>) -> Next {
         let generation = inside.generation;
         let mut after = inside.position.at.seq;
         match inside.position.judge(generation, &view) {
@@ -494,13 +498,13 @@ impl Connection {
     }
 
     /// Takes the events of a reply that follow. False if there was no room for all, or one could not be opened.
-    fn take(inside: &mut Inside, view: &View, open: impl Fn(Bytes) -> Option<Bytes>) -> bool {
-        for Event {
-            seq,
-            class,
-            payload,
-        } in &view.events
-        {
+    fn take(inside: &mut Inside, view: &View, open: impl Fn(&Event) -> Option<Bytes>) -> bool {
+        for event in &view.events {
+            let Event {
+                seq,
+                class,
+                payload,
+            } = event;
             if *seq <= inside.position.at.seq {
                 continue;
             }
@@ -508,7 +512,7 @@ impl Connection {
                 inside.is_starving = true;
                 return false;
             }
-            let Some(payload) = open(payload.clone()) else {
+            let Some(payload) = open(event) else {
                 metrics::counter!("mcp_stream_seal_failures_total").increment(1);
                 tracing::error!("an event of a log could not be opened; its stream is ended");
                 inside.enter(Phase::Ended);

@@ -20,10 +20,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Inner, Lost,
+    Inner, Lost, PayloadPlace,
     adoption::Claim,
     envelope::{self, Envelope},
-    questions,
     reader::{Offer, Phase},
     ring::{self, Ring, Verdict},
     vitals::Since,
@@ -51,8 +50,8 @@ pub struct NewStream {
     pub deadline: Duration,
     /// What an adopter must know of the request, for [`super::Payloads::lost`].
     pub about: Bytes,
-    /// Whose logs it counts among, for operators.
-    pub tenant: Option<TenantId>,
+    /// Whose: under its key the payloads are sealed, and among its logs the stream counts.
+    pub tenant: TenantId,
     /// The span of the call.
     pub trace: Option<Arc<Span>>,
 }
@@ -100,8 +99,8 @@ struct Queue {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: StreamKey,
-    /// Whose log it is; not known of one that was adopted.
-    pub(super) tenant: Option<TenantId>,
+    /// Whose log it is.
+    pub(super) tenant: TenantId,
     /// Bytes in the ring and before it.
     pub(super) held: AtomicUsize,
     /// Bytes that went into the log.
@@ -116,7 +115,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    fn new(stream: StreamKey, tenant: Option<TenantId>) -> Self {
+    fn new(stream: StreamKey, tenant: TenantId) -> Self {
         Self {
             stream,
             tenant,
@@ -242,10 +241,8 @@ impl StreamWriter {
         tokio::select! {
             answer = answer => {
                 let sealed = answer.map_err(|_| Over::Over)?;
-                inner
-                    .payloads
-                    .open(questions::answers_of(shared.stream.session), sealed)
-                    .ok_or(Over::Over)
+                let place = PayloadPlace::answer(shared.tenant, shared.stream.session, question);
+                inner.payloads.open(&place, sealed).ok_or(Over::Over)
             }
             () = shared.fenced.cancelled() => Err(Over::Over),
         }
@@ -259,6 +256,11 @@ impl StreamWriter {
     /// Ends the stream without a response, because the request was cancelled.
     pub fn cancel(&self) {
         self.0.shared.finish(Ending::Cancelled);
+    }
+
+    /// Ends the stream with an honest error, because the work was stopped.
+    pub fn lose(&self, why: Lost) {
+        self.0.shared.finish(Ending::Lost(why));
     }
 
     /// Cancelled when the work has to stop: another node owns the stream, its session was ended, its time is long over, its log
@@ -306,6 +308,7 @@ pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
         0,
         envelope::seal(
             &new.rpc,
+            new.tenant,
             trace.as_ref().map(|span| span.context()),
             &new.about,
         ),
@@ -330,7 +333,7 @@ pub(super) fn finish_adopted(
 ) {
     // It has all the time it needs to reach the log.
     let deadline = Instant::now() + inner.settings.hold * 10;
-    let shared = Arc::new(Shared::new(stream, None));
+    let shared = Arc::new(Shared::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);
     start(inner, &shared, attempt, tail, envelope, trace, deadline);
 }
@@ -478,10 +481,9 @@ impl Task {
     }
 
     fn number(&mut self, class: Class, question: Option<String>, payload: Bytes) {
-        let sealed = self
-            .inner
-            .payloads
-            .seal(self.shared.stream, payload.clone());
+        let Shared { stream, tenant, .. } = *self.shared;
+        let place = PayloadPlace::event(tenant, stream, self.ring.last() + 1, class);
+        let sealed = self.inner.payloads.seal(&place, payload.clone());
         self.ring.add(ring::event(class, question, sealed), payload);
     }
 

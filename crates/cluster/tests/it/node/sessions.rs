@@ -9,7 +9,7 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use super::world::{LIFE, ME, START, STRANGER, World, fresh};
+use super::world::{LIFE, ME, START, STRANGER, TENANT, World, fresh};
 
 #[tokio::test(start_paused = true)]
 async fn a_session_costs_one_call_and_lives_on_every_node_until_it_is_ended() {
@@ -104,9 +104,11 @@ async fn every_operation_can_be_awaited_on_any_thread() {
         .unwrap();
     drop(takes_send(writer.ask("q", Bytes::new())));
     drop(takes_send(reader));
-    takes_send(node.resume(stream, ME, START)).await.unwrap();
+    takes_send(node.resume(TENANT, stream, ME, START))
+        .await
+        .unwrap();
     takes_send(node.cancel(session, ME, "i:1")).await.unwrap();
-    takes_send(node.answer(session, ME, "q", Bytes::new()))
+    takes_send(node.answer(TENANT, session, ME, "q", Bytes::new()))
         .await
         .unwrap();
     takes_send(node.end(session, ME, LIFE)).await.unwrap();
