@@ -13,6 +13,7 @@
 //! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
 //! | `stream` | open event streams of both eras, and the news on them |
 //! | `last_word` | what stops a call from outside, and what its client is told |
+//! | `crowd` | which workspaces begin many sessions |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
 //! | `catalog` | what a URL serves, kept in memory; `bodies`: what is too large for it |
@@ -26,6 +27,7 @@ mod call_log;
 mod catalog;
 mod complete;
 mod config;
+mod crowd;
 mod dispatch;
 mod endpoint;
 mod error;
@@ -58,6 +60,7 @@ use tower::{Layer, Service};
 
 pub use config::McpConfig;
 pub use endpoint::target::is_endpoint;
+pub use limits::TenantLedger;
 pub use payloads::payloads;
 pub use state::{McpParts, McpState};
 
