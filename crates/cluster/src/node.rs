@@ -415,6 +415,18 @@ impl Node {
         sessions::begin(&self.inner, session, principal, fresh).await
     }
 
+    /// Says that [`Node::begin`] made the record of a session of a client that may make as many as it likes: its principal's oldest idle ones
+    /// may go (§10). Nobody waits for that.
+    pub fn session_made(&self, session: SessionKey, principal: Principal) {
+        let chore = chores::Chore::Remember { session, principal };
+        self.inner.chores.add(chore);
+    }
+
+    /// Whether the store's memory is nearly full (§17.2).
+    pub fn is_store_full(&self) -> bool {
+        self.inner.link.slowness.is_full()
+    }
+
     /// Replaces the body of a session's record if its version is `expect`.
     pub async fn update(
         &self,

@@ -20,6 +20,9 @@ use crate::{
     payloads::About,
 };
 
+/// Seconds until it is worth trying again where nobody knows better.
+const WORTH_A_TRY: u64 = 30;
+
 /// The verbs of an endpoint (T-5, D-6).
 const fn allow(door: Door) -> &'static str {
     match door {
@@ -202,7 +205,11 @@ impl IntoResponse for McpError {
             Self::Protocol(refusal) => {
                 let status = StatusCode::from_u16(refusal.status)
                     .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                json(status, refusal.body())
+                let answer = json(status, refusal.body());
+                if status == StatusCode::TOO_MANY_REQUESTS {
+                    return with(answer, header::RETRY_AFTER, HeaderValue::from(WORTH_A_TRY));
+                }
+                answer
             }
             Self::Limited {
                 id,

@@ -4,6 +4,7 @@
 //! end of the session stops it.
 
 pub(crate) mod call;
+pub(crate) mod event_id;
 pub(crate) mod session;
 mod unbroken;
 
@@ -31,7 +32,8 @@ use crate::{
     instruments,
     legacy::{
         call::Reply,
-        session::{EventId, LiveSession, SessionId},
+        event_id::EventId,
+        session::{LiveSession, SessionId},
     },
     stream, trace,
 };
@@ -85,6 +87,11 @@ pub(crate) async fn initialize(
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
         let cx = visit.context(params.revision, None, draft, None);
         cx.limit_request(&request.id).await?;
+        // §17.2: what is left of a nearly full memory is for those who have few.
+        if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
+            let kind = ErrorKind::TooMany("sessions");
+            return Err(McpError::of(&kind, params.revision, Some(&request.id)));
+        }
         let session = SessionId::new(
             &visit.caller,
             params.revision,

@@ -18,6 +18,7 @@ use crate::{
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
+    crowd::Crowd,
     endpoint::{bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
     last_word::LastWords,
@@ -82,6 +83,7 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    pub(crate) crowd: Crowd,
     /// The connections of the transport with two endpoints that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
@@ -165,6 +167,7 @@ impl McpState {
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
+            crowd: Crowd::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),

@@ -43,7 +43,10 @@ use crate::{
         target::{Door, Target},
     },
     error::McpError,
-    legacy::session::{EventId, LiveSession, SessionId},
+    legacy::{
+        event_id::EventId,
+        session::{LiveSession, SessionId},
+    },
     limits::{NoStream, StreamPass},
     state::McpState,
 };

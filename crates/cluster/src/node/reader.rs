@@ -1,23 +1,23 @@
 //! A client's connection to a stream: where it stands, what waits for it, and whether it still holds the stream
 //! (`streams.md` §8). No I/O but handing out what waits.
 
+mod deliveries;
+
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, OnceLock},
-    task::{self, Poll, Waker},
+    sync::{Mutex, OnceLock},
+    task::Waker,
 };
 
 use bytes::Bytes;
-use futures_util::Stream;
 use portolan_model::{Timestamp, id::TenantId};
 use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
+pub use self::deliveries::StreamReader;
 use super::{
     Inner,
-    chores::Chore,
     position::{Judgement, Position},
     vitals::Since,
 };
@@ -623,89 +623,5 @@ impl Connection {
         let mut inside = lock(&self.state);
         inside.enter(Phase::Ended);
         Self::wake(&mut inside);
-    }
-}
-
-/// What a client gets of one stream, in order. Ends when the stream is over, or when the client had better come back. To drop it
-/// is to say that the client is gone.
-pub struct StreamReader {
-    connection: Arc<Connection>,
-    inner: Arc<Inner>,
-}
-
-impl fmt::Debug for StreamReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.connection.fmt(f)
-    }
-}
-
-impl StreamReader {
-    pub(super) fn new(connection: Arc<Connection>, inner: &Arc<Inner>) -> Self {
-        metrics::gauge!("mcp_streams_open", "kind" => "P").increment(1.0);
-        Self {
-            connection,
-            inner: Arc::clone(inner),
-        }
-    }
-
-    /// Whether another connection of the client took the stream over: this one stays open but gets nothing more.
-    pub fn is_superseded(&self) -> bool {
-        self.connection.standing().phase == Phase::Demoted
-    }
-}
-
-impl Stream for StreamReader {
-    type Item = Delivery;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Delivery>> {
-        let mut inside = lock(&self.connection.state);
-        let Some((since, delivery)) = inside.out.pop_front() else {
-            if inside.phase == Phase::Ended {
-                return Poll::Ready(None);
-            }
-            if !inside
-                .waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-            {
-                inside.waker = Some(cx.waker().clone());
-            }
-            return Poll::Pending;
-        };
-        let now = Instant::now();
-        inside.bytes -= delivery.size();
-        inside.drained = now;
-        let wants_more = inside.is_starving
-            && inside.out.len() * 2 <= inside.bounds.0
-            && inside.bytes * 2 <= inside.bounds.1;
-        inside.is_starving &= !wants_more;
-        drop(inside);
-        if let Some(since) = since {
-            self.inner.vitals.delivered(since, now);
-        }
-        if wants_more {
-            self.inner.lanes.mark(&self.connection);
-        }
-        Poll::Ready(Some(delivery))
-    }
-}
-
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        metrics::gauge!("mcp_streams_open", "kind" => "P").decrement(1.0);
-        let connection = &self.connection;
-        let standing = connection.standing();
-        connection.end();
-        self.inner
-            .connections
-            .remove(connection.stream.session, |other| {
-                Arc::ptr_eq(other, connection)
-            });
-        if standing.phase == Phase::Attached {
-            self.inner.chores.add(Chore::Detach {
-                stream: connection.stream,
-                generation: standing.generation,
-            });
-        }
     }
 }

@@ -5,6 +5,7 @@ mod attach;
 mod holds;
 mod limits;
 mod logs;
+mod principals;
 mod routing;
 mod sessions;
 mod trimming;
@@ -102,5 +103,5 @@ macro_rules! groups {
 }
 
 groups!(
-    adoption, attach, holds, limits, logs, routing, sessions, trimming
+    adoption, attach, holds, limits, logs, principals, routing, sessions, trimming
 );

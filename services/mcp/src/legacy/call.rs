@@ -30,7 +30,8 @@ use crate::{
     error::{self, McpError},
     last_word::stopped as stopped_from_outside,
     legacy::{
-        session::{EventId, LiveSession, SessionId},
+        event_id::EventId,
+        session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
     limits::StreamPass,
