@@ -15,7 +15,7 @@ use portolan_tests::{
     cluster::Cluster,
     fleet::{Fleet, call},
     history::{FaultKind, History, Outcome, What},
-    mcp::LEGACY,
+    mcp::{LEGACY, modern_message},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -151,11 +151,12 @@ async fn s16_4_what_still_runs_when_the_time_is_up_is_told_honestly() -> Result<
     // Two that stand alone: one waits for its JSON, the other has a stream already.
     let alone = fleet.on(0, &fleet.mcp)?;
     let held = |key: &str| json!({"name": "held_order", "arguments": {"key": key}});
-    let mut streamed = held("streamed");
-    streamed["_meta"] = json!({"progressToken": "t"});
+    let streaming = alone.modern_client("tools/call", &held("streamed"))?;
+    let mut streamed = modern_message("tools/call", held("streamed"));
+    streamed["params"]["_meta"]["progressToken"] = json!("t");
     let (waiting, streamed, status) = tokio::try_join!(
         alone.modern("tools/call", held("waiting")),
-        alone.modern("tools/call", streamed),
+        streaming.message(&streamed),
         async {
             for key in ["waiting", "streamed"] {
                 fleet.fixture.held.arrived(key, 1).await?;
