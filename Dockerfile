@@ -16,12 +16,11 @@ RUN npm run build
 # The binary. SQL was checked against .sqlx: no database is needed here.
 FROM ${RUST_IMAGE} AS build
 WORKDIR /src
-ENV SQLX_OFFLINE=true
 COPY . .
 COPY --from=web /src/web/dist web/dist
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --locked --release --package portolan \
+    scripts/release.sh --locked --package portolan \
     && install -D target/release/portolan /out/portolan
 
 FROM ${RUNTIME_IMAGE} AS runtime

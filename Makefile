@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos lint lint-deploy fmt bench prepare emit revisions fuzz deny test-tools clean-data mutants model
+.PHONY: help run build test chaos lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ fmt: ## Formats everything
 
 bench: ## Prints what calls, sessions and streams cost, against bare servers (ARGS="--only streams")
 	@scripts/bench.sh $(ARGS)
+
+profile: ## Takes the profile that releases are built with: which code runs often (half an hour)
+	@scripts/profile.sh
 
 prepare: ## Refreshes .sqlx, what the SQL macros know about the database
 	@scripts/prepare.sh

@@ -168,6 +168,7 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
         if let Some(idle) = idle {
             idle.measure(&nodes, &mut table).await?;
         }
+        nodes.end().await?;
     }
     Ok(table.close())
 }

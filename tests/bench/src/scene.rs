@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, SocketAddr},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -26,6 +27,9 @@ use crate::access::Access;
 const FROM_ONE_NETWORK: usize = 20;
 /// Clients that are let in at once.
 const LET_IN_AT_ONCE: usize = 8;
+
+/// A process that was asked to end has ended by then: what it does not finish, it tells its clients.
+const END: Duration = Duration::from_secs(40);
 
 /// One process with everything in its memory.
 pub(crate) struct Alone {
@@ -144,6 +148,17 @@ impl Nodes {
         };
         nodes.access = nodes.access.at(nodes.address(Place::Calls)?);
         Ok(nodes)
+    }
+
+    /// Ends all of them in order, so that a build which counts what it does writes its counts down (`make profile`).
+    pub(crate) async fn end(mut self) -> Result<()> {
+        for node in &self.cluster.nodes {
+            node.drain()?;
+        }
+        for node in &mut self.cluster.nodes {
+            ensure!(node.end(END).await?.success(), "a node did not end well");
+        }
+        Ok(())
     }
 
     /// Where a node listens.
