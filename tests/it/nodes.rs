@@ -10,6 +10,7 @@ mod limits;
 mod news;
 mod price;
 mod resume;
+mod revocation;
 mod rolling;
 mod sessions;
 mod sick;

@@ -273,6 +273,27 @@ impl Store for FaultStore {
             .await
     }
 
+    async fn remember(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        most: usize,
+        gone: &[SessionKey],
+    ) -> Result<Vec<SessionKey>> {
+        self.through(self.inner.remember(session, principal, most, gone))
+            .await
+    }
+
+    async fn forget(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+    ) -> Result<bool> {
+        self.through(self.inner.forget(session, principal, unused_for))
+            .await
+    }
+
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
         self.through(self.inner.end(session, principal, life)).await
     }

@@ -13,6 +13,7 @@
 //! | [`memory`] | that store in one process |
 //! | [`redis`] | that store in Redis, for many |
 //! | [`node`] | what a process does with it: sessions, writers and readers of streams, adoption, limits |
+//! | [`ledger`] | limits, seen by a process that is no node |
 //! | [`fault`] | a store whose answers get lost, for tests |
 //! | [`fork`] | positions in a stream whose log lost a branch (`streams.md` §11) |
 
@@ -20,6 +21,7 @@ mod bells;
 pub mod fault;
 pub mod fork;
 mod gcra;
+pub mod ledger;
 pub mod memory;
 pub mod node;
 pub mod redis;

@@ -7,6 +7,7 @@
 mod holds;
 mod lane;
 mod log;
+mod principals;
 mod routing;
 mod shelves;
 
@@ -25,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 use self::{
     holds::Holds,
     lane::{Lane as Shelf, Moment},
+    principals::OfPrincipals,
 };
 use crate::{
     bells::Bells,
@@ -55,6 +57,7 @@ struct Inner {
     /// Until when each node said it lives, ms.
     members: Mutex<HashMap<NodeId, u64>>,
     holds: Mutex<Holds>,
+    of_principals: Mutex<OfPrincipals>,
     bells: Bells,
     incarnation: watch::Sender<u64>,
 }
@@ -66,6 +69,7 @@ pub struct Snapshot {
     buckets: Vec<Buckets>,
     members: HashMap<NodeId, u64>,
     holds: Holds,
+    of_principals: OfPrincipals,
 }
 
 impl fmt::Debug for MemoryStore {
@@ -92,6 +96,7 @@ impl MemoryStore {
             buckets: (0..BUCKET_SHARDS).map(|_| Mutex::default()).collect(),
             members: Mutex::default(),
             holds: Mutex::default(),
+            of_principals: Mutex::default(),
             bells: Bells::default(),
             incarnation: watch::Sender::new(0),
         }))
@@ -109,6 +114,7 @@ impl MemoryStore {
         }
         lock(&self.0.members).retain(|_, until| *until + ms(self.0.bounds.dead_for) > now);
         lock(&self.0.holds).purge(now);
+        lock(&self.0.of_principals).purge(now);
     }
 
     /// Number of sessions of which anything is kept, tombstones included.
@@ -133,6 +139,7 @@ impl MemoryStore {
                 .collect(),
             members: lock(&self.0.members).clone(),
             holds: lock(&self.0.holds).clone(),
+            of_principals: lock(&self.0.of_principals).clone(),
         }
     }
 
@@ -147,6 +154,7 @@ impl MemoryStore {
         }
         *lock(&self.0.members) = to.members.clone();
         *lock(&self.0.holds) = to.holds.clone();
+        *lock(&self.0.of_principals) = to.of_principals.clone();
         self.0.incarnation.send_modify(|number| *number += 1);
         self.0.bells.resync();
     }
@@ -208,6 +216,29 @@ impl Store for MemoryStore {
     ) -> Result<Update> {
         Ok(self.within(session.lane(), |lane, moment| {
             lane.update(session, principal, expect, body, moment)
+        }))
+    }
+
+    async fn remember(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        most: usize,
+        gone: &[SessionKey],
+    ) -> Result<Vec<SessionKey>> {
+        let mut of_principals = lock(&self.0.of_principals);
+        let until = self.now_ms() + ms(self.0.bounds.idle);
+        Ok(of_principals.remember(session, principal, most, gone, until))
+    }
+
+    async fn forget(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+    ) -> Result<bool> {
+        Ok(self.within(session.lane(), |lane, moment| {
+            lane.forget(session, principal, unused_for, moment)
         }))
     }
 

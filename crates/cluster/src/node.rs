@@ -47,6 +47,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use portolan_model::id::TenantId;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -80,8 +81,8 @@ pub use self::{
 use crate::{
     lock,
     store::{
-        self, Cursor, Fresh, NodeId, Principal, Routed, SessionKey, Store, StreamKey, Update,
-        Version,
+        self, Class, Cursor, Event, Fresh, NodeId, Nonce, Principal, Routed, SessionKey, Store,
+        StreamKey, Update, Version,
     },
 };
 
@@ -109,6 +110,8 @@ pub enum Lost {
     Overflow,
     /// Its time is over: -32016.
     Deadline,
+    /// The token under which it ran was revoked: -32010 `revoked`.
+    Revoked,
 }
 
 impl Lost {
@@ -120,6 +123,7 @@ impl Lost {
             Self::Stream => "stream_lost",
             Self::Overflow => "overflow",
             Self::Deadline => "deadline",
+            Self::Revoked => "revoked",
         }
     }
 
@@ -132,17 +136,90 @@ impl Lost {
             | Self::Stopped
             | Self::Stream
             | Self::Overflow
-            | Self::Deadline => "unknown",
+            | Self::Deadline
+            | Self::Revoked => "unknown",
+        }
+    }
+}
+
+/// Where a payload belongs. Whoever can write to the store can move it, and it must not open anywhere else (§3.1, §11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PayloadPlace<'a> {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Of which session.
+    pub session: SessionKey,
+    /// What it is there.
+    pub part: PayloadPart<'a>,
+}
+
+/// What a payload is to its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadPart<'a> {
+    /// An event of a stream. Its number is bound too, because adoptions and repairs keep it.
+    Event {
+        /// Which stream.
+        nonce: Nonce,
+        /// Its number.
+        seq: u64,
+        /// Its kind.
+        class: Class,
+    },
+    /// The client's answer to a question.
+    Answer {
+        /// The question's id.
+        question: &'a str,
+    },
+    /// A thing on a shelf, which stands where the session stands.
+    Shelved {
+        /// Which thing.
+        nonce: Nonce,
+        /// What is listed of it, or the rest.
+        is_head: bool,
+    },
+}
+
+impl PayloadPlace<'_> {
+    pub(crate) const fn event(tenant: TenantId, stream: StreamKey, seq: u64, class: Class) -> Self {
+        Self {
+            tenant,
+            session: stream.session,
+            part: PayloadPart::Event {
+                nonce: stream.nonce,
+                seq,
+                class,
+            },
+        }
+    }
+
+    pub(crate) const fn shelved(tenant: TenantId, item: StreamKey, is_head: bool) -> Self {
+        Self {
+            tenant,
+            session: item.session,
+            part: PayloadPart::Shelved {
+                nonce: item.nonce,
+                is_head,
+            },
+        }
+    }
+}
+
+impl<'a> PayloadPlace<'a> {
+    pub(crate) const fn answer(tenant: TenantId, session: SessionKey, question: &'a str) -> Self {
+        Self {
+            tenant,
+            session,
+            part: PayloadPart::Answer { question },
         }
     }
 }
 
 /// What the node has to know of payloads, which it carries and never reads.
 pub trait Payloads: Send + Sync + fmt::Debug + 'static {
-    /// Seals a payload for the log of `stream`. Answers to questions are sealed for the stream of all zeros of their session.
-    fn seal(&self, stream: StreamKey, payload: Bytes) -> Bytes;
-    /// The inverse; `None` if it was sealed for another stream, or by nobody.
-    fn open(&self, stream: StreamKey, payload: Bytes) -> Option<Bytes>;
+    /// Seals a payload for its place.
+    fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes;
+    /// The inverse; `None` if it was sealed for another place, or by nobody.
+    fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes>;
     /// The final response of a request that has none, from [`NewStream::about`].
     fn lost(&self, about: &Bytes, why: Lost) -> Bytes;
 }
@@ -202,6 +279,13 @@ impl fmt::Debug for Inner {
 }
 
 impl Inner {
+    /// An event of a log as its client gets it; `None` for what this house did not write there.
+    fn opened(&self, connection: &Connection, event: &Event) -> Option<Bytes> {
+        let Connection { tenant, stream, .. } = *connection;
+        let place = PayloadPlace::event(tenant, stream, event.seq, event.class);
+        self.payloads.open(&place, event.payload.clone())
+    }
+
     /// How many nodes share a limit.
     fn nodes(&self) -> u64 {
         self.watcher.members.borrow().count()
@@ -351,6 +435,18 @@ impl Node {
         sessions::begin(&self.inner, session, principal, fresh).await
     }
 
+    /// Says that [`Node::begin`] made the record of a session of a client that may make as many as it likes: its principal's oldest idle ones
+    /// may go (§10). Nobody waits for that.
+    pub fn session_made(&self, session: SessionKey, principal: Principal) {
+        let chore = chores::Chore::Remember { session, principal };
+        self.inner.chores.add(chore);
+    }
+
+    /// Whether the store's memory is nearly full (§17.2).
+    pub fn is_store_full(&self) -> bool {
+        self.inner.link.slowness.is_full()
+    }
+
     /// Replaces the body of a session's record if its version is `expect`.
     pub async fn update(
         &self,
@@ -403,13 +499,15 @@ impl Node {
     /// Hands a client's answer to the request that waits for it, wherever it runs.
     pub async fn answer(
         &self,
+        tenant: TenantId,
         session: SessionKey,
         principal: Principal,
         question: &str,
         payload: Bytes,
     ) -> Result<Routed, Unavailable> {
         let inner = &self.inner;
-        let sealed = inner.payloads.seal(questions::answers_of(session), payload);
+        let place = PayloadPlace::answer(tenant, session, question);
+        let sealed = inner.payloads.seal(&place, payload);
         if inner.link.is_open() && inner.questions.is_open(session, question) {
             inner.questions.answered(session, question, sealed);
             return Ok(Routed::Rung);
@@ -453,6 +551,7 @@ impl Node {
         let inner = &self.inner;
         let connection = Arc::new(Connection::new(
             inner,
+            new.tenant,
             new.stream,
             new.principal,
             Position::start(),
@@ -471,6 +570,7 @@ impl Node {
     /// A client comes back for a stream, with the last event it saw (§9). While the store is down its connection is held.
     pub async fn resume(
         &self,
+        tenant: TenantId,
         stream: StreamKey,
         principal: Principal,
         cursor: Cursor,
@@ -482,6 +582,7 @@ impl Node {
         let began = portolan_traces::now();
         let connection = Arc::new(Connection::new(
             inner,
+            tenant,
             stream,
             principal,
             Position::shown(cursor),

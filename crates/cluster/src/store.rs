@@ -14,6 +14,8 @@
 //! cursor. A store carries bytes and never reads them. Deadlines go in as durations and come back as such, because only
 //! the store's own clock decides between nodes (§17.5).
 
+mod bounds;
+mod doorbell;
 mod shelf;
 
 use std::{fmt, time::Duration};
@@ -22,7 +24,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
-pub use self::shelf::{Kept, OnShelf, Room, Shelve, Shelved};
+pub use self::{
+    bounds::Bounds,
+    doorbell::Doorbell,
+    shelf::{Kept, OnShelf, Room, Shelve, Shelved},
+};
 
 /// Sessions are spread over so many lanes; all keys of a session are in its lane (§3).
 pub const LANES: u16 = 256;
@@ -495,70 +501,6 @@ pub struct Held {
     pub used_elsewhere: u64,
 }
 
-/// A message between nodes. Losing, repeating or reordering one costs time and nothing else.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doorbell {
-    /// Something was appended to a stream that this node's connection holds.
-    Appended {
-        /// The stream.
-        stream: StreamKey,
-        /// Generation of the connection that it is for.
-        generation: u64,
-        /// Attempt of the writer.
-        attempt: Attempt,
-        /// Number of the last event.
-        tail: u64,
-        /// Of the stream.
-        state: State,
-        /// The one event, if there was just one and it is small.
-        event: Option<Event>,
-    },
-    /// A connection of this generation was superseded.
-    Superseded {
-        /// The stream.
-        stream: StreamKey,
-        /// Its generation.
-        generation: u64,
-    },
-    /// The stream has another owner; `None`: its owner gave it up.
-    Owner {
-        /// The stream.
-        stream: StreamKey,
-        /// The new one.
-        owner: Option<NodeId>,
-    },
-    /// A client answered a question of a request that runs here.
-    Answered {
-        /// The stream that carried the question.
-        stream: StreamKey,
-        /// The question's id.
-        question: String,
-        /// The answer if it is small; else it is to be taken.
-        payload: Option<Bytes>,
-    },
-    /// A request that runs here is cancelled.
-    Cancel {
-        /// Its session.
-        session: SessionKey,
-        /// Its key.
-        rpc: String,
-    },
-    /// The session was ended.
-    Ended {
-        /// Which.
-        session: SessionKey,
-    },
-    /// Another node has something for the connection of a session that this node holds (`protocol.md` O-6).
-    Note {
-        /// Which.
-        session: SessionKey,
-        /// What, in the words of whoever rang.
-        note: Bytes,
-    },
-    /// Doorbells may have been lost: look at everything.
-    Resync,
-}
-
 /// The store that all nodes share.
 ///
 /// Every operation is atomic, and may be repeated by the caller after [`StoreError::Down`]: it then recognises what was applied.
@@ -581,6 +523,24 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         expect: Version,
         body: Bytes,
     ) -> Result<Update>;
+
+    /// Notes that a record was made for a session, as the newest of its principal, strikes those that are `gone`, and says which ones of
+    /// that principal are more than `most`: the oldest, [`FORGET_AT_ONCE`] at the most (§10).
+    async fn remember(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        most: usize,
+        gone: &[SessionKey],
+    ) -> Result<Vec<SessionKey>>;
+
+    /// Removes the record of a session that was not used for so long; its id makes it again. Says whether there is none any more.
+    async fn forget(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+    ) -> Result<bool>;
 
     /// Ends a session with all that belongs to it, and leaves a tombstone for the rest of its absolute life. Idempotent.
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()>;
@@ -623,7 +583,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The request is over.
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()>;
 
-    /// Rings the node that runs the request, or leaves a tombstone for 30 s (§14). Every later `register` of the request
+    /// Rings the node that runs the request, or leaves a tombstone for a moment (§14). Every later `register` of the request
     /// answers [`Registered::Cancelled`].
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed>;
 
@@ -687,60 +647,5 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 /// Share of the store's memory above which logs are kept shorter and notifications out of them (§17.2).
 pub const NEARLY_FULL: f64 = 0.85;
 
-/// Bounds of logs (§10). The same for both implementations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bounds {
-    /// Events of one log before notifications are dropped down to three quarters.
-    pub events: usize,
-    /// Bytes of one log, likewise.
-    pub bytes: usize,
-    /// Life of a closed log.
-    pub closed_for: Duration,
-    /// The same while the store's memory is nearly full (§17.2).
-    pub closed_for_if_full: Duration,
-    /// What an open log lives beyond its deadline.
-    pub open_grace: Duration,
-    /// Events and bytes of one answer of `attach` and `read`.
-    pub page: (usize, usize),
-    /// Largest event that a doorbell carries.
-    pub inline: usize,
-    /// Running requests of a session.
-    pub running: usize,
-    /// Idle life of a session.
-    pub idle: Duration,
-    /// How long a cancellation that came first is kept.
-    pub tombstone: Duration,
-    /// Cancellations of unknown requests that a session keeps (B13).
-    pub tombstones: usize,
-    /// After its deadline and this time on top, anybody may take a stream over from a living owner (§11 *Liveness*).
-    pub overdue: Duration,
-    /// How long a node that is dead stays in the list of members.
-    pub dead_for: Duration,
-}
-
-impl Bounds {
-    /// A record's life is prolonged only if that gains so much: most uses of a session then write nothing.
-    pub(crate) fn touch(&self) -> Duration {
-        (self.idle / 64).min(Duration::from_secs(60))
-    }
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            events: 256,
-            bytes: 1024 * 1024,
-            closed_for: Duration::from_secs(300),
-            closed_for_if_full: Duration::from_secs(60),
-            open_grace: Duration::from_secs(600),
-            page: (64, 256 * 1024),
-            inline: 4 * 1024,
-            running: 256,
-            idle: Duration::from_secs(24 * 3600),
-            tombstone: Duration::from_secs(30),
-            tombstones: 64,
-            overdue: Duration::from_secs(30),
-            dead_for: Duration::from_secs(600),
-        }
-    }
-}
+/// Sessions that [`Store::remember`] names at once.
+pub const FORGET_AT_ONCE: usize = 16;

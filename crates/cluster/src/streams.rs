@@ -205,30 +205,33 @@ impl<T> Streams<T> {
     /// Gives a frame to every stream of a tenant; `frame` makes it for those that want one. Returns how many there were. It takes
     /// the place of a frame that still waits, which says the same.
     pub fn send(&self, tenant: TenantId, frame: impl Fn(&T) -> Option<Bytes>) -> usize {
-        let table = lock(&self.table);
-        let entries = table
-            .tenants
-            .get(&tenant)
-            .into_iter()
-            .flat_map(HashMap::values);
-        entries
-            .filter(|entry| {
-                frame(&entry.tag)
-                    .map(|bytes| entry.slot.put(bytes))
-                    .is_some()
-            })
+        let streams = self.of(Some(tenant));
+        streams
+            .iter()
+            .filter(|(tag, slot)| frame(tag).map(|bytes| slot.put(bytes)).is_some())
             .count()
+    }
+
+    /// The open streams of a tenant, or all. Copied, so that nobody who opens or closes one waits while ten thousand are told.
+    fn of(&self, tenant: Option<TenantId>) -> Vec<(Arc<T>, Arc<Slot>)> {
+        let table = lock(&self.table);
+        let entries = |streams: &HashMap<u64, Entry<T>>| {
+            let copied = streams
+                .values()
+                .map(|entry| (Arc::clone(&entry.tag), Arc::clone(&entry.slot)));
+            copied.collect::<Vec<_>>()
+        };
+        match tenant {
+            Some(tenant) => table.tenants.get(&tenant).map(entries).unwrap_or_default(),
+            None => table.tenants.values().flat_map(entries).collect(),
+        }
     }
 
     /// Asks every stream that `which` names to end. The reader decides how it says goodbye.
     pub fn end(&self, why: End, which: impl Fn(&T) -> bool) -> usize {
-        let table = lock(&self.table);
-        let entries = table
-            .tenants
-            .values()
-            .flat_map(HashMap::values)
-            .filter(|entry| which(&entry.tag));
-        entries.filter(|entry| entry.slot.end(why)).count()
+        let streams = self.of(None);
+        let named = streams.iter().filter(|(tag, _)| which(tag));
+        named.filter(|(_, slot)| slot.end(why)).count()
     }
 
     /// Number of open streams.

@@ -11,6 +11,7 @@
 //! | [`token`] | bearer values: codes, refresh tokens, client secrets, cookies; and their digests |
 //! | [`purpose`] | what a derived key is for |
 //! | [`seal`] | [`Keys`]: AEAD with purpose, associated data and expiry; MACs; authenticated opaque values |
+//! | [`owner`] | keys of one tenant, derived from the same secret |
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`jwks`] | public keys on the wire |
@@ -21,6 +22,7 @@
 pub mod error;
 pub mod jwks;
 pub mod jwt;
+pub mod owner;
 pub mod password;
 pub mod purpose;
 pub mod random;
@@ -34,6 +36,7 @@ pub mod vault;
 pub use error::{KeysError, OpenError};
 pub use jwks::{Jwks, PublicJwk};
 pub use jwt::{AccessClaims, Epochs, Verifier, VerifyError};
+pub use owner::OwnerKey;
 pub use password::{PasswordCost, PasswordHasher};
 pub use purpose::Purpose;
 pub use ring::SigningKeys;

@@ -77,6 +77,8 @@ struct Derived {
 
 struct Generation {
     id: [u8; 4],
+    /// What more keys are derived from.
+    prk: hkdf::Prk,
     /// In the order of `Purpose::ALL`.
     derived: Vec<Derived>,
 }
@@ -102,6 +104,13 @@ impl Keys {
             .map(Generation::derive)
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Self { ring: ring.into() })
+    }
+
+    /// What keys of owners are derived from, by key id; the current one first.
+    pub(crate) fn generations(&self) -> impl Iterator<Item = ([u8; 4], &hkdf::Prk)> {
+        self.ring
+            .iter()
+            .map(|generation| (generation.id, &generation.prk))
     }
 
     /// Seals without expiry. `aad` ties the value to its place: a row id, a field, a version (`auth.md` §3.5).
@@ -215,19 +224,19 @@ impl Generation {
     fn derive(master: &MasterSecret) -> Result<Self, KeysError> {
         let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"portolan/1").extract(master.0.expose());
         let mut id = [0; 4];
-        id.copy_from_slice(&derive_key(&prk, &["id"])?.expose()[..4]);
+        id.copy_from_slice(&derive_key(&prk, &[b"id"])?.expose()[..4]);
         let derived = Purpose::ALL
             .iter()
             .map(|purpose| {
-                let aead = derive_key(&prk, &["aead", purpose.label()])?;
-                let mac = derive_key(&prk, &["mac", purpose.label()])?;
+                let aead = derive_key(&prk, &[b"aead", purpose.label().as_bytes()])?;
+                let mac = derive_key(&prk, &[b"mac", purpose.label().as_bytes()])?;
                 Ok(Derived {
                     aead: aead_key(aead.expose())?,
                     mac: hmac::Key::new(hmac::HMAC_SHA256, mac.expose()),
                 })
             })
             .collect::<Result<_, KeysError>>()?;
-        Ok(Self { id, derived })
+        Ok(Self { id, prk, derived })
     }
 }
 
@@ -261,7 +270,7 @@ pub fn open_under_token(
 
 fn token_key(token: &str) -> Result<aead::LessSafeKey, KeysError> {
     let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, b"portolan/1/token").extract(token.as_bytes());
-    aead_key(derive_key(&prk, &["aead"])?.expose())
+    aead_key(derive_key(&prk, &[b"aead"])?.expose())
 }
 
 fn mac(generation: &Generation, purpose: Purpose, bytes: &[u8]) -> [u8; 32] {
@@ -271,17 +280,14 @@ fn mac(generation: &Generation, purpose: Purpose, bytes: &[u8]) -> [u8; 32] {
     out
 }
 
-fn derive_key(prk: &hkdf::Prk, info: &[&str]) -> Result<Secret<[u8; 32]>, KeysError> {
+pub(crate) fn derive_key(prk: &hkdf::Prk, info: &[&[u8]]) -> Result<Secret<[u8; 32]>, KeysError> {
     let mut key = [0; 32];
-    let parts: Vec<&[u8]> = info
-        .iter()
-        .flat_map(|part| [part.as_bytes(), b"\0"])
-        .collect();
+    let parts: Vec<&[u8]> = info.iter().flat_map(|part| [*part, b"\0"]).collect();
     prk.expand(&parts, hkdf::HKDF_SHA256)?.fill(&mut key)?;
     Ok(Secret::new(key))
 }
 
-fn aead_key(bytes: &[u8; 32]) -> Result<aead::LessSafeKey, KeysError> {
+pub(crate) fn aead_key(bytes: &[u8; 32]) -> Result<aead::LessSafeKey, KeysError> {
     Ok(aead::LessSafeKey::new(aead::UnboundKey::new(
         &aead::AES_256_GCM,
         bytes,
@@ -289,7 +295,7 @@ fn aead_key(bytes: &[u8; 32]) -> Result<aead::LessSafeKey, KeysError> {
 }
 
 /// Length-prefixed, so that no two different inputs give the same bytes.
-fn associated(header: &[u8], label: &str, aad: &[u8]) -> Vec<u8> {
+pub(crate) fn associated(header: &[u8], label: &str, aad: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(header.len() + label.len() + aad.len() + 24);
     for part in [header, label.as_bytes(), aad] {
         out.extend_from_slice(&(part.len() as u64).to_be_bytes());
@@ -298,7 +304,7 @@ fn associated(header: &[u8], label: &str, aad: &[u8]) -> Vec<u8> {
     out
 }
 
-fn append_sealed(
+pub(crate) fn append_sealed(
     key: &aead::LessSafeKey,
     associated: &[u8],
     plaintext: &[u8],
@@ -322,6 +328,14 @@ fn open_body(
     associated: &[u8],
     body: &[u8],
 ) -> Result<Secret<Vec<u8>>, OpenError> {
+    open_plain(key, associated, body).map(Secret::new)
+}
+
+pub(crate) fn open_plain(
+    key: &aead::LessSafeKey,
+    associated: &[u8],
+    body: &[u8],
+) -> Result<Vec<u8>, OpenError> {
     let (nonce, ciphertext) = body
         .split_at_checked(NONCE_LEN)
         .ok_or(OpenError::Malformed)?;
@@ -332,7 +346,7 @@ fn open_body(
         .map_err(|_| OpenError::Broken)?
         .len();
     buffer.truncate(len);
-    Ok(Secret::new(buffer))
+    Ok(buffer)
 }
 
 #[cfg(test)]

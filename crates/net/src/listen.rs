@@ -70,7 +70,7 @@ impl Default for Limits {
     }
 }
 
-/// How a listener stops, in three steps (streams.md §16.4). Whoever stops the process cancels one token after the other, and so
+/// How a listener stops, in four steps (streams.md §16.4). Whoever stops the process cancels one token after the other, and so
 /// gives all listeners one budget of time.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
@@ -79,6 +79,8 @@ pub struct Shutdown {
     pub stop: CancellationToken,
     /// Then: no new connections, and no new requests on kept ones. What runs goes on.
     pub close: CancellationToken,
+    /// Shortly before the cut: every connection is woken, so that requests that still wait can answer that they stop.
+    pub tell: CancellationToken,
     /// At last: what is still open is cut.
     pub cut: CancellationToken,
     /// The connections of this one listener, to be counted and waited for. [`serve`] closes it after `close`.
@@ -213,6 +215,7 @@ where
         limits,
         says_close: Arc::new(AtomicBool::new(false)),
         close: shutdown.close.clone(),
+        tell: shutdown.tell.clone(),
         cut: shutdown.cut.clone(),
     };
     let slots = Arc::new(Semaphore::new(limits.connections));
@@ -292,6 +295,7 @@ struct Server<S> {
     /// A flag and not the token: each answer looks at it, and a token has a lock.
     says_close: Arc<AtomicBool>,
     close: CancellationToken,
+    tell: CancellationToken,
     cut: CancellationToken,
 }
 
@@ -323,9 +327,14 @@ where
             ended = connection.as_mut() => ended,
             () = self.close.cancelled() => {
                 connection.as_mut().graceful_shutdown();
-                tokio::select! {
-                    ended = connection.as_mut() => ended,
-                    () = self.cut.cancelled() => return,
+                let mut is_told = false;
+                loop {
+                    tokio::select! {
+                        ended = connection.as_mut() => break ended,
+                        // The connection is polled again, and with it the request that it waits for.
+                        () = self.tell.cancelled(), if !is_told => is_told = true,
+                        () = self.cut.cancelled() => return,
+                    }
                 }
             }
         };

@@ -220,6 +220,11 @@ pub const METRICS: &[Metric] = &[
         "Requests of known sessions that were served while Redis was away",
     ),
     metric(
+        "mcp_sessions_forgotten_total",
+        Kind::Counter,
+        "Records of idle sessions that were dropped because their principal had too many",
+    ),
+    metric(
         "mcp_register_total",
         Kind::Counter,
         "Running calls that could not be made known to other nodes, by outcome",

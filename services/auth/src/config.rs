@@ -28,6 +28,8 @@ pub struct ConsoleLimits {
     pub platform: PlatformLimits,
     /// What is in use.
     pub in_use: InUse,
+    /// Where the calls count that the console makes.
+    pub calls: Calls,
 }
 
 /// How many calls of a tenant run and how many of its streams are open; `None` where that is not known.
@@ -55,6 +57,37 @@ impl InUse {
 impl fmt::Debug for InUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InUse").finish_non_exhaustive()
+    }
+}
+
+/// Counts a call of a tenant that may have so many a minute (none: as many as it likes); over the limit: seconds until the next one.
+pub type CountCall = Box<
+    dyn Fn(TenantId, Option<u32>) -> Pin<Box<dyn Future<Output = Option<u64>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// Counts the calls that the console makes among those of their tenant, if the nodes can be asked. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Calls(Arc<OnceLock<CountCall>>);
+
+impl Calls {
+    /// Says who counts, once that is known. The first word counts.
+    pub fn set(&self, count: CountCall) {
+        let _ = self.0.set(count);
+    }
+
+    pub(crate) async fn count(&self, tenant: TenantId, most: Option<u32>) -> Option<u64> {
+        match self.0.get() {
+            Some(count) => count(tenant, most).await,
+            None => None,
+        }
+    }
+}
+
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").finish_non_exhaustive()
     }
 }
 

@@ -48,7 +48,7 @@ pub mod visitor;
 
 use axum::Router;
 
-pub use config::{AskInUse, AuthConfig, ConsoleLimits, DemoApi, InUse, Site};
+pub use config::{AskInUse, AuthConfig, Calls, ConsoleLimits, CountCall, DemoApi, InUse, Site};
 pub use console::openapi;
 pub use oauth::{OAuthConfig, OAuthParts};
 pub use state::{AuthParts, AuthState};

@@ -129,7 +129,7 @@ impl<'a> Visit<'a> {
     pub(crate) fn count<T>(&self, era: Era, method: Option<Method>, outcome: &Result<T, McpError>) {
         let outcome = match outcome {
             Ok(_) => Outcome::Ok,
-            Err(McpError::Protocol(_)) => Outcome::Error,
+            Err(McpError::Protocol(_) | McpError::Lost(_)) => Outcome::Error,
             Err(_) => Outcome::Refused,
         };
         self.state.instruments.message(era, method, outcome);

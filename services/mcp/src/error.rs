@@ -4,8 +4,9 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use portolan_cluster::node::Limit;
+use portolan_cluster::node::{Limit, Lost};
 use portolan_net::layers::body::BodyError;
 use portolan_protocol::{
     error::{ErrorKind, Refusal},
@@ -16,7 +17,11 @@ use portolan_protocol::{
 use crate::{
     endpoint::{bearer::Challenge, target::Door},
     limits::OverLimit,
+    payloads::About,
 };
+
+/// Seconds until it is worth trying again where nobody knows better.
+const WORTH_A_TRY: u64 = 30;
 
 /// The verbs of an endpoint (T-5, D-6).
 const fn allow(door: Door) -> &'static str {
@@ -81,6 +86,9 @@ pub(crate) enum McpError {
     /// A cancelled call has no answer (CN-4).
     #[error("cancelled")]
     Cancelled,
+    /// A call was stopped, and what came of it is not known: the whole JSON-RPC answer.
+    #[error("stopped")]
+    Lost(Bytes),
 }
 
 impl McpError {
@@ -99,6 +107,11 @@ impl McpError {
         }
     }
 
+    /// An honest error for a call that was stopped (Appendix B of `streams.md`).
+    pub(crate) fn lost(why: Lost, about: &About, revision: Revision) -> Self {
+        Self::Lost(about.lost_in(revision.era(), why))
+    }
+
     /// The 404 of a session that is over, or was never the caller's (T-43, T-44).
     pub(crate) fn session_not_found() -> Self {
         Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
@@ -115,6 +128,7 @@ impl McpError {
                 retry_after,
             } => Some(limited(limit, retry_after).refuse(revision, id).body()),
             Self::Cancelled => None,
+            Self::Lost(body) => Some(body.into()),
             _ => Some(
                 ErrorKind::Internal
                     .refuse(Revision::LATEST_LEGACY, None)
@@ -191,7 +205,11 @@ impl IntoResponse for McpError {
             Self::Protocol(refusal) => {
                 let status = StatusCode::from_u16(refusal.status)
                     .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                json(status, refusal.body())
+                let answer = json(status, refusal.body());
+                if status == StatusCode::TOO_MANY_REQUESTS {
+                    return with(answer, header::RETRY_AFTER, HeaderValue::from(WORTH_A_TRY));
+                }
+                answer
             }
             Self::Limited {
                 id,
@@ -219,6 +237,7 @@ impl IntoResponse for McpError {
                 )
             }
             Self::Cancelled => empty(StatusCode::ACCEPTED),
+            Self::Lost(body) => ok(body.into()),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! end of the session stops it.
 
 pub(crate) mod call;
+pub(crate) mod event_id;
 pub(crate) mod session;
 mod unbroken;
 
@@ -31,7 +32,8 @@ use crate::{
     instruments,
     legacy::{
         call::Reply,
-        session::{EventId, LiveSession, SessionId},
+        event_id::EventId,
+        session::{LiveSession, SessionId},
     },
     stream, tasks, trace,
 };
@@ -85,6 +87,11 @@ pub(crate) async fn initialize(
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
         let cx = visit.context(params.revision, None, draft, None);
         cx.limit_request(&request.id).await?;
+        // §17.2: what is left of a nearly full memory is for those who have few.
+        if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
+            let kind = ErrorKind::TooMany("sessions");
+            return Err(McpError::of(&kind, params.revision, Some(&request.id)));
+        }
         let session = SessionId::new(
             &visit.caller,
             params.revision,
@@ -172,6 +179,12 @@ pub(crate) async fn batch(
             return Ok(error::accepted());
         }
     };
+    if portolan_traces::is_on() {
+        // One trace for all calls of a batch: where its first call says.
+        for message in &messages {
+            trace::message(visit, message, revision);
+        }
+    }
     let cx = visit.context(revision, Some(&session), draft, Some(headers));
     let mut requests = Vec::new();
     let mut asked = false;
@@ -259,7 +272,13 @@ pub(crate) async fn answered(
     let routed = visit
         .state
         .node
-        .answer(key, principal, &question, payload.into())
+        .answer(
+            visit.server.tenant,
+            key,
+            principal,
+            &question,
+            payload.into(),
+        )
         .await;
     routed.map(|_| ()).map_err(|_| McpError::Unavailable)
 }

@@ -14,6 +14,8 @@
 //! | `tasks` | calls that go on after they were answered |
 //! | `stream` | open event streams of both eras, and the news on them |
 //! | `watch` | what servers of others tell by themselves, for those streams |
+//! | `last_word` | what stops a call from outside, and what its client is told |
+//! | `crowd` | which workspaces begin many sessions |
 //! | `payloads` | what the log of streams keeps, sealed, and what stands in for a lost answer |
 //! | `dispatch` | a method → its handler: `lists`, `tools`, `prompts`, `resources`, `complete` |
 //! | `catalog` | what a URL serves, kept in memory; `bodies`: what is too large for it |
@@ -27,10 +29,12 @@ mod call_log;
 mod catalog;
 mod complete;
 mod config;
+mod crowd;
 mod dispatch;
 mod endpoint;
 mod error;
 mod instruments;
+mod last_word;
 mod legacy;
 mod limits;
 mod lists;
@@ -60,6 +64,7 @@ use tower::{Layer, Service};
 
 pub use config::McpConfig;
 pub use endpoint::target::is_endpoint;
+pub use limits::TenantLedger;
 pub use payloads::payloads;
 pub use state::{McpParts, McpState};
 

@@ -8,6 +8,7 @@
 //!
 //! What holds for a tenant is computed when its catalogue is loaded; a request reads it there.
 
+mod ledger;
 mod refusals;
 
 use std::{
@@ -26,6 +27,8 @@ use portolan_model::{
 };
 use tokio::time::Instant;
 
+pub use self::ledger::TenantLedger;
+pub(crate) use self::ledger::calls_of;
 use self::refusals::Refusals;
 pub(crate) use self::refusals::keep as keep_refusals;
 use crate::config::McpConfig;

@@ -1,10 +1,11 @@
 //! 2026-07-28: every request stands alone, and a lost connection is a cancellation (T-63): the work is polled by the request's own
 //! future, which hyper drops when the client goes away.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
+use portolan_cluster::node::Lost;
 use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     error::ErrorKind,
@@ -21,12 +22,15 @@ use tokio::time::{Instant, sleep};
 use crate::{
     ask::{Standing, talk},
     dispatch::{Context, Work, dispatch},
-    endpoint::Visit,
+    endpoint::{Visit, bearer::Caller},
     error::McpError,
+    last_word::{in_time, stopped},
     legacy::{
         call::{QUICK, Telling},
         shown_name,
     },
+    payloads::About,
+    state::McpState,
     stream::{self, open_for_listen},
     tools::{PreparedCall, Running},
     trace,
@@ -52,7 +56,13 @@ pub(crate) async fn request(
     }
     let outcome = match method {
         Method::SubscriptionsListen => listen(visit, &cx, request, meta).await,
-        _ => match dispatch(&cx, method, request).await {
+        // Of a call nothing has been sent here yet; it has words of its own.
+        _ => match in_time(&visit.state.last_words, dispatch(&cx, method, request))
+            .await
+            .unwrap_or_else(|| {
+                let about = About::of_read(&request.id);
+                Err(McpError::lost(Lost::Draining, &about, revision))
+            }) {
             Ok(Work::Done(body)) => Ok(visit.answer(body)),
             Ok(Work::Call(mut call)) if call.talks() || call.may_become_task(meta) => {
                 call.level = meta.log_level;
@@ -114,9 +124,13 @@ async fn run(
 ) -> Result<Response, McpError> {
     let token = call.progress.take().filter(|_| visit.accepted.events);
     let Some(token) = token else {
-        return call.run(None).await.map(|body| visit.answer(body));
+        let about = call.about();
+        let done = in_time(&visit.state.last_words, call.run(None)).await;
+        let outcome = done.unwrap_or_else(|| Err(McpError::lost(Lost::Draining, &about, revision)));
+        return outcome.map(|body| visit.answer(body));
     };
     let begun = Instant::now();
+    let about = call.about();
     let mut work = call.run(None);
     tokio::select! {
         biased;
@@ -125,6 +139,9 @@ async fn run(
     }
     let slow = SlowCall {
         work,
+        state: visit.state.clone(),
+        caller: Arc::clone(&visit.caller),
+        about,
         telling: Telling::new(token, revision, begun),
     };
     let frames = futures_util::stream::unfold(Some(slow), |slow| async {
@@ -139,6 +156,9 @@ async fn run(
 /// A call whose client is told how far it has come.
 struct SlowCall {
     work: Running,
+    state: McpState,
+    caller: Arc<Caller>,
+    about: About,
     telling: Telling,
 }
 
@@ -148,6 +168,10 @@ impl SlowCall {
             biased;
             outcome = &mut self.work => {
                 let body = outcome.map_or_else(McpError::into_message, Some)?;
+                Some((sse::message(None, &body).into(), None))
+            }
+            why = stopped(&self.state, &self.caller) => {
+                let body = self.about.lost_in(Era::Modern, why);
                 Some((sse::message(None, &body).into(), None))
             }
             notice = self.telling.next() => {

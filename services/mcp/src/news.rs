@@ -72,13 +72,28 @@ impl Changed {
     }
 }
 
-/// Ends the streams of tokens and grants that were revoked (AR-17, SB-10).
+/// Between two looks of a node that stops for calls that still run.
+const STILL_RUNS: Duration = Duration::from_millis(250);
+
+/// Stops the calls and ends the streams of tokens and grants that were revoked (AR-17, SB-10), for as long as any may be there: a node
+/// that stops lets calls run on.
 pub(crate) async fn revocations(state: McpState) {
     let mut watch = state.revocations.watch();
+    let last_call = async {
+        state.stopping.cancelled().await;
+        while state.call_log.running() > 0 {
+            tokio::time::sleep(STILL_RUNS).await;
+        }
+    };
+    tokio::pin!(last_call);
     loop {
         tokio::select! {
             changed = watch.changed() => if changed.is_err() { return },
-            () = state.stopping.cancelled() => return,
+            () = &mut last_call => return,
+        }
+        let tokens = state.bearer.tell_revoked();
+        if tokens > 0 {
+            tracing::info!(tokens, "tokens revoked whose holders are known here");
         }
         let ended = state.streams.end(End::Revoked, |tag| {
             state.revocations.is_revoked(&tag.caller.facts())

@@ -5,50 +5,82 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use portolan_cluster::{
-    node::{Lost, Payloads},
-    store::StreamKey,
+    node::{Lost, PayloadPart, PayloadPlace, Payloads},
+    store::Class,
 };
-use portolan_keys::{Keys, Purpose};
-use portolan_model::Clock;
+use portolan_keys::{Keys, KeysError, OwnerKey, Purpose};
+use portolan_model::id::TenantId;
 use portolan_protocol::{
     error::RpcError,
     jsonrpc::{self, Raw, RequestId},
+    revision::Era,
 };
+use quick_cache::sync::Cache;
 use serde_json::{Value, json};
 
 /// How the cluster treats the payloads of this service. `sealed`: nobody who reads the store can read them (design page, point 6).
-pub fn payloads(keys: Keys, clock: Clock, sealed: bool) -> Arc<dyn Payloads> {
+pub fn payloads(keys: Keys, sealed: bool) -> Arc<dyn Payloads> {
     Arc::new(McpPayloads {
         keys,
-        clock,
+        tenants: Cache::new(TENANTS),
         sealed,
     })
 }
 
+/// Tenants whose key is kept.
+const TENANTS: usize = 10_000;
+
 #[derive(Debug)]
 struct McpPayloads {
     keys: Keys,
-    clock: Clock,
+    tenants: Cache<TenantId, OwnerKey>,
     sealed: bool,
 }
 
-/// Where a payload belongs; one that was moved elsewhere does not open (§11).
-fn place(stream: StreamKey) -> [u8; 24] {
-    let mut place = [0; 24];
-    place[..16].copy_from_slice(&stream.session.0);
-    place[16..].copy_from_slice(&stream.nonce.0);
-    place
+impl McpPayloads {
+    fn key(&self, tenant: TenantId) -> Result<OwnerKey, KeysError> {
+        self.tenants.get_or_insert_with(&tenant, || {
+            self.keys
+                .of_owner(Purpose::StreamPayload, tenant.uuid().as_bytes())
+        })
+    }
+}
+
+/// Where a payload belongs; one that was moved elsewhere does not open, be it to another number of its own stream (§11). Session, a
+/// letter for what it is, and what names it there: no two places are the same bytes.
+fn bound(place: &PayloadPlace<'_>) -> Vec<u8> {
+    let mut bound = Vec::with_capacity(40);
+    bound.extend_from_slice(&place.session.0);
+    match place.part {
+        PayloadPart::Event { nonce, seq, class } => {
+            bound.push(match class {
+                Class::Notification => b'N',
+                Class::Question => b'R',
+                Class::Answer => b'A',
+                Class::Final => b'F',
+            });
+            bound.extend_from_slice(&nonce.0);
+            bound.extend_from_slice(&seq.to_be_bytes());
+        }
+        PayloadPart::Answer { question } => {
+            bound.push(b'q');
+            bound.extend_from_slice(question.as_bytes());
+        }
+        PayloadPart::Shelved { nonce, is_head } => {
+            bound.push(if is_head { b'h' } else { b'r' });
+            bound.extend_from_slice(&nonce.0);
+        }
+    }
+    bound
 }
 
 impl Payloads for McpPayloads {
-    fn seal(&self, stream: StreamKey, payload: Bytes) -> Bytes {
+    fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes {
         if !self.sealed {
             return payload;
         }
-        match self
-            .keys
-            .seal(Purpose::StreamPayload, &payload, &place(stream))
-        {
+        let key = self.key(place.tenant);
+        match key.and_then(|key| key.seal(&payload, &bound(place))) {
             Ok(sealed) => sealed.into(),
             Err(error) => {
                 // Nothing goes out unsealed. The reader cannot open it, and says that it is lost.
@@ -58,17 +90,12 @@ impl Payloads for McpPayloads {
         }
     }
 
-    fn open(&self, stream: StreamKey, payload: Bytes) -> Option<Bytes> {
+    fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes> {
         if !self.sealed {
             return Some(payload);
         }
-        let opened = self.keys.open(
-            Purpose::StreamPayload,
-            &payload,
-            &place(stream),
-            self.clock.now(),
-        );
-        Some(Bytes::copy_from_slice(opened.ok()?.expose()))
+        let key = self.key(place.tenant).ok()?;
+        key.open(&payload, &bound(place)).ok().map(Bytes::from)
     }
 
     fn lost(&self, about: &Bytes, why: Lost) -> Bytes {
@@ -86,6 +113,14 @@ pub(crate) struct About {
 }
 
 impl About {
+    /// Of a request that only reads.
+    pub(crate) fn of_read(id: &RequestId) -> Self {
+        Self {
+            id: Some(id.clone()),
+            retryable: true,
+        }
+    }
+
     pub(crate) fn to_bytes(&self) -> Bytes {
         let mut out = vec![u8::from(self.retryable)];
         if let Some(id) = &self.id {
@@ -107,6 +142,11 @@ impl About {
 
     /// The final response of a request that has no other (§12.3 step 4): it says what is not known.
     pub(crate) fn lost(&self, why: Lost) -> Bytes {
+        self.lost_in(Era::Legacy, why)
+    }
+
+    /// The same in the numbers of an era: 2026-07-28 keeps those of Appendix B for itself (ER-13, ER-15).
+    pub(crate) fn lost_in(&self, era: Era, why: Lost) -> Bytes {
         let unknown = "The call may or may not have taken effect.";
         let retryable = self.retryable;
         let (code, message, data) = match why {
@@ -135,9 +175,20 @@ impl About {
                 format!("The call took too long and was given up. {unknown}"),
                 json!({"executed": "unknown"}),
             ),
+            Lost::Revoked => (
+                -32010,
+                format!(
+                    "The authorization under which this call ran was revoked, and the call was stopped. {unknown}"
+                ),
+                json!({"reason": "revoked", "executed": "unknown", "retryable": retryable}),
+            ),
             Lost::Stopped => (-32603, "Internal error".to_owned(), Value::Null),
         };
         let data = (!data.is_null()).then(|| Raw::of(&data).ok()).flatten();
+        let code = match era {
+            Era::Modern if code != -32603 => -31004,
+            _ => code,
+        };
         let error = RpcError {
             code,
             message,
@@ -151,34 +202,47 @@ impl About {
 mod tests {
     use portolan_cluster::{SessionKey, store::Nonce};
     use portolan_keys::MasterSecret;
-    use portolan_model::Timestamp;
 
     use super::*;
 
-    fn stream(session: u8, nonce: u8) -> StreamKey {
-        StreamKey {
-            session: SessionKey([session; 16]),
-            nonce: Nonce([nonce; 8]),
-        }
-    }
-
     #[test]
-    fn s7_a_payload_opens_only_in_its_own_stream() {
+    fn s7_a_payload_opens_only_under_its_own_number_of_its_own_stream_of_its_own_tenant() {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
-        let payloads = payloads(keys, Clock::test(Timestamp::UNIX_EPOCH), true);
-        let sealed = payloads.seal(stream(1, 1), Bytes::from_static(b"secret answer"));
-        assert!(!sealed.windows(6).any(|part| part == b"secret"), "S6");
-        assert_eq!(
-            payloads.open(stream(1, 1), sealed.clone()).as_deref(),
-            Some(&b"secret answer"[..])
-        );
-        for elsewhere in [stream(2, 1), stream(1, 2)] {
-            assert_eq!(payloads.open(elsewhere, sealed.clone()), None);
+        let payloads = payloads(keys, true);
+        let (acme, beta) = (TenantId::generate(), TenantId::generate());
+        let place = |tenant, session, part| PayloadPlace {
+            tenant,
+            session: SessionKey([session; 16]),
+            part,
+        };
+        let event = |nonce, seq, class| PayloadPart::Event {
+            nonce: Nonce([nonce; 8]),
+            seq,
+            class,
+        };
+        let (note, last) = (Class::Notification, Class::Final);
+        let answer = |question| PayloadPart::Answer { question };
+        let places = [
+            place(acme, 1, event(1, 1, note)),
+            place(beta, 1, event(1, 1, note)),
+            place(acme, 2, event(1, 1, note)),
+            place(acme, 1, event(2, 1, note)),
+            place(acme, 1, event(1, 2, note)),
+            place(acme, 1, event(1, 1, last)),
+            place(acme, 1, answer("q1")),
+            place(acme, 1, answer("q2")),
+            place(acme, 2, answer("q1")),
+        ];
+        for here in &places {
+            let sealed = payloads.seal(here, Bytes::from_static(b"secret answer"));
+            assert!(!sealed.windows(6).any(|part| part == b"secret"), "S6");
+            for there in &places {
+                let opened = payloads.open(there, sealed.clone());
+                assert_eq!(opened.is_some(), here == there, "{here:?} at {there:?}");
+            }
         }
-        assert_eq!(
-            payloads.open(stream(1, 1), Bytes::from_static(b"forged")),
-            None
-        );
+        let forged = payloads.open(&places[0], Bytes::from_static(b"forged"));
+        assert_eq!(forged, None);
     }
 
     #[test]
@@ -189,6 +253,9 @@ mod tests {
                 retryable,
             };
             assert_eq!(About::read(&about.to_bytes()), about);
+            let modern: Value =
+                serde_json::from_slice(&about.lost_in(Era::Modern, Lost::Draining)).unwrap();
+            assert_eq!(modern["error"]["code"], -31004, "ER-13");
             let error: Value = serde_json::from_slice(&about.lost(Lost::Node)).unwrap();
             assert_eq!(error["id"].to_string(), id.to_json());
             assert_eq!(error["error"]["code"], -32010);

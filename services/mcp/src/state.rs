@@ -19,8 +19,10 @@ use crate::{
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
+    crowd::Crowd,
     endpoint::{bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
+    last_word::LastWords,
     limits::{self, Gate},
     news,
     stream::Tag,
@@ -57,6 +59,8 @@ pub struct McpParts {
     pub tracker: TaskTracker,
     /// Cancelled when the process begins to stop: event streams end.
     pub stopping: CancellationToken,
+    /// Cancelled by [`McpState::drain`]: wakes connections whose requests still wait.
+    pub telling: CancellationToken,
     /// Settings.
     pub config: McpConfig,
 }
@@ -76,6 +80,7 @@ pub struct Shared {
     pub(crate) clock: Clock,
     pub(crate) tracker: TaskTracker,
     pub(crate) stopping: CancellationToken,
+    pub(crate) last_words: LastWords,
     pub(crate) config: McpConfig,
     pub(crate) origins: AllowedOrigins,
     pub(crate) bearer: Bearer,
@@ -83,6 +88,7 @@ pub struct Shared {
     pub(crate) bodies: Bodies,
     pub(crate) node: Node,
     pub(crate) streams: Streams<Tag>,
+    pub(crate) crowd: Crowd,
     /// The connections of the transport with two endpoints that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
@@ -148,6 +154,7 @@ impl McpState {
             clock,
             tracker,
             stopping,
+            telling,
             config,
         } = parts;
         let gate = Arc::new(Gate::new(node.limits(), &config));
@@ -171,6 +178,7 @@ impl McpState {
             ),
             bodies: Bodies::new(store.clone()),
             streams: Streams::default(),
+            crowd: Crowd::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),
@@ -197,6 +205,7 @@ impl McpState {
             clock,
             tracker,
             stopping,
+            last_words: LastWords::new(telling),
             config,
         }))
     }
@@ -215,6 +224,7 @@ impl McpState {
 
     /// Ends what still runs, with honest errors, once calls may no longer go on (`streams.md` §16.4).
     pub async fn drain(&self) {
+        self.last_words.ask();
         if timeout(LAST_WORDS, self.tasks.drain()).await.is_err() {
             tracing::warn!("some tasks could not be ended in the store");
         }

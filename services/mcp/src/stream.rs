@@ -13,6 +13,7 @@ use std::{
 
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use portolan_cluster::{
     End, OpenStream, SessionKey,
     node::{Limit, Running},
@@ -43,12 +44,17 @@ use crate::{
         target::{Door, Target},
     },
     error::McpError,
-    legacy::session::{EventId, LiveSession, SessionId},
+    legacy::{
+        event_id::EventId,
+        session::{LiveSession, SessionId},
+    },
     limits::{NoStream, StreamPass},
     state::McpState,
     watch::{Interest, NotSubscribed},
 };
 
+/// Streams that are looked at together when a registry changed.
+const AT_ONCE: usize = 64;
 /// SB-11: at most one notice per stream in this time.
 const APART: Duration = Duration::from_secs(1);
 /// AR-17: a session's stream outlives its token by no more than this.
@@ -644,12 +650,15 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
         });
         if let Some(server) = server {
             let sources = server.upstreams();
-            for tag in state.streams.tags(tenant) {
-                if tag.is_of(&tenant_slug, &server_slug) {
+            let tags = state.streams.tags(tenant).into_iter();
+            let of_server = tags.filter(|tag| tag.is_of(&tenant_slug, &server_slug));
+            // Some ask the store what their session wants to know: not one after the other.
+            futures_util::stream::iter(of_server)
+                .for_each_concurrent(AT_ONCE, async |tag| {
                     tag.attend(state, server, &sources);
                     tag.compare(state, server).await;
-                }
-            }
+                })
+                .await;
             let sent = state.streams.send(tenant, |tag| {
                 let waits = tag.is_of(&tenant_slug, &server_slug) && tag.seen().waits();
                 waits.then_some(DOORBELL)

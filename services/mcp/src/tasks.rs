@@ -231,7 +231,10 @@ impl Shelf {
         let record = Record::new(revision, ttl, self.state.node.id(), now);
         // Before anybody can look whether it runs.
         let place = Place::enter(&self.state, item);
-        let made = self.state.node.shelve(item, self.shelve(&record, None));
+        let made = self
+            .state
+            .node
+            .shelve(self.server.tenant, item, self.shelve(&record, None));
         match made.await.map_err(|_| NoTask::Away)? {
             Shelved::Done(_) => Ok((place, record)),
             Shelved::Full => Err(NoTask::Full),
@@ -241,7 +244,7 @@ impl Shelf {
 
     /// A task as it is now. One whose node died is found to be lost (X-5F).
     async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
-        let kept = self.state.node.kept(item).await;
+        let kept = self.state.node.kept(self.server.tenant, item).await;
         let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
             return Ok(None);
         };
@@ -273,7 +276,10 @@ impl Shelf {
         mut change: impl FnMut(&mut Record) -> bool,
     ) -> Result<Option<Record>, NoTask> {
         let node = &self.state.node;
-        let mut kept = node.kept(item).await.map_err(|_| NoTask::Away)?;
+        let mut kept = node
+            .kept(self.server.tenant, item)
+            .await
+            .map_err(|_| NoTask::Away)?;
         for _ in 0..TRIES {
             let read = kept.and_then(|kept| Some((kept.version, Record::read(&kept)?)));
             let Some((version, mut record)) = read else {
@@ -282,7 +288,11 @@ impl Shelf {
             if !change(&mut record) {
                 return Ok(Some(record));
             }
-            let changed = node.shelve(item, self.shelve(&record, Some(version)));
+            let changed = node.shelve(
+                self.server.tenant,
+                item,
+                self.shelve(&record, Some(version)),
+            );
             match changed.await.map_err(|_| NoTask::Away)? {
                 Shelved::Done(_) => {
                     self.state.tasks.changed(item);

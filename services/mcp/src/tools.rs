@@ -17,7 +17,7 @@ use portolan_protocol::{
     logging::Level,
     meta::{self, RequestMeta},
     method::Method,
-    revision::{ArgumentFaults, Era, Facts, Revision, StructuredOutput, Tasks},
+    revision::{ArgumentFaults, Facts, Revision, StructuredOutput, Tasks},
     task,
     tool::{CallParams, CallResult, TaskSupport},
 };

@@ -11,6 +11,7 @@ use crate::endpoint::Visit;
 /// Begins the trace of a message of a session, if it is a call.
 pub(crate) fn message(visit: &Visit<'_>, message: &Message, revision: Revision) {
     if portolan_traces::is_on()
+        && visit.trace.get().is_none()
         && let Message::Request(request) = message
         && *request.method == *Method::ToolsCall.name()
     {

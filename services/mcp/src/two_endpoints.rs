@@ -417,7 +417,7 @@ async fn deliver(
                 rpc: call::rpc_key(id),
                 deadline: FETCHED_WITHIN,
                 about: about.to_bytes(),
-                tenant: Some(visit.server.tenant),
+                tenant: visit.server.tenant,
                 trace: None,
             });
             writer.finish(body.into());

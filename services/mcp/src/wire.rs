@@ -179,7 +179,7 @@ impl Node {
         let allow = vec![AllowedDestination::address(upstream.ip(), upstream.port())];
         let (revocations, stopping) = (Revocations::default(), CancellationToken::new());
         let tracker = TaskTracker::new();
-        let payloads = crate::payloads(keys.clone(), clock.clone(), true);
+        let payloads = crate::payloads(keys.clone(), true);
         let among_tasks = TaskTracker::new();
         let among = portolan_cluster::node::Node::start(
             Arc::new(shared.clone()),
@@ -204,6 +204,7 @@ impl Node {
             clock: clock.clone(),
             tracker,
             stopping: stopping.clone(),
+            telling: CancellationToken::new(),
             config,
         });
         Self {

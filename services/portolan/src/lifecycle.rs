@@ -40,6 +40,8 @@ pub struct Lifecycle {
     pub stopping: CancellationToken,
     /// No new connections and requests. Running calls go on, and what they need does.
     pub closing: CancellationToken,
+    /// The time of running calls is over: they are asked for their last words.
+    pub telling: CancellationToken,
     /// No call runs any more, and the node left the others: what calls needed ends.
     pub drained: CancellationToken,
     /// What serves the drain itself ends: the second listener.
@@ -78,6 +80,7 @@ impl Lifecycle {
         Shutdown {
             stop: self.stopping.clone(),
             close: self.closing.clone(),
+            tell: self.telling.clone(),
             cut: self.drained.clone(),
             connections: self.connections.clone(),
         }
@@ -88,6 +91,7 @@ impl Lifecycle {
         Shutdown {
             stop: self.drained.clone(),
             close: self.drained.clone(),
+            tell: CancellationToken::new(),
             cut: self.stopped.clone(),
             connections: TaskTracker::new(),
         }
@@ -98,6 +102,7 @@ impl Lifecycle {
         Shutdown {
             stop: self.stopped.clone(),
             close: self.stopped.clone(),
+            tell: CancellationToken::new(),
             cut: self.over.clone(),
             connections: TaskTracker::new(),
         }

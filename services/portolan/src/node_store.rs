@@ -68,6 +68,37 @@ pub(crate) async fn open(
     })
 }
 
+/// The same for a process that only looks on: waits for Redis as long as it takes, in the background. `None`: there is no Redis, or it
+/// cannot be used, or the process stops first.
+pub(crate) fn onlooker(
+    settings: &Settings,
+    life: &Lifecycle,
+) -> impl Future<Output = Option<Arc<dyn Store>>> + Send + use<> {
+    let options = options(settings);
+    let (tasks, stop) = (life.tasks.clone(), life.drained.clone());
+    async move {
+        let options = options?;
+        loop {
+            let connecting = connect(options.clone(), &tasks, &stop);
+            let connected = tokio::select! {
+                connected = connecting => connected,
+                () = stop.cancelled() => return None,
+            };
+            match connected {
+                Ok(store) => {
+                    let store: Arc<dyn Store> = Arc::new(store);
+                    return Some(store);
+                }
+                Err(StoreError::Down(_)) => {}
+                Err(error) => {
+                    tracing::warn!("the console cannot look at limits: {}", explain(&error));
+                    return None;
+                }
+            }
+        }
+    }
+}
+
 fn options(settings: &Settings) -> Option<RedisOptions> {
     let url = settings.redis_url.as_ref()?;
     Some(RedisOptions {

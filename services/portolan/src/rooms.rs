@@ -5,7 +5,8 @@ use std::{net::IpAddr, num::NonZero, sync::Arc, time::Duration};
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, ConsoleLimits, DemoApi, InUse, OAuthConfig, OAuthParts,
+    AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
+    OAuthParts,
     login::throttle::Throttle,
     mail::{Mailer, outbox, smtp::Smtp},
 };
@@ -14,7 +15,7 @@ use portolan_cluster::{
     node::{Node, NodeSettings},
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
-use portolan_mcp::{McpConfig, McpParts, McpState};
+use portolan_mcp::{McpConfig, McpParts, McpState, TenantLedger};
 use portolan_model::{Clock, limits::LimitName, resource::Site};
 use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
@@ -46,8 +47,9 @@ pub(crate) struct Rooms {
     site: Site,
     verifier: Verifier,
     revocations: Revocations,
-    /// Set when this process serves MCP endpoints.
+    /// Set when the nodes can be asked.
     in_use: InUse,
+    calls: Calls,
 }
 
 /// The MCP endpoints.
@@ -71,6 +73,7 @@ impl Rooms {
             site: Site::new(&settings.origin())?,
             revocations: Revocations::default(),
             in_use: InUse::default(),
+            calls: Calls::default(),
         })
     }
 
@@ -112,6 +115,7 @@ impl Rooms {
                 limits: ConsoleLimits {
                     platform: settings.limits.platform,
                     in_use: self.in_use.clone(),
+                    calls: self.calls.clone(),
                 },
             },
             oauth: OAuthParts::new(
@@ -178,11 +182,8 @@ impl Rooms {
             .context("cannot read verification keys and revocations")?;
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
-        let payloads = portolan_mcp::payloads(
-            self.keys.clone(),
-            self.clock.clone(),
-            is_redis && settings.redis_seal,
-        );
+        let sealed = is_redis && settings.redis_seal;
+        let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
         let node = Node::start(
             Arc::clone(&store),
@@ -205,6 +206,7 @@ impl Rooms {
             clock: self.clock.clone(),
             tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
+            telling: life.telling.clone(),
             config: McpConfig {
                 allowed_origins: settings.allowed_origins.clone(),
                 list_page_size: settings.page_size,
@@ -221,6 +223,7 @@ impl Rooms {
             },
         });
         state.start();
+        count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
         let asked = state.clone();
         self.in_use.set(Box::new(move |tenant| {
             let state = asked.clone();
@@ -234,6 +237,21 @@ impl Rooms {
                 check: node_store::check(store),
             }),
         })
+    }
+
+    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it.
+    pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
+        let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
+        let looking = node_store::onlooker(settings, life);
+        life.tasks.spawn(async move {
+            let Some(store) = looking.await else { return };
+            let ledger = TenantLedger::new(store);
+            count_calls(&calls, ledger.clone());
+            in_use.set(Box::new(move |tenant| {
+                let ledger = ledger.clone();
+                Box::pin(async move { ledger.in_use(tenant).await })
+            }));
+        });
     }
 
     /// For the readiness probe. A node with MCP endpoints serves from memory what it knows (`streams.md` §17.4), and the console tells
@@ -259,6 +277,14 @@ impl Rooms {
             })
         })
     }
+}
+
+/// The console's own calls count among those of their workspace.
+fn count_calls(calls: &Calls, ledger: TenantLedger) {
+    calls.set(Box::new(move |tenant, most| {
+        let ledger = ledger.clone();
+        Box::pin(async move { ledger.take_call(tenant, most).await })
+    }));
 }
 
 async fn open_store(settings: &Settings) -> Result<Store> {

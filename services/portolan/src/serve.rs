@@ -132,6 +132,9 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
                     .await?,
             )
             .merge(console::router());
+        if !role.has_mcp() {
+            rooms.look_on(settings, &life);
+        }
     }
     let mut mcp = None;
     if role.has_mcp() {

@@ -146,7 +146,7 @@ async fn rewrite(fleet: &Fleet, what: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn s7_events_that_were_altered_or_swapped_in_redis_reach_nobody() -> Result<()> {
+async fn s7_events_that_were_altered_swapped_or_moved_in_redis_reach_nobody() -> Result<()> {
     // Two streams of one session, so that only the seal can tell them apart.
     for (what, script) in [
         (
@@ -159,6 +159,16 @@ async fn s7_events_that_were_altered_or_swapped_in_redis_reach_nobody() -> Resul
         (
             "swapped",
             "redis.call('RENAME', lists[1], 'aside') redis.call('RENAME', lists[2], lists[1]) redis.call('RENAME', 'aside', lists[2])",
+        ),
+        // To another number of their own stream.
+        (
+            "moved",
+            "local head = function(entry) return string.match(entry, '^%d+|%a|') end \
+             for _, list in ipairs(lists) do \
+                local one, two = redis.call('LINDEX', list, 0), redis.call('LINDEX', list, 1) \
+                redis.call('LSET', list, 0, head(one) .. string.sub(two, #head(two) + 1)) \
+                redis.call('LSET', list, 1, head(two) .. string.sub(one, #head(one) + 1)) \
+             end",
         ),
     ] {
         let fleet = Fleet::of(2).await?;

@@ -94,6 +94,14 @@ async fn a_workspace_changes_its_limits_and_every_node_holds_them_in_a_moment() 
     );
 
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 61).await?;
+    // The console is a process without MCP endpoints.
+    eventually("it shows what runs", Duration::from_secs(10), async || {
+        console
+            .get(&path)
+            .await
+            .is_ok_and(|limits| named(&limits, "running_calls").unwrap_or_default()["in_use"] == 1)
+    })
+    .await?;
     let change = json!({"running_calls": 1});
     console.expect(Method::PATCH, &path, Some(change)).await?;
     for node in [0, 1] {
@@ -120,6 +128,25 @@ async fn a_workspace_changes_its_limits_and_every_node_holds_them_in_a_moment() 
         })
         .await?;
     }
+    // What people try in the console is among the calls of the workspace.
+    let least = named(&before, "tenant_calls").unwrap_or_default()["minimum"].clone();
+    let few = json!({"tenant_calls": least});
+    console.expect(Method::PATCH, &path, Some(few)).await?;
+    let (workspace, source) = (&fleet.published.workspace, &fleet.published.source_id);
+    let tools = console.tool_ids(workspace, source).await?;
+    let tool = tools[0].as_str().unwrap_or_default();
+    let trial = format!("/workspaces/{workspace}/tools/{tool}/try");
+    let most = 1 + least.as_u64().unwrap_or_default();
+    let mut refusal = Value::Null;
+    for _ in 0..=most {
+        let (status, answer) = console
+            .send(Method::POST, &trial, Some(json!({"arguments": {}})))
+            .await?;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            refusal = answer;
+        }
+    }
+    assert_eq!(refusal["error"]["code"], "over_limit");
     order.release(&fleet);
     Ok(())
 }

@@ -15,7 +15,7 @@ use portolan_tests::{
     cluster::Cluster,
     fleet::{Fleet, call},
     history::{FaultKind, History, Outcome, What},
-    mcp::LEGACY,
+    mcp::{LEGACY, modern_message},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -148,9 +148,34 @@ async fn s16_4_what_still_runs_when_the_time_is_up_is_told_honestly() -> Result<
     let mut fleet = Fleet::with(builder).await?;
     let session = fleet.session(LEGACY).await?;
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 61).await?;
-    fleet.cluster.nodes[0].drain()?;
-    let status = fleet.cluster.nodes[0].end(Duration::from_secs(20)).await?;
+    // Two that stand alone: one waits for its JSON, the other has a stream already.
+    let alone = fleet.on(0, &fleet.mcp)?;
+    let held = |key: &str| json!({"name": "held_order", "arguments": {"key": key}});
+    let streaming = alone.modern_client("tools/call", &held("streamed"))?;
+    let mut streamed = modern_message("tools/call", held("streamed"));
+    streamed["params"]["_meta"]["progressToken"] = json!("t");
+    let (waiting, streamed, status) = tokio::try_join!(
+        alone.modern("tools/call", held("waiting")),
+        streaming.message(&streamed),
+        async {
+            for key in ["waiting", "streamed"] {
+                fleet.fixture.held.arrived(key, 1).await?;
+            }
+            // Until it is a stream.
+            tokio::time::sleep(Duration::from_millis(1_200)).await;
+            fleet.cluster.nodes[0].drain()?;
+            fleet.cluster.nodes[0].end(Duration::from_secs(20)).await
+        }
+    )?;
     assert!(status.success(), "{status}");
+    assert!(streamed.text.contains("notifications/progress"), "a stream");
+    for answer in [&waiting, &streamed] {
+        let text = &answer.text;
+        assert!(
+            answer.status.is_success() && text.contains("draining") && text.contains("unknown"),
+            "{text}"
+        );
+    }
     fleet.fixture.held.given_up("order-61", 1).await?;
     let elsewhere = fleet.on(1, &session)?;
     let mut stream = elsewhere.resume(order.first_id()?).await?.stream()?;

@@ -269,6 +269,32 @@ impl Lane {
         Update::Done(record.version)
     }
 
+    pub(super) fn forget(
+        &mut self,
+        key: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+        moment: &mut Moment<'_>,
+    ) -> bool {
+        let (now, idle) = (moment.now, ms(moment.bounds.idle));
+        let Some(session) = self.session(key, now) else {
+            return true;
+        };
+        if session.refuses(principal) {
+            return false;
+        }
+        let used_since = now + idle.saturating_sub(ms(unused_for));
+        if session
+            .record
+            .as_ref()
+            .is_some_and(|record| record.until > used_since)
+        {
+            return false;
+        }
+        session.record = None;
+        true
+    }
+
     pub(super) fn end(
         &mut self,
         key: SessionKey,

@@ -91,8 +91,8 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
                 let _ = connection.trace.set(trace);
             }
             let generation = view.generation;
-            let next = connection.attached(position, split, view, |payload| {
-                inner.payloads.open(stream, payload)
+            let next = connection.attached(position, split, view, |event| {
+                inner.opened(connection, event)
             });
             // The store does not ring for connections of the same node.
             for other in inner.connections.of(stream.session) {
@@ -143,9 +143,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
             .iter()
             .find(|event| event.class == Class::Final)
             .and_then(|event| {
-                let payload = inner
-                    .payloads
-                    .open(connection.stream, event.payload.clone())?;
+                let payload = inner.opened(connection, event)?;
                 Some((event.seq, attempt_of(event.seq), payload))
             });
         if end.is_some() {
@@ -295,18 +293,17 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
             event,
         } => {
             let since = Since::heard();
-            // Sealed as in the log; one that cannot be opened is left to the reader, which ends the stream.
-            let event = event.and_then(|event| {
-                Some(super::reader::Offer {
-                    seq: event.seq,
-                    class: event.class,
-                    payload: inner.payloads.open(stream, event.payload)?,
-                })
-            });
-            let mut event = Some(event);
+            let mut event = event;
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream && connection.standing().generation == generation {
-                    let offers = event.take().flatten();
+                    // Sealed as in the log; one that cannot be opened is left to the reader, which ends the stream.
+                    let offers = event.take().and_then(|event| {
+                        Some(super::reader::Offer {
+                            payload: inner.opened(&connection, &event)?,
+                            seq: event.seq,
+                            class: event.class,
+                        })
+                    });
                     let next = connection.offer(generation, attempt, tail, state, since, offers);
                     if next == Next::Read {
                         metrics::counter!("mcp_doorbell_gaps_total").increment(1);

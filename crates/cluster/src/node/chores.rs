@@ -8,10 +8,10 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::Notify;
 
-use super::Inner;
+use super::{Inner, sessions};
 use crate::{
     lock,
-    store::{SessionKey, StreamKey},
+    store::{Principal, SessionKey, StreamKey},
 };
 
 /// Under way at once.
@@ -28,6 +28,11 @@ pub(super) enum Chore {
     Detach {
         stream: StreamKey,
         generation: u64,
+    },
+    /// A record was made for a session: the oldest idle ones of its principal may have to go.
+    Remember {
+        session: SessionKey,
+        principal: Principal,
     },
     /// An answer came whose payload was too big for its doorbell, or may have come unheard.
     TakeAnswer {
@@ -80,6 +85,9 @@ async fn run_one(inner: &Inner, chore: Chore) {
         Chore::Detach { stream, generation } => {
             let detach = link.store.detach(stream, inner.id, generation);
             let _ = link.call("detach", within, detach).await;
+        }
+        Chore::Remember { session, principal } => {
+            sessions::keep_few(inner, session, principal).await;
         }
         Chore::TakeAnswer { session, question } => {
             let take = link.store.take_answer(session, &question);

@@ -1,16 +1,22 @@
-//! What the store keeps about a stream: the key of its request, its place in a trace, and what `mcp` says of it.
+//! What the store keeps about a stream: the key of its request, whose it is, its place in a trace, and what `mcp` says of it.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use portolan_model::id::TenantId;
 use portolan_traces::Context;
+use uuid::Uuid;
 
 /// In the length of the key: a place in a trace follows.
 const TRACED: u32 = 1 << 31;
+/// Bytes of a tenant's id.
+const TENANT: usize = 16;
 
 /// The parts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
     /// Key of the request among the running ones.
     pub(super) rpc: String,
+    /// Whose stream it is: who adopts it seals its last word under the same key.
+    pub(super) tenant: TenantId,
     /// The span of the call, if it is recorded.
     pub(super) trace: Option<Context>,
     /// What `mcp` says of it.
@@ -18,11 +24,13 @@ pub(super) struct Envelope {
 }
 
 /// The parts as the store has them.
-pub(super) fn seal(rpc: &str, trace: Option<&Context>, about: &Bytes) -> Bytes {
-    let mut out = BytesMut::with_capacity(4 + rpc.len() + Context::BYTES + about.len());
+pub(super) fn seal(rpc: &str, tenant: TenantId, trace: Option<&Context>, about: &Bytes) -> Bytes {
+    let length = 4 + rpc.len() + TENANT + Context::BYTES + about.len();
+    let mut out = BytesMut::with_capacity(length);
     let length = u32::try_from(rpc.len()).unwrap_or(0);
     out.put_u32(length | if trace.is_some() { TRACED } else { 0 });
     out.put_slice(rpc.as_bytes());
+    out.put_slice(tenant.uuid().as_bytes());
     if let Some(trace) = trace {
         out.put_slice(&trace.to_bytes());
     }
@@ -30,12 +38,14 @@ pub(super) fn seal(rpc: &str, trace: Option<&Context>, about: &Bytes) -> Bytes {
     out.freeze()
 }
 
-/// The inverse; nonsense is a request without a key.
+/// The inverse; nonsense is a request without a key, and nobody's.
 pub(super) fn open(envelope: &Bytes) -> Envelope {
     let parts = || {
         let length = u32::from_be_bytes(envelope.get(..4)?.try_into().ok()?);
         let mut end = 4 + usize::try_from(length & !TRACED).ok()?;
         let rpc = std::str::from_utf8(envelope.get(4..end)?).ok()?.to_owned();
+        let tenant = envelope.get(end..end + TENANT)?.try_into().ok()?;
+        end += TENANT;
         let mut trace = None;
         if length & TRACED != 0 {
             trace = Context::from_bytes(envelope.get(end..end + Context::BYTES)?.try_into().ok()?);
@@ -43,11 +53,17 @@ pub(super) fn open(envelope: &Bytes) -> Envelope {
         }
         Some(Envelope {
             rpc,
+            tenant: TenantId::from_uuid(Uuid::from_bytes(tenant)),
             trace,
             about: envelope.slice(end..),
         })
     };
-    parts().unwrap_or_default()
+    parts().unwrap_or_else(|| Envelope {
+        rpc: String::new(),
+        tenant: TenantId::from_uuid(Uuid::nil()),
+        trace: None,
+        about: Bytes::new(),
+    })
 }
 
 #[cfg(test)]
@@ -55,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adopter_finds_the_requests_key_its_trace_and_what_is_known_of_it() {
+    fn an_adopter_finds_the_requests_key_its_tenant_its_trace_and_what_is_known_of_it() {
         let trace = Context::read(
             "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
             None,
@@ -64,13 +80,15 @@ mod tests {
         for trace in [None, trace] {
             let whole = Envelope {
                 rpc: "s:abc".into(),
+                tenant: TenantId::generate(),
                 trace,
                 about: Bytes::from_static(b"about"),
             };
-            let sealed = seal(&whole.rpc, whole.trace.as_ref(), &whole.about);
+            let sealed = seal(&whole.rpc, whole.tenant, whole.trace.as_ref(), &whole.about);
             assert_eq!(open(&sealed), whole);
             for end in 0..sealed.len() - whole.about.len() {
-                assert_eq!(open(&sealed.slice(..end)), Envelope::default(), "{end}");
+                let cut = open(&sealed.slice(..end));
+                assert!(cut.rpc.is_empty() && cut.about.is_empty(), "{end}");
             }
         }
     }

@@ -146,8 +146,7 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
                 }
             }
             Read::View(view, _) => {
-                let stream = connection.stream;
-                let open = |payload| inner.payloads.open(stream, payload);
+                let open = |event: &_| inner.opened(connection, event);
                 let next = connection.read(wanted.generation, view, open);
                 inner.follow(connection, next);
             }

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::{
     lock,
-    store::{Nonce, SessionKey, StreamKey},
+    store::{SessionKey, StreamKey},
 };
 
 /// Questions that one request may have open.
@@ -81,13 +81,5 @@ impl Questions {
             .filter(|(_, open)| open.since.elapsed() >= age)
             .map(|(key, _)| key.clone())
             .collect()
-    }
-}
-
-/// What an answer is sealed for: who answers knows the session and the question, but not the stream.
-pub(super) const fn answers_of(session: SessionKey) -> StreamKey {
-    StreamKey {
-        session,
-        nonce: Nonce([0; 8]),
     }
 }

@@ -1,23 +1,23 @@
 //! A client's connection to a stream: where it stands, what waits for it, and whether it still holds the stream
 //! (`streams.md` §8). No I/O but handing out what waits.
 
+mod deliveries;
+
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, OnceLock},
-    task::{self, Poll, Waker},
+    sync::{Mutex, OnceLock},
+    task::Waker,
 };
 
 use bytes::Bytes;
-use futures_util::Stream;
-use portolan_model::Timestamp;
+use portolan_model::{Timestamp, id::TenantId};
 use portolan_traces::{Context, Span};
 use tokio::time::Instant;
 
+pub use self::deliveries::StreamReader;
 use super::{
     Inner,
-    chores::Chore,
     position::{Judgement, Position},
     vitals::Since,
 };
@@ -101,6 +101,8 @@ pub(super) struct Offer {
 
 /// A client's connection.
 pub(super) struct Connection {
+    /// Whose; under its key the payloads are sealed.
+    pub(super) tenant: TenantId,
     pub(super) stream: StreamKey,
     pub(super) principal: Principal,
     /// Where in its trace the call is that writes the stream, if that is recorded.
@@ -233,12 +235,14 @@ pub(super) struct Standing {
 impl Connection {
     pub(super) fn new(
         inner: &Inner,
+        tenant: TenantId,
         stream: StreamKey,
         principal: Principal,
         position: Position,
     ) -> Self {
         let now = Instant::now();
         Self {
+            tenant,
             stream,
             principal,
             trace: OnceLock::new(),
@@ -396,7 +400,7 @@ impl Connection {
         position: u64,
         split: bool,
         view: View,
-        open: impl Fn(Bytes) -> Option<Bytes>,
+        open: impl Fn(&Event) -> Option<Bytes>,
     ) -> Next {
         let mut inside = lock(&self.state);
         if matches!(inside.phase, Phase::Ended) {
@@ -424,7 +428,7 @@ impl Connection {
         &self,
         generation: u64,
         view: View,
-        open: impl Fn(Bytes) -> Option<Bytes>,
+        open: impl Fn(&Event) -> Option<Bytes>,
     ) -> Next {
         let mut inside = lock(&self.state);
         if inside.phase != Phase::Attached || inside.generation != generation {
@@ -433,7 +437,7 @@ impl Connection {
         Self::receive(&mut inside, view, open)
     }
 
-    fn receive(inside: &mut Inside, view: View, open: impl Fn(Bytes) -> Option<Bytes>) -> Next {
+    fn receive(inside: &mut Inside, view: View, open: impl Fn(&Event) -> Option<Bytes>) -> Next {
         let generation = inside.generation;
         let mut after = inside.position.at.seq;
         match inside.position.judge(generation, &view) {
@@ -494,13 +498,13 @@ impl Connection {
     }
 
     /// Takes the events of a reply that follow. False if there was no room for all, or one could not be opened.
-    fn take(inside: &mut Inside, view: &View, open: impl Fn(Bytes) -> Option<Bytes>) -> bool {
-        for Event {
-            seq,
-            class,
-            payload,
-        } in &view.events
-        {
+    fn take(inside: &mut Inside, view: &View, open: impl Fn(&Event) -> Option<Bytes>) -> bool {
+        for event in &view.events {
+            let Event {
+                seq,
+                class,
+                payload,
+            } = event;
             if *seq <= inside.position.at.seq {
                 continue;
             }
@@ -508,7 +512,7 @@ impl Connection {
                 inside.is_starving = true;
                 return false;
             }
-            let Some(payload) = open(payload.clone()) else {
+            let Some(payload) = open(event) else {
                 metrics::counter!("mcp_stream_seal_failures_total").increment(1);
                 tracing::error!("an event of a log could not be opened; its stream is ended");
                 inside.enter(Phase::Ended);
@@ -619,89 +623,5 @@ impl Connection {
         let mut inside = lock(&self.state);
         inside.enter(Phase::Ended);
         Self::wake(&mut inside);
-    }
-}
-
-/// What a client gets of one stream, in order. Ends when the stream is over, or when the client had better come back. To drop it
-/// is to say that the client is gone.
-pub struct StreamReader {
-    connection: Arc<Connection>,
-    inner: Arc<Inner>,
-}
-
-impl fmt::Debug for StreamReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.connection.fmt(f)
-    }
-}
-
-impl StreamReader {
-    pub(super) fn new(connection: Arc<Connection>, inner: &Arc<Inner>) -> Self {
-        metrics::gauge!("mcp_streams_open", "kind" => "P").increment(1.0);
-        Self {
-            connection,
-            inner: Arc::clone(inner),
-        }
-    }
-
-    /// Whether another connection of the client took the stream over: this one stays open but gets nothing more.
-    pub fn is_superseded(&self) -> bool {
-        self.connection.standing().phase == Phase::Demoted
-    }
-}
-
-impl Stream for StreamReader {
-    type Item = Delivery;
-
-    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Delivery>> {
-        let mut inside = lock(&self.connection.state);
-        let Some((since, delivery)) = inside.out.pop_front() else {
-            if inside.phase == Phase::Ended {
-                return Poll::Ready(None);
-            }
-            if !inside
-                .waker
-                .as_ref()
-                .is_some_and(|waker| waker.will_wake(cx.waker()))
-            {
-                inside.waker = Some(cx.waker().clone());
-            }
-            return Poll::Pending;
-        };
-        let now = Instant::now();
-        inside.bytes -= delivery.size();
-        inside.drained = now;
-        let wants_more = inside.is_starving
-            && inside.out.len() * 2 <= inside.bounds.0
-            && inside.bytes * 2 <= inside.bounds.1;
-        inside.is_starving &= !wants_more;
-        drop(inside);
-        if let Some(since) = since {
-            self.inner.vitals.delivered(since, now);
-        }
-        if wants_more {
-            self.inner.lanes.mark(&self.connection);
-        }
-        Poll::Ready(Some(delivery))
-    }
-}
-
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        metrics::gauge!("mcp_streams_open", "kind" => "P").decrement(1.0);
-        let connection = &self.connection;
-        let standing = connection.standing();
-        connection.end();
-        self.inner
-            .connections
-            .remove(connection.stream.session, |other| {
-                Arc::ptr_eq(other, connection)
-            });
-        if standing.phase == Phase::Attached {
-            self.inner.chores.add(Chore::Detach {
-                stream: connection.stream,
-                generation: standing.generation,
-            });
-        }
     }
 }

@@ -205,6 +205,39 @@ async fn begin_once(
     }
 }
 
+/// Notes a session whose record was made, and removes the records of its principal's oldest sessions beyond what it may have, unless they
+/// are in use (§10). Nobody is refused: a session without a record is made again from its id, so that all that it loses is what its
+/// client set there, after it was left alone for a while.
+pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Principal) {
+    let (link, settings) = (&inner.link, &inner.settings);
+    let most = if link.slowness.is_full() {
+        settings.sessions_of_one / 10
+    } else {
+        settings.sessions_of_one
+    };
+    let noted = link.store.remember(session, principal, most, &[]);
+    let Ok(over) = link.call("remember", settings.call_within, noted).await else {
+        return;
+    };
+    let mut gone = Vec::new();
+    for old in over {
+        let forget = link.store.forget(old, principal, settings.unused_for);
+        let is_gone = link.call("forget", settings.call_within, forget).await;
+        if matches!(is_gone, Ok(true)) {
+            gone.push(old);
+        } else {
+            // In use: among the newest again.
+            let noted = link.store.remember(old, principal, most, &[]);
+            let _ = link.call("remember", settings.call_within, noted).await;
+        }
+    }
+    if !gone.is_empty() {
+        metrics::counter!("mcp_sessions_forgotten_total").increment(gone.len() as u64);
+        let noted = link.store.remember(session, principal, most, &gone);
+        let _ = link.call("remember", settings.call_within, noted).await;
+    }
+}
+
 /// The cached record, if it was validated lately and the outage is young.
 fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
     let settings = &inner.settings;

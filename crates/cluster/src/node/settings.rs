@@ -61,6 +61,11 @@ pub struct NodeSettings {
     pub poll_answers: Duration,
     /// Sessions kept in memory.
     pub sessions_cached: usize,
+    /// Records of one principal's sessions that the store keeps; beyond that, those go that nobody uses. A tenth while the store's memory
+    /// is nearly full.
+    pub sessions_of_one: usize,
+    /// How long a session must have been left alone for its record to go.
+    pub unused_for: Duration,
     /// Events and bytes of a ring.
     pub ring: (usize, usize),
     /// Events and bytes of one `append`.
@@ -104,6 +109,8 @@ impl Default for NodeSettings {
             late: Duration::from_secs(30),
             poll_answers: Duration::from_secs(2),
             sessions_cached: 100_000,
+            sessions_of_one: 200,
+            unused_for: Duration::from_secs(600),
             ring: (256, 1024 * 1024),
             batch: (32, 64 * 1024),
             outbound: (16, 64 * 1024),

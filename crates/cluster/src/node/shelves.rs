@@ -1,7 +1,9 @@
 //! Things that are kept for their owner, sealed like all that the store holds.
 
+use portolan_model::id::TenantId;
+
 use super::{
-    Inner, Node,
+    Inner, Node, PayloadPlace,
     sessions::{Unavailable, patiently},
 };
 use crate::store::{Kept, NodeId, OnShelf, SessionKey, Shelve, Shelved, StreamKey};
@@ -11,18 +13,27 @@ impl Node {
     ///
     /// # Errors
     /// [`Unavailable`]: whether it was done is not known.
-    pub async fn shelve(&self, item: StreamKey, shelve: Shelve) -> Result<Shelved, Unavailable> {
+    pub async fn shelve(
+        &self,
+        tenant: TenantId,
+        item: StreamKey,
+        shelve: Shelve,
+    ) -> Result<Shelved, Unavailable> {
         let inner = &self.inner;
+        let seal = |is_head, payload| {
+            let place = PayloadPlace::shelved(tenant, item, is_head);
+            inner.payloads.seal(&place, payload)
+        };
         let sealed = Shelve {
-            head: inner.payloads.seal(item, shelve.head),
-            rest: shelve.rest.map(|rest| inner.payloads.seal(item, rest)),
+            head: seal(true, shelve.head),
+            rest: shelve.rest.map(|rest| seal(false, rest)),
             ..shelve
         };
         let shelved = patiently(inner, "shelve", || inner.link.store.shelve(item, &sealed)).await?;
         Ok(match shelved {
             // What cannot be opened is nobody's.
             Shelved::Conflict(kept) => {
-                open(inner, item, kept).map_or(Shelved::Unknown, Shelved::Conflict)
+                open(inner, tenant, item, kept).map_or(Shelved::Unknown, Shelved::Conflict)
             }
             other => other,
         })
@@ -32,17 +43,25 @@ impl Node {
     ///
     /// # Errors
     /// [`Unavailable`].
-    pub async fn kept(&self, item: StreamKey) -> Result<Option<Kept>, Unavailable> {
+    pub async fn kept(
+        &self,
+        tenant: TenantId,
+        item: StreamKey,
+    ) -> Result<Option<Kept>, Unavailable> {
         let inner = &self.inner;
         let kept = patiently(inner, "kept", || inner.link.store.kept(item)).await?;
-        Ok(kept.and_then(|kept| open(inner, item, kept)))
+        Ok(kept.and_then(|kept| open(inner, tenant, item, kept)))
     }
 
     /// The things on a shelf, in no order.
     ///
     /// # Errors
     /// [`Unavailable`].
-    pub async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>, Unavailable> {
+    pub async fn shelf(
+        &self,
+        tenant: TenantId,
+        shelf: SessionKey,
+    ) -> Result<Vec<OnShelf>, Unavailable> {
         let inner = &self.inner;
         let items = patiently(inner, "shelf", || inner.link.store.shelf(shelf)).await?;
         let opened = items.into_iter().filter_map(|item| {
@@ -50,7 +69,8 @@ impl Node {
                 session: shelf,
                 nonce: item.nonce,
             };
-            let head = inner.payloads.open(key, item.head)?;
+            let place = PayloadPlace::shelved(tenant, key, true);
+            let head = inner.payloads.open(&place, item.head)?;
             Some(OnShelf { head, ..item })
         });
         Ok(opened.collect())
@@ -62,12 +82,16 @@ impl Node {
     }
 }
 
-fn open(inner: &Inner, item: StreamKey, kept: Kept) -> Option<Kept> {
-    let head = inner.payloads.open(item, kept.head)?;
+fn open(inner: &Inner, tenant: TenantId, item: StreamKey, kept: Kept) -> Option<Kept> {
+    let open = |is_head, payload| {
+        let place = PayloadPlace::shelved(tenant, item, is_head);
+        inner.payloads.open(&place, payload)
+    };
+    let head = open(true, kept.head)?;
     let rest = if kept.rest.is_empty() {
         kept.rest
     } else {
-        inner.payloads.open(item, kept.rest)?
+        open(false, kept.rest)?
     };
     Some(Kept { head, rest, ..kept })
 }

@@ -46,9 +46,14 @@ impl Slowness {
         }
     }
 
+    /// Whether the store's memory is nearly full (§17.2).
+    pub(super) fn is_full(&self) -> bool {
+        self.is_nearly_full.load(Ordering::Relaxed)
+    }
+
     /// Whether notifications are to be kept out of logs where their client is here to get them without (§17.1, §17.2).
     pub(super) fn sheds(&self) -> bool {
-        self.is_slow() || self.is_nearly_full.load(Ordering::Relaxed)
+        self.is_slow() || self.is_full()
     }
 
     /// Judges the last second. `streak` is for how many in a row it was the other way than what is held true.

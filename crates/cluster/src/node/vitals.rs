@@ -88,11 +88,8 @@ impl Vitals {
     /// A writer is done with its stream.
     pub(super) fn closed(&self, stream: &writer::Shared, at: Option<Instant>) {
         let bytes = stream.logged.load(Ordering::Relaxed).min(MOST);
-        let (Some(tenant), Some(at)) = (stream.tenant, at) else {
-            return;
-        };
-        if bytes > 0 {
-            lock(&self.closed).push_back((at + KEPT, tenant, bytes));
+        if let (Some(at), true) = (at, bytes > 0) {
+            lock(&self.closed).push_back((at + KEPT, stream.tenant, bytes));
         }
     }
 }
@@ -144,8 +141,8 @@ fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
     for writer in inner.writers.all() {
         held += writer.held.load(Ordering::Relaxed);
         let bytes = writer.logged.load(Ordering::Relaxed).min(MOST);
-        if let (Some(tenant), true) = (writer.tenant, bytes > 0) {
-            *logged.entry(tenant).or_default() += bytes;
+        if bytes > 0 {
+            *logged.entry(writer.tenant).or_default() += bytes;
         }
     }
     for connection in inner.connections.all() {

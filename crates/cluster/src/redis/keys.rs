@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::OnceLock};
 
-use crate::store::{LANES, Lane, NodeId, Nonce, SessionKey, StreamKey};
+use crate::store::{LANES, Lane, NodeId, Nonce, Principal, SessionKey, StreamKey};
 
 /// Slots of a Redis Cluster.
 pub(super) const SLOTS: u16 = 16384;
@@ -143,6 +143,11 @@ impl Keys {
     /// A bucket of a limit; all of one shard are in one slot.
     pub(super) fn bucket(&self, shard: &str, bucket: &str) -> String {
         format!("{}:{{{}}}:{bucket}", self.prefix, shard_tag(shard))
+    }
+
+    /// Sessions of a principal, of all lanes.
+    pub(super) fn sessions(&self, principal: Principal) -> String {
+        self.bucket(&hex(&principal.0), "s")
     }
 
     /// Before the node in the name of its channel.

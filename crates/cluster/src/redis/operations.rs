@@ -19,10 +19,10 @@ use super::{
 use crate::{
     gcra::Wanted,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Class, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL,
-        NodeId, Nonce, OnShelf, Principal, Read, ReadWanted, Registered, Result, Routed,
-        SessionKey, Shelve, Shelved, State, Store, StoreError, StreamKey, Update, Version,
+        Adopt, Adopted, Append, Appended, Attached, Begin, Class, Cursor, Doorbell, FORGET_AT_ONCE,
+        Fresh, Held, HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members,
+        NEARLY_FULL, NodeId, Nonce, OnShelf, Principal, Read, ReadWanted, Registered, Result,
+        Routed, SessionKey, Shelve, Shelved, State, Store, StoreError, StreamKey, Update, Version,
     },
 };
 
@@ -146,6 +146,53 @@ impl Store for RedisStore {
             }),
             _ => Err(corrupt("update")),
         }
+    }
+
+    async fn remember(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        most: usize,
+        gone: &[SessionKey],
+    ) -> Result<Vec<SessionKey>> {
+        let place = Place::of_shard(&hex(&principal.0));
+        let mut answer = self
+            .run_list(place, &self.scripts().remember, |call| {
+                call.arg(1)
+                    .arg(self.keys().sessions(principal))
+                    .arg(&session.0[..])
+                    .arg(most)
+                    .arg(FORGET_AT_ONCE)
+                    .arg(ms(self.bounds.idle));
+                for session in gone {
+                    call.arg(&session.0[..]);
+                }
+            })
+            .await?;
+        let mut over = Vec::with_capacity(answer.left());
+        while answer.left() > 0 {
+            let key = <[u8; 16]>::try_from(&answer.bytes()?[..]);
+            over.push(SessionKey(key.map_err(|_| corrupt("remember"))?));
+        }
+        Ok(over)
+    }
+
+    async fn forget(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+    ) -> Result<bool> {
+        let used_since = self.bounds.idle.saturating_sub(unused_for);
+        let answer = self
+            .run_int(session.lane(), &self.scripts().forget, |call| {
+                call.arg(1)
+                    .arg(self.keys().session(session))
+                    .arg(&principal.0[..])
+                    .arg(ms(used_since));
+            })
+            .await?;
+        Ok(answer == 1)
     }
 
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {

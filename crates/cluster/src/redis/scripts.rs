@@ -26,6 +26,8 @@ macro_rules! scripts {
 scripts! {
     begin: "begin",
     update: "update",
+    remember: "remember",
+    forget: "forget",
     end: "end",
     append: "append",
     attach: "attach",
@@ -88,7 +90,7 @@ mod tests {
             // §5, §17.2: those that write next to nothing go on when memory is full.
             let allowed = [
                 "begin", "attach", "end", "adopt", "detach", "cancel", "inc", "beat", "hold",
-                "owned",
+                "owned", "forget",
             ];
             assert_eq!(
                 first.contains("allow-oom"),

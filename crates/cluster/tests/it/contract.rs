@@ -5,6 +5,7 @@ mod attach;
 mod holds;
 mod limits;
 mod logs;
+mod principals;
 mod routing;
 mod sessions;
 mod shelves;
@@ -104,5 +105,5 @@ macro_rules! groups {
 }
 
 groups!(
-    adoption, attach, holds, limits, logs, routing, sessions, shelves, trimming
+    adoption, attach, holds, limits, logs, principals, routing, sessions, shelves, trimming
 );

@@ -172,6 +172,17 @@ impl ConsoleError {
         error
     }
 
+    /// A limit of the workspace is reached.
+    pub fn over_limit(seconds: u64) -> Self {
+        let mut error = Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "over_limit",
+            "This workspace makes as many calls a minute as it may. Try again in a moment, or raise the limit in its settings.",
+        );
+        error.retry_after = i64::try_from(seconds).ok();
+        error
+    }
+
     /// The status it will have.
     pub fn status(&self) -> StatusCode {
         self.status

@@ -8,10 +8,14 @@ use portolan_http_tools::{
 };
 use portolan_model::{
     id::ToolKind,
+    limits::LimitName,
     member::Action,
     registry::{CallOutcome, SourceKind},
 };
-use portolan_storage::calls::{self, Call};
+use portolan_storage::{
+    calls::{self, Call},
+    limits,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
@@ -162,8 +166,14 @@ pub(crate) async fn try_tool(
     let tool = found_tool(&mut tx, id).await?;
     let source = found(&mut tx, tool.source_id).await?;
     let credential = credentials::open(&state, &mut tx, workspace.id, tool.source_id).await?;
+    let own = limits::own(&mut tx).await?;
     // The transaction ends before the call: somebody else's API must not hold a connection of ours.
     drop(tx);
+    let console = &state.config.limits;
+    let most = console.platform.effective(&own).get(LimitName::TenantCalls);
+    if let Some(seconds) = console.calls.count(workspace.id, most).await {
+        return Err(ConsoleError::over_limit(seconds));
+    }
     let name = tool.name().to_owned();
     if source.kind == SourceKind::Mcp {
         let target = Target {
@@ -177,6 +187,7 @@ pub(crate) async fn try_tool(
         let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
         let (trial, outcome) = of_upstream(tried, duration_ms);
+        measure(source.kind, outcome, begun);
         let call = Call {
             at,
             server: None,
@@ -211,6 +222,7 @@ pub(crate) async fn try_tool(
     let begun = Instant::now();
     let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
+    measure(source.kind, answer.outcome, begun);
 
     let call = Call {
         at,
@@ -226,6 +238,12 @@ pub(crate) async fn try_tool(
     calls::insert_many(&mut tx, &[call]).await?;
     tx.commit().await?;
     Ok(Json(trial(answer, duration_ms)))
+}
+
+/// Among the calls of all nodes.
+fn measure(kind: SourceKind, outcome: CallOutcome, begun: Instant) {
+    metrics::histogram!("mcp_call_duration_seconds", "kind" => kind.as_str(), "outcome" => outcome.as_str())
+        .record(begun.elapsed().as_secs_f64());
 }
 
 /// What an MCP server gave. Blocks that this page has no form for are shown as they came.

@@ -1,7 +1,7 @@
 //! Limits of a workspace in the console's API (`streams.md` §16).
 
 use http::{Method, StatusCode};
-use portolan_auth::{ConsoleLimits, InUse};
+use portolan_auth::{Calls, ConsoleLimits, InUse};
 use portolan_model::{
     Id,
     id::TenantId,
@@ -35,6 +35,7 @@ pub(crate) fn limits() -> ConsoleLimits {
             headroom: 5,
         },
         in_use,
+        calls: Calls::default(),
     }
 }
 

@@ -204,7 +204,7 @@ pub(super) async fn park(
         rpc: RPC.to_owned(),
         deadline: AT_MOST,
         about: about.to_bytes(),
-        tenant: Some(standing.server.tenant),
+        tenant: standing.server.tenant,
         trace: None,
     });
     let parked = Parked {
@@ -311,6 +311,7 @@ impl Parked {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
+                () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 answer = &mut asking => break answer,
                 // nobody reads notices now. A question waits for the next round.
@@ -370,6 +371,7 @@ impl Parked {
                 biased;
                 outcome = &mut self.work => return Err(End::Done(outcome)),
                 () = self.place.cancelled.cancelled() => return Err(End::Stopped),
+                () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 () = sleep_until(self.until) => return Err(End::Forgotten),
                 Some(said) = self.said.recv() => {

@@ -12,7 +12,7 @@ use portolan_cluster::{
 use portolan_protocol::{
     error::RpcError,
     input_required::InputRequired,
-    jsonrpc::{self, ProgressToken, Raw},
+    jsonrpc::{self, ProgressToken, Raw, RequestId},
     progress::{self, Gate},
     visible::Visible,
 };
@@ -55,7 +55,7 @@ impl Retry {
         } = self;
         let lost = |standing: &Standing| Ok(Err(standing.visible(&Visible::Lost)));
         let (node, principal) = (&standing.state.node, standing.caller.session_principal());
-        let session = at.stream.session;
+        let (tenant, session) = (standing.server.tenant, at.stream.session);
         let begun = match node.begin(session, principal, &record(UNKNOWN)).await {
             Ok(begun) => begun,
             Err(SessionError::Unknown) => return lost(&standing),
@@ -80,10 +80,10 @@ impl Retry {
         let question = format!("r{}", at.round);
         // Whether somebody waits is told by the stream.
         let _routed = node
-            .answer(session, principal, &question, responses)
+            .answer(tenant, session, principal, &question, responses)
             .await
             .map_err(|_| McpError::Unavailable)?;
-        let resumed = node.resume(at.stream, principal, at.cursor).await;
+        let resumed = node.resume(tenant, at.stream, principal, at.cursor).await;
         match resumed.map_err(|_| McpError::Unavailable)? {
             Resumed::Reader(reader) => {
                 let telling = progress.map(|token| (token, Gate::default()));
@@ -144,6 +144,11 @@ impl Follow {
                 is_over: false,
             },
         }
+    }
+
+    /// The request that gets the answer.
+    pub(super) fn request(&self) -> &RequestId {
+        &self.guard.standing.id
     }
 
     /// The answer; notices on the way are dropped.

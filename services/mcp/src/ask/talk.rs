@@ -11,6 +11,7 @@ use portolan_protocol::{
     capability::ClientCapabilities,
     jsonrpc::{self, ProgressToken},
     progress::{self, Gate},
+    revision::Revision,
     sse,
 };
 use tokio::{
@@ -25,6 +26,8 @@ use super::{
 use crate::{
     endpoint::Visit,
     error::McpError,
+    last_word::stopped,
+    payloads::About,
     tasks::{self, Opened, Shelf},
     tools::Running,
 };
@@ -84,11 +87,20 @@ pub(crate) async fn go_on(visit: &Visit<'_>, retry: Retry) -> Result<Response, M
 const HELD_BACK: Duration = Duration::from_secs(5);
 
 async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
-    let steps = stream::unfold(Some(line), |line| async {
-        let mut line = line?;
-        let step = line.step().await;
-        let goes_on = matches!(step, Step::Notice(_));
-        Some((step, goes_on.then_some(line)))
+    let (state, caller, about) = (visit.state.clone(), Arc::clone(&visit.caller), line.about());
+    let steps = stream::unfold(Some(line), move |line| {
+        let (state, caller, about) = (state.clone(), Arc::clone(&caller), about.clone());
+        async move {
+            let mut line = line?;
+            // The call goes with its line.
+            let step = tokio::select! {
+                biased;
+                step = line.step() => step,
+                why = stopped(&state, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
+            };
+            let goes_on = matches!(step, Step::Notice(_));
+            Some((step, goes_on.then_some(line)))
+        }
     });
     let mut steps = Box::pin(steps);
     let first = loop {
@@ -115,6 +127,17 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
 }
 
 impl Line {
+    fn about(&self) -> About {
+        let id = match self {
+            Self::Talk(talk) => talk.standing.id.clone(),
+            Self::Follow(follow) => follow.request().clone(),
+        };
+        About {
+            id: Some(id),
+            retryable: false,
+        }
+    }
+
     async fn step(&mut self) -> Step {
         match self {
             Self::Talk(talk) => talk.step().await,

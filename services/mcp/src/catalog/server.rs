@@ -36,7 +36,7 @@ use crate::{
         offers::{Marks, Offers, mark},
         pages::{List, Pages},
     },
-    limits::TenantLimits,
+    limits::{TenantLimits, calls_of},
 };
 
 /// What calls of a source sign in with.
@@ -152,7 +152,7 @@ impl Server {
             slug: row.slug,
             identity: Identity::new(&card),
             instructions: row.instructions.filter(|text| !text.is_empty()),
-            calls: bucket(tenant, "t"),
+            calls: calls_of(tenant),
             tools,
             by_name,
             marks: offers.marks(mark(&all)),

@@ -1,6 +1,9 @@
 //! Who calls: the bearer token, verified once and remembered by its digest (`auth.md` §4.5, §5.2; AR-1…AR-14).
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, header};
@@ -12,9 +15,14 @@ use portolan_model::{
     scope,
 };
 use quick_cache::sync::Cache;
+use tokio_util::sync::CancellationToken;
 
 use crate::{endpoint::target::Target, error::McpError};
 
+/// How long a stream stays open for the last word of a call that was stopped: well within the second that a revocation may take (R9).
+const LAST_WORD: Duration = Duration::from_millis(250);
+/// Holders of tokens that are looked through before those are thrown out whose last request is over.
+const LIVING: usize = 1024;
 /// Longest `Authorization` header that is looked at (§4.5 step 1).
 const MAX_HEADER_BYTES: usize = 4096;
 
@@ -31,6 +39,8 @@ pub(crate) struct Caller {
     pub(crate) requests: LimitKey,
     /// The bucket of the streams that it opens.
     pub(crate) stream_opens: LimitKey,
+    /// Cancelled when the token is revoked: what runs under it stops, and what is open is closed.
+    pub(crate) revoked: CancellationToken,
     key_id: String,
     has_scope: bool,
 }
@@ -54,6 +64,7 @@ impl Caller {
             requests: bucket('p'),
             stream_opens: bucket('s'),
             principal,
+            revoked: CancellationToken::new(),
             key_id: key_id(token).unwrap_or_default(),
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
             claims,
@@ -81,6 +92,13 @@ impl Caller {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.principal.as_bytes()[..16]);
         Principal(bytes)
+    }
+
+    /// Completes when what is open under the token has to be closed: it was revoked, and whoever runs a call had a moment for an honest
+    /// last word.
+    pub(crate) async fn over(self: Arc<Self>) {
+        self.revoked.cancelled().await;
+        tokio::time::sleep(LAST_WORD).await;
     }
 
     /// When the token is over.
@@ -176,6 +194,25 @@ pub(crate) struct Bearer {
     verifier: Verifier,
     revocations: Revocations,
     verified: Cache<Digest, Arc<Caller>>,
+    living: Mutex<Living>,
+}
+
+/// Everybody whose token was verified and who is remembered, or has something open.
+#[derive(Debug, Default)]
+struct Living {
+    callers: Vec<Weak<Caller>>,
+    /// How many there may be until the dead are thrown out.
+    room: usize,
+}
+
+impl Living {
+    fn add(&mut self, caller: &Arc<Caller>) {
+        if self.callers.len() >= self.room {
+            self.callers.retain(|caller| caller.strong_count() > 0);
+            self.room = (2 * self.callers.len()).max(LIVING);
+        }
+        self.callers.push(Arc::downgrade(caller));
+    }
 }
 
 impl Bearer {
@@ -190,7 +227,20 @@ impl Bearer {
             verifier,
             revocations,
             verified: Cache::new(remembered),
+            living: Mutex::default(),
         }
+    }
+
+    /// Tells what runs and what is open under tokens that are revoked by now (`auth.md` §4.3 step 7). Returns how many tokens that are.
+    pub(crate) fn tell_revoked(&self) -> usize {
+        let living: Vec<_> = {
+            let living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
+            living.callers.iter().filter_map(Weak::upgrade).collect()
+        };
+        let revoked = living.iter().filter(|caller| {
+            !caller.revoked.is_cancelled() && self.revocations.is_revoked(&caller.facts())
+        });
+        revoked.map(|caller| caller.revoked.cancel()).count()
     }
 
     /// The holder of a token that was verified before and is still good: nothing is computed but its digest. `None`:
@@ -250,6 +300,11 @@ impl Bearer {
         }
         let claims = self.verifier.verify(token, now)?;
         let caller = Arc::new(Caller::new(&self.site, token, claims));
+        // Before anybody looks whether it is revoked: who finds that it is not is told when it is.
+        self.living
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(&caller);
         if now.unix_timestamp() < caller.claims.exp {
             self.verified.insert(digest, Arc::clone(&caller));
         }

@@ -1,7 +1,7 @@
 //! A call of a session: answered as one JSON body if it is quick, else as a stream of events that any node can resume
 //! (`streams.md` §6, §9).
 
-use std::{panic::AssertUnwindSafe, pin::Pin, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -22,14 +22,17 @@ use portolan_protocol::{
     sse,
 };
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     ask::{Asker, lines::Talking},
     backends::upstream::{LONGEST_CALL, Pass},
-    endpoint::Visit,
+    endpoint::{Visit, bearer::Caller},
     error::{self, McpError},
+    last_word::stopped as stopped_from_outside,
     legacy::{
-        session::{EventId, LiveSession, SessionId},
+        event_id::EventId,
+        session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
     limits::StreamPass,
@@ -174,6 +177,7 @@ pub(crate) async fn run_with(
     };
     let answer = Answer {
         keys: visit.state.keys.clone(),
+        caller: Arc::clone(&visit.caller),
         session: session.id,
         nonce,
         request: Some(id),
@@ -243,7 +247,14 @@ async fn begin_with(
     });
     let mut work = Unbroken::new(&state.tracker, work);
     let Some(patience) = patience else {
-        let (outcome, _running) = work.await;
+        let (outcome, _running) = tokio::select! {
+            biased;
+            done = &mut work => done,
+            why = stopped_from_outside(state, &visit.caller) => {
+                drop(work.into_work());
+                return Err(McpError::lost(why, &about, revision));
+            }
+        };
         return outcome.map(Begun::Whole);
     };
     let done = tokio::select! {
@@ -268,18 +279,23 @@ async fn begin_with(
         rpc: rpc_key(&id),
         deadline: deadline.saturating_sub(begun.elapsed()),
         about: about.to_bytes(),
-        tenant: Some(visit.server.tenant),
+        tenant: visit.server.tenant,
         trace: visit.trace.get().cloned(),
     });
+    let revoked = visit.caller.revoked.clone();
     if let Some(done) = done {
         let work = Box::pin(std::future::ready(done));
-        state.tracker.spawn(write(writer, work, None, talking));
+        state
+            .tracker
+            .spawn(write(writer, work, revoked, None, talking));
     } else if let Some(work) = work.into_work() {
         // Who talks tells of its progress by itself.
         let telling = token
             .filter(|_| !talks)
             .map(|token| Telling::new(token, revision, begun));
-        state.tracker.spawn(write(writer, work, telling, talking));
+        state
+            .tracker
+            .spawn(write(writer, work, revoked, telling, talking));
     }
     Ok(Begun::Stream(id, nonce, reader))
 }
@@ -368,6 +384,7 @@ async fn words(talking: Option<&mut Talking>, writer: &StreamWriter) -> Bytes {
 async fn write(
     writer: StreamWriter,
     mut work: Pin<Box<impl Future<Output = (Outcome, Option<Running>)>>>,
+    revoked: CancellationToken,
     mut telling: Option<Telling>,
     mut talking: Option<Box<Talking>>,
 ) {
@@ -391,6 +408,13 @@ async fn write(
             }
             // Another node answers now, or nobody may any more: the work must not go on (§0.4).
             () = fenced.cancelled() => return,
+            // Whoever gave the order may give none any more; who comes back with a good token is told what is known.
+            () = revoked.cancelled() => {
+                drop(work);
+                writer.lose(Lost::Revoked);
+                writer.committed().cancelled().await;
+                return;
+            }
             notice = progress(telling.as_mut()) => notice,
         };
         if writer.push(Class::Notification, notice).await.is_err() {
@@ -402,6 +426,8 @@ async fn write(
 /// The stream of an answer, as its client sees it.
 struct Answer {
     keys: Keys,
+    /// Who reads it: not beyond a revocation.
+    caller: Arc<Caller>,
     session: SessionId,
     nonce: Nonce,
     request: Option<RequestId>,
@@ -452,7 +478,10 @@ impl Answer {
         };
         let stopping = visit.state.stopping.clone();
         let resumable = is_primed(&self.session);
-        let events = reader.map(move |delivery| self.frame(&delivery));
+        let over = Arc::clone(&self.caller).over();
+        let events = reader
+            .map(move |delivery| self.frame(&delivery))
+            .take_until(over);
         let first = stream::iter(first);
         if !resumable {
             return SseBody::new(first.chain(events)).into_response();
@@ -489,7 +518,8 @@ pub(crate) async fn resume(
         nonce,
     };
     let principal = visit.caller.session_principal();
-    let resumed = visit.state.node.resume(stream, principal, cursor).await;
+    let (node, tenant) = (&visit.state.node, visit.server.tenant);
+    let resumed = node.resume(tenant, stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
         // What tells an event source that there is nothing to come back for (HTML, server-sent events); an empty stream would
@@ -510,6 +540,7 @@ pub(crate) async fn resume(
         Resumed::Reader(reader) => {
             let answer = Answer {
                 keys: visit.state.keys.clone(),
+                caller: Arc::clone(&visit.caller),
                 session: session.id,
                 nonce,
                 request,

@@ -1,4 +1,4 @@
-//! Session ids that can rebuild their session (design page, point 4), and event ids of a session's streams.
+//! Session ids that can rebuild their session (design page, point 4), and what is kept of a session.
 //!
 //! ```text
 //! id      = base64url( payload | MAC )
@@ -14,19 +14,14 @@ use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
     node::SessionError,
-    store::{Attempt, Cursor, Fresh, Nonce, Update, Version},
+    store::{Fresh, Update, Version},
 };
 use portolan_keys::{Keys, KeysError, Purpose, random};
 use portolan_model::{
     Timestamp,
     id::{GrantId, ServerId},
 };
-use portolan_protocol::{
-    capability::ClientCapabilities,
-    jsonrpc::{Raw, RequestId},
-    logging::Level,
-    revision::Revision,
-};
+use portolan_protocol::{capability::ClientCapabilities, logging::Level, revision::Revision};
 use time::Duration;
 use uuid::Uuid;
 
@@ -156,114 +151,6 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     .concat()
 }
 
-/// The id of an event on a stream of a session: opaque, and nobody but us can make one (T-34, T-36, `streams.md` §4).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum EventId {
-    /// On the GET stream, which has no log: what it tells hangs on the list alone.
-    News {
-        /// The stream.
-        stream: [u8; 8],
-        /// Number of the event on it; 0 is the priming event.
-        sequence: u32,
-        /// The lists that the client knew of when it got the event.
-        marks: Marks,
-    },
-    /// On the stream that answers a request.
-    Answer {
-        /// The stream.
-        nonce: Nonce,
-        /// The event and the attempt it was written in. Sequence 0 is the priming event.
-        cursor: Cursor,
-        /// The request, so that any node can answer honestly when the log is gone. Left out if it is very long.
-        request: Option<RequestId>,
-    },
-}
-
-/// Longest JSON text of a request id that an event id repeats.
-const LONGEST_REQUEST_ID: usize = 48;
-
-impl EventId {
-    /// The id as it goes over the wire: at most 140 characters that are safe in a header and in an event.
-    pub(crate) fn to_wire(&self, keys: &Keys, session: SessionKey) -> String {
-        let mut payload = Vec::with_capacity(96);
-        match self {
-            Self::News {
-                stream,
-                sequence,
-                marks,
-            } => {
-                payload.push(b'N');
-                payload.extend_from_slice(stream);
-                payload.extend_from_slice(&sequence.to_be_bytes());
-                payload.extend_from_slice(&marks.to_bytes());
-            }
-            Self::Answer {
-                nonce,
-                cursor,
-                request,
-            } => {
-                payload.push(b'A');
-                payload.extend_from_slice(&nonce.0);
-                payload.extend_from_slice(&cursor.seq.to_be_bytes());
-                let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
-                payload.extend_from_slice(&attempt.number.to_be_bytes());
-                payload.extend_from_slice(&attempt.mark.to_be_bytes());
-                let before = payload.len();
-                if let Some(request) = request {
-                    request.write(&mut payload);
-                }
-                if payload.len() - before > LONGEST_REQUEST_ID {
-                    payload.truncate(before);
-                }
-            }
-        }
-        keys.stamp(Purpose::McpSession, &event_scope(session), &payload)
-    }
-
-    /// Reads a `Last-Event-ID`. `None` for what this session was never given.
-    pub(crate) fn read(text: &str, keys: &Keys, session: SessionKey) -> Option<Self> {
-        if text.len() > 192 {
-            return None;
-        }
-        let payload = keys.read_stamp(Purpose::McpSession, &event_scope(session), text)?;
-        let (kind, rest) = payload.split_first()?;
-        let (stream, rest) = rest.split_first_chunk::<8>()?;
-        match kind {
-            b'N' => {
-                let (sequence, marks) = rest.split_first_chunk::<4>()?;
-                Some(Self::News {
-                    stream: *stream,
-                    sequence: u32::from_be_bytes(*sequence),
-                    marks: Marks::read(marks)?,
-                })
-            }
-            b'A' => {
-                let (seq, rest) = rest.split_first_chunk::<8>()?;
-                let (number, rest) = rest.split_first_chunk::<4>()?;
-                let (mark, request) = rest.split_first_chunk::<2>()?;
-                let number = u32::from_be_bytes(*number);
-                let mark = u16::from_be_bytes(*mark);
-                let request = (!request.is_empty())
-                    .then(|| Raw::parse(request.to_vec()).ok())
-                    .flatten();
-                Some(Self::Answer {
-                    nonce: Nonce(*stream),
-                    cursor: Cursor {
-                        seq: u64::from_be_bytes(*seq),
-                        attempt: (number > 0).then_some(Attempt { number, mark }),
-                    },
-                    request: request.as_ref().and_then(RequestId::from_raw),
-                })
-            }
-            _ => None,
-        }
-    }
-}
-
-fn event_scope(session: SessionKey) -> Vec<u8> {
-    [&b"event"[..], &session.0[..]].concat()
-}
-
 /// What is kept of a session besides what its id says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionBody {
@@ -354,11 +241,18 @@ impl LiveSession {
             .begin(id.key, caller.session_principal(), &id.record(&fresh, now))
             .await;
         match begun {
-            Ok(begun) => Ok(Some(Self {
-                id,
-                body: SessionBody::read(&begun.body).unwrap_or(fresh),
-                version: begun.version,
-            })),
+            Ok(begun) => {
+                if begun.rebuilt {
+                    let principal = caller.session_principal();
+                    state.node.session_made(id.key, principal);
+                    state.crowd.came(caller.claims.tid);
+                }
+                Ok(Some(Self {
+                    id,
+                    body: SessionBody::read(&begun.body).unwrap_or(fresh),
+                    version: begun.version,
+                }))
+            }
             Err(SessionError::Unknown) => Ok(None),
             Err(SessionError::Unavailable) => Err(McpError::Unavailable),
         }
@@ -625,66 +519,6 @@ mod tests {
             SessionId::read(&wire, &keys(), &caller, server, NOW + ABSOLUTE_LIFE),
             None
         );
-    }
-
-    #[test]
-    fn t_36_an_event_id_is_of_its_session_and_cannot_be_bumped() {
-        let session = SessionKey([3; 16]);
-        let news = EventId::News {
-            stream: [1; 8],
-            sequence: 5,
-            marks: Marks {
-                tools: 42,
-                updates: u64::MAX,
-                ..Marks::default()
-            },
-        };
-        let answer = |seq, request: RequestId| EventId::Answer {
-            nonce: Nonce([2; 8]),
-            cursor: Cursor {
-                seq,
-                attempt: Some(Attempt {
-                    number: 3,
-                    mark: 0xabcd,
-                }),
-            },
-            request: Some(request),
-        };
-        let longest = answer(u64::MAX, RequestId::from("x".repeat(46)));
-        for id in [news, answer(7, RequestId::from(1)), longest] {
-            let wire = id.to_wire(&keys(), session);
-            assert!(
-                wire.len() <= 140 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
-                "T-34: {wire}"
-            );
-            assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
-            assert_eq!(EventId::read(&wire, &keys(), SessionKey([4; 16])), None);
-        }
-        assert_eq!(EventId::read("1-5", &keys(), session), None);
-        let (one, two) = (
-            answer(5, RequestId::from(1)).to_wire(&keys(), session),
-            answer(6, RequestId::from(1)).to_wire(&keys(), session),
-        );
-        let spliced = format!("{}{}", &two[..28], &one[28..]);
-        assert_eq!(EventId::read(&spliced, &keys(), session), None);
-    }
-
-    #[test]
-    fn an_event_id_leaves_out_a_request_id_that_is_too_long_for_it() {
-        let session = SessionKey([3; 16]);
-        let id = EventId::Answer {
-            nonce: Nonce([2; 8]),
-            cursor: Cursor {
-                seq: 1,
-                attempt: None,
-            },
-            request: Some(RequestId::from("x".repeat(300))),
-        };
-        let wire = id.to_wire(&keys(), session);
-        let Some(EventId::Answer { request, .. }) = EventId::read(&wire, &keys(), session) else {
-            panic!("of ours")
-        };
-        assert_eq!(request, None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use axum::{
@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 
 use super::{Card, Note};
 use crate::{
-    endpoint::Visit,
+    endpoint::{Visit, bearer::Caller},
     legacy::{call, session::SessionId},
     state::McpState,
 };
@@ -62,6 +62,7 @@ impl Connections {
 pub(super) struct Connection {
     state: McpState,
     session: SessionKey,
+    caller: Arc<Caller>,
     principal: Principal,
     life: Duration,
     frames: SseSender,
@@ -82,6 +83,7 @@ impl Connection {
         let connection = Self {
             notes: state.node.listen(id.key),
             session: id.key,
+            caller: Arc::clone(&visit.caller),
             principal: visit.caller.session_principal(),
             life: id.life(visit.now),
             frames,
@@ -106,12 +108,15 @@ impl Connection {
     /// Until the client is gone, or its session, its token or this process comes to an end and nothing is left to answer (O-6).
     async fn feed(&mut self) {
         let mut is_ending = false;
+        let revoked = Arc::clone(&self.caller).over();
+        tokio::pin!(revoked);
         loop {
             if is_ending && self.answers.is_empty() {
                 return;
             }
             let frame = tokio::select! {
                 () = self.frames.gone() => return,
+                () = &mut revoked => return,
                 arrival = self.inbox.recv() => match arrival {
                     Some(Arrival::Whole(body)) => Bytes::from(sse::message(None, &body)),
                     Some(Arrival::Stream(reader)) => {
@@ -151,7 +156,12 @@ impl Connection {
                 seq: 0,
                 attempt: None,
             };
-            match self.state.node.resume(stream, self.principal, start).await {
+            match self
+                .state
+                .node
+                .resume(self.caller.claims.tid, stream, self.principal, start)
+                .await
+            {
                 Ok(Resumed::Reader(reader)) => self.answers.push(reader),
                 Ok(Resumed::Finished) => {}
                 // It rings again.

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use portolan_cluster::{
     fault::Rates,
-    node::{Payloads as _, Resumed},
+    node::{PayloadPart, PayloadPlace, Payloads as _, Resumed},
     store::{Adopt, Adopted, Append, Attempt, Cursor, NewEvent, NodeId, Store as _},
 };
 use tokio::time::Instant;
 
-use super::world::{ME, NOTE, Named, START, World, first, next, quiet, rest, some, text};
+use super::world::{ME, NOTE, Named, START, TENANT, World, first, next, quiet, rest, some, text};
 
 #[tokio::test(start_paused = true)]
 async fn the_client_of_a_dead_owner_gets_an_honest_error_within_twelve_seconds() {
@@ -204,7 +204,7 @@ async fn a_stream_that_an_older_owner_finished_has_only_its_last_word_for_a_clie
     let (writer, _reader) = a.node.open(new);
     writer.cancel();
     writer.committed().cancelled().await;
-    let resumed = b.node.resume(stream, ME, shown).await.unwrap();
+    let resumed = b.node.resume(TENANT, stream, ME, shown).await.unwrap();
     assert!(matches!(resumed, Resumed::Gone), "no last word at all");
 }
 
@@ -282,7 +282,16 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     for number in [2, 3] {
         tokio::time::sleep(Duration::from_millis(20)).await;
         b.faults.set_rates(lost(if number == 2 { 1000 } else { 0 }));
-        let payload = Named.seal(stream, text(format!("x{number}")));
+        let place = PayloadPlace {
+            tenant: TENANT,
+            session,
+            part: PayloadPart::Event {
+                nonce: stream.nonce,
+                seq: number,
+                class: NOTE,
+            },
+        };
+        let payload = Named.seal(&place, text(format!("x{number}")));
         let append = Append {
             owner: other,
             attempt,

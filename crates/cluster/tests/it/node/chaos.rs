@@ -13,7 +13,7 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use super::world::{ME, Member, NOTE, START, World, cursor_of, text};
+use super::world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text};
 
 /// The schedule of a run; the same seed gives the same one.
 struct Chance(u64);
@@ -157,7 +157,7 @@ async fn client(
             None => {
                 let on = chance.pick(nodes);
                 let cursor = client.cursor.unwrap_or(START);
-                match on.node.resume(stream, ME, cursor).await.unwrap() {
+                match on.node.resume(TENANT, stream, ME, cursor).await.unwrap() {
                     Resumed::Reader(reader) => reader,
                     Resumed::Gone => return (client, false),
                     Resumed::Unknown => panic!("the session lives"),
@@ -272,7 +272,8 @@ async fn run(seed: u64, weather: Weather) -> Client {
 /// Every event that the log has below the final response was seen by the client, or it was told of a gap (C4).
 async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client, seed: u64) {
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let Resumed::Reader(mut reader) = on.node.resume(stream, ME, START).await.unwrap() else {
+    let Resumed::Reader(mut reader) = on.node.resume(TENANT, stream, ME, START).await.unwrap()
+    else {
         return;
     };
     while let Ok(Some(delivery)) =

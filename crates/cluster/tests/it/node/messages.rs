@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use portolan_cluster::{node::Over, store::Routed};
 
-use super::world::{ME, World, next, rest, some, text};
+use super::world::{ME, TENANT, World, next, rest, some, text};
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
@@ -98,18 +98,21 @@ async fn an_answer_on_another_node_reaches_the_call_that_asked() {
             assert_eq!(some(&mut reader, 1).await, ["1 how?"]);
             let routed = b
                 .node
-                .answer(session, ME, &question, answer.clone())
+                .answer(TENANT, session, ME, &question, answer.clone())
                 .await
                 .unwrap();
             assert_eq!(routed, Routed::Rung);
-            let again = b.node.answer(session, ME, &question, text("other")).await;
+            let again = b
+                .node
+                .answer(TENANT, session, ME, &question, text("other"))
+                .await;
             assert_eq!(again, Ok(Routed::Nobody), "only the first counts");
         });
         assert_eq!(got, Ok(answer));
         writer.finish(text("done"));
         assert_eq!(rest(&mut reader).await, ["2 done"]);
     }
-    let unknown = b.node.answer(session, ME, "q?", text("x")).await;
+    let unknown = b.node.answer(TENANT, session, ME, "q?", text("x")).await;
     assert_eq!(unknown, Ok(Routed::Nobody));
 }
 
@@ -124,7 +127,10 @@ async fn an_answer_whose_doorbell_was_lost_is_found_within_seconds() {
     let asked = tokio::time::timeout(Duration::from_secs(10), asked);
     let (got, ()) = tokio::join!(asked, async {
         next(&mut reader).await;
-        b.node.answer(session, ME, "q1", text("so")).await.unwrap();
+        b.node
+            .answer(TENANT, session, ME, "q1", text("so"))
+            .await
+            .unwrap();
     });
     assert_eq!(got.unwrap(), Ok(text("so")));
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use portolan_cluster::{node::Resumed, store::Class};
 use tokio::time::Instant;
 
-use super::world::{ME, NOTE, START, World, cursor_of, first, next, quiet, rest, show, some, text};
+use super::world::{
+    ME, NOTE, START, TENANT, World, cursor_of, first, next, quiet, rest, show, some, text,
+};
 
 #[tokio::test(start_paused = true)]
 async fn while_the_store_is_down_the_local_client_gets_events_with_their_ids_and_nothing_is_lost() {
@@ -226,7 +228,7 @@ async fn a_reader_of_a_stream_that_nobody_can_make_again_is_ended_in_seconds_wha
         // It comes back, is held for as long as its owner could still be on its way, and is told then.
         let began = Instant::now();
         loop {
-            match b.node.resume(stream, ME, first(1)).await.unwrap() {
+            match b.node.resume(TENANT, stream, ME, first(1)).await.unwrap() {
                 Resumed::Gone => break,
                 Resumed::Reader(mut reader) => assert_eq!(next(&mut reader).await, None),
                 Resumed::Unknown | Resumed::Finished => panic!("neither ended nor answered"),

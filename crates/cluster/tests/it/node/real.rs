@@ -7,7 +7,9 @@ use portolan_cluster::{
     store::Routed,
 };
 
-use super::world::{LIFE, ME, Member, NOTE, START, World, first, fresh, next, rest, some, text};
+use super::world::{
+    LIFE, ME, Member, NOTE, START, TENANT, World, first, fresh, next, rest, some, text,
+};
 use crate::fixture::{connect_with, options, server::RedisServer};
 
 /// Looks more often than usual. Beats stay slow: a busy machine must not look dead.
@@ -116,7 +118,10 @@ async fn over_redis_cancellations_answers_and_ends_find_their_node() {
         let (question, answer) = (format!("q{size}"), text("x".repeat(size)));
         let (got, ()) = tokio::join!(writer.ask(&question, text("how?")), async {
             next(&mut reader).await;
-            let routed = b.node.answer(session, ME, &question, answer.clone()).await;
+            let routed = b
+                .node
+                .answer(TENANT, session, ME, &question, answer.clone())
+                .await;
             assert_eq!(routed, Ok(Routed::Rung));
         });
         assert_eq!(got, Ok(answer));

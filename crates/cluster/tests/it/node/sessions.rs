@@ -9,7 +9,7 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use super::world::{LIFE, ME, START, STRANGER, World, fresh};
+use super::world::{LIFE, ME, START, STRANGER, TENANT, World, fresh};
 
 #[tokio::test(start_paused = true)]
 async fn a_session_costs_one_call_and_lives_on_every_node_until_it_is_ended() {
@@ -104,9 +104,11 @@ async fn every_operation_can_be_awaited_on_any_thread() {
         .unwrap();
     drop(takes_send(writer.ask("q", Bytes::new())));
     drop(takes_send(reader));
-    takes_send(node.resume(stream, ME, START)).await.unwrap();
+    takes_send(node.resume(TENANT, stream, ME, START))
+        .await
+        .unwrap();
     takes_send(node.cancel(session, ME, "i:1")).await.unwrap();
-    takes_send(node.answer(session, ME, "q", Bytes::new()))
+    takes_send(node.answer(TENANT, session, ME, "q", Bytes::new()))
         .await
         .unwrap();
     takes_send(node.end(session, ME, LIFE)).await.unwrap();
@@ -147,4 +149,39 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     b.node.cancel(session, ME, "i:1").await.unwrap();
     running.cancelled.cancelled().await;
     assert!(!running.is_session_over(), "a cancellation is one");
+}
+
+/// Design page, point 4, and `streams.md` §10: whoever makes a session for each call fills no memory, and harms nobody.
+#[tokio::test(start_paused = true)]
+async fn a_principals_idle_sessions_beyond_a_few_leave_no_record_and_live_on() {
+    let mut world = World::new();
+    world.settings.sessions_of_one = 2;
+    world.settings.unused_for = Duration::from_secs(60);
+    let a = world.node().await;
+    let make = async |session| {
+        let begun = a.node.begin(session, ME, &fresh("body")).await.unwrap();
+        assert!(begun.rebuilt);
+        a.node.session_made(session, ME);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let first = world.unknown_session();
+    make(first).await;
+    for _ in 0..4 {
+        make(world.unknown_session()).await;
+    }
+    world.memory.purge();
+    assert_eq!(world.memory.len(), 5, "all are in use");
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        a.node.begin(first, ME, &fresh("body")).await.unwrap();
+    }
+    make(world.unknown_session()).await;
+    world.memory.purge();
+    assert_eq!(
+        world.memory.len(),
+        3,
+        "the new ones, and the one that is used"
+    );
+    let again = a.node.begin(first, ME, &fresh("other")).await.unwrap();
+    assert_eq!((again.rebuilt, &again.body[..]), (false, &b"body"[..]));
 }

@@ -9,7 +9,7 @@ use portolan_cluster::{
 };
 
 use super::world::{
-    ME, NOTE, START, STRANGER, World, cursor_of, first, next, quiet, rest, show, some, text,
+    ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show, some, text,
 };
 
 #[tokio::test(start_paused = true)]
@@ -230,15 +230,19 @@ async fn strangers_ended_sessions_and_unknown_streams_are_told_apart() {
     let (writer, mut reader) = a.node.open(new);
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
-    let resumed = b.node.resume(stream, STRANGER, START).await.unwrap();
+    let resumed = b
+        .node
+        .resume(TENANT, stream, STRANGER, START)
+        .await
+        .unwrap();
     assert!(matches!(resumed, Resumed::Unknown));
-    let resumed = b.node.resume(other, ME, START).await.unwrap();
+    let resumed = b.node.resume(TENANT, other, ME, START).await.unwrap();
     assert!(matches!(resumed, Resumed::Gone));
     // E: ended on another node, the work stops and the connection ends.
     b.node.end(session, ME, super::world::LIFE).await.unwrap();
     writer.fenced().cancelled().await;
     assert_eq!(next(&mut reader).await, None);
-    let resumed = b.node.resume(stream, ME, START).await.unwrap();
+    let resumed = b.node.resume(TENANT, stream, ME, START).await.unwrap();
     assert!(matches!(resumed, Resumed::Unknown));
 }
 

@@ -14,33 +14,43 @@ use futures_util::StreamExt;
 use portolan_cluster::{
     fault::FaultStore,
     memory::MemoryStore,
-    node::{Delivery, Lost, NewStream, Node, NodeSettings, Payloads, Resumed, StreamReader},
+    node::{
+        Delivery, Lost, NewStream, Node, NodeSettings, PayloadPlace, Payloads, Resumed,
+        StreamReader,
+    },
     store::{
         Attempt, Bounds, Class, Cursor, Fresh, Nonce, Principal, SessionKey, Store, StreamKey,
     },
 };
-use portolan_model::clock::{Clock, Timestamp};
+use portolan_model::{
+    clock::{Clock, Timestamp},
+    id::TenantId,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use uuid::Uuid;
 
 pub(super) const ME: Principal = Principal([7; 16]);
 pub(super) const STRANGER: Principal = Principal([8; 16]);
 pub(super) const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 const STEP: Duration = Duration::from_millis(5);
 
-/// Seals by adding the stream's name: a payload of another stream does not open.
+/// Whose all of it is.
+pub(super) const TENANT: TenantId = TenantId::from_uuid(Uuid::from_u128(7));
+
+/// Seals by adding the name of the place: a payload that was moved does not open.
 #[derive(Debug)]
 pub(super) struct Named;
 
 impl Payloads for Named {
-    fn seal(&self, stream: StreamKey, payload: Bytes) -> Bytes {
-        [&payload[..], &stream.session.0[..], &stream.nonce.0[..]]
+    fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes {
+        [&payload[..], format!("{place:?}").as_bytes()]
             .concat()
             .into()
     }
 
-    fn open(&self, stream: StreamKey, payload: Bytes) -> Option<Bytes> {
-        let name = [&stream.session.0[..], &stream.nonce.0[..]].concat();
-        Some(payload.slice(..payload.strip_suffix(&name[..])?.len()))
+    fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes> {
+        let name = format!("{place:?}");
+        Some(payload.slice(..payload.strip_suffix(name.as_bytes())?.len()))
     }
 
     fn lost(&self, about: &Bytes, why: Lost) -> Bytes {
@@ -140,7 +150,7 @@ impl World {
             rpc: format!("i:{number}"),
             deadline: Duration::from_secs(300),
             about: Bytes::from_static(b"about"),
-            tenant: None,
+            tenant: TENANT,
             trace: None,
         }
     }
@@ -154,7 +164,7 @@ impl Member {
     }
 
     pub(super) async fn resume(&self, stream: StreamKey, cursor: Cursor) -> StreamReader {
-        match self.node.resume(stream, ME, cursor).await.unwrap() {
+        match self.node.resume(TENANT, stream, ME, cursor).await.unwrap() {
             Resumed::Reader(reader) => reader,
             other => panic!("{other:?}"),
         }

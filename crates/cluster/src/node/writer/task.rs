@@ -1,0 +1,431 @@
+//! The task of a writer: numbers events, commits them, then sends (`streams.md` §7, outage mode §17.1).
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use portolan_traces::Span;
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    super::{
+        Inner, PayloadPlace,
+        adoption::Claim,
+        envelope::{self, Envelope},
+        reader::{Connection, Offer, Phase},
+        ring::{self, Ring, Verdict},
+        vitals::Since,
+    },
+    Ending, Shared,
+};
+use crate::{
+    lock,
+    node::Lost,
+    store::{Appended, Attempt, Class, Cursor, State, StoreError},
+};
+
+/// Between two tries while the store is down.
+const RETRY: Duration = Duration::from_millis(250);
+
+struct Task {
+    inner: Arc<Inner>,
+    shared: Arc<Shared>,
+    ring: Ring,
+    rpc: String,
+    about: Bytes,
+    envelope: Bytes,
+    /// Until the end is in the log.
+    trace: Option<Arc<Span>>,
+    deadline: Instant,
+    is_overdue: bool,
+    /// The store takes nothing: events go to the local connection before the log has them.
+    next_try: Option<Instant>,
+    must_audit: bool,
+    audits: watch::Receiver<u64>,
+    closed_at: Option<Instant>,
+}
+
+/// Starts it.
+pub(super) fn start(
+    inner: &Arc<Inner>,
+    shared: &Arc<Shared>,
+    attempt: Attempt,
+    tail: u64,
+    envelope: Bytes,
+    trace: Option<Arc<Span>>,
+    deadline: Instant,
+) {
+    let Envelope { rpc, about, .. } = envelope::open(&envelope);
+    inner
+        .writers
+        .insert(shared.stream.session, Arc::clone(shared));
+    let task = Task {
+        ring: Ring::new(inner.id, attempt, tail, rpc.clone(), &inner.settings),
+        rpc,
+        about,
+        envelope,
+        trace,
+        deadline,
+        is_overdue: false,
+        next_try: None,
+        must_audit: false,
+        audits: inner.watcher.audits.subscribe(),
+        closed_at: None,
+        shared: Arc::clone(shared),
+        inner: Arc::clone(inner),
+    };
+    inner.tracker.spawn(task.run());
+}
+
+/// Whether the writer goes on.
+#[derive(PartialEq, Eq)]
+enum Go {
+    On,
+    Stop,
+}
+
+impl Task {
+    async fn run(mut self) {
+        while self.step().await == Go::On {}
+        self.answered();
+        self.shared.abandon();
+        self.shared.done.cancel();
+        self.inner.vitals.closed(&self.shared, self.closed_at);
+        self.inner
+            .writers
+            .remove(self.shared.stream.session, |other| {
+                Arc::ptr_eq(other, &self.shared)
+            });
+    }
+
+    async fn step(&mut self) -> Go {
+        if self.inner.stop.is_cancelled() || lock(&self.shared.queue).is_abandoned {
+            return Go::Stop;
+        }
+        self.take();
+        let now = Instant::now();
+        let is_waiting = self.next_try.is_some_and(|at| now < at);
+        if self.next_try.is_some() {
+            self.feed_unlogged();
+        }
+        let has_news = self.ring.has_news() || self.must_audit;
+        if has_news && !is_waiting {
+            return self.append().await;
+        }
+        if self.ring.is_closed() {
+            self.shared.done.cancel();
+        }
+        let wake_at = if has_news {
+            self.next_try.unwrap_or(now)
+        } else if let Some(closed_at) = self.closed_at {
+            closed_at + self.inner.settings.ring_keep
+        } else {
+            self.deadline + self.inner.settings.late
+        };
+        let shared = Arc::clone(&self.shared);
+        let inner = Arc::clone(&self.inner);
+        tokio::select! {
+            () = inner.stop.cancelled() => return Go::Stop,
+            () = shared.work.notified() => {}
+            _ = self.audits.changed() => {
+                self.audits.mark_unchanged();
+                self.must_audit = true;
+            }
+            () = tokio::time::sleep_until(wake_at) => {
+                if !has_news && self.closed_at.is_some() {
+                    return Go::Stop;
+                }
+            }
+        }
+        if !self.is_overdue
+            && self.closed_at.is_none()
+            && Instant::now() >= self.deadline + self.inner.settings.late
+        {
+            self.is_overdue = true;
+            self.shared.cut(Lost::Deadline);
+        }
+        Go::On
+    }
+
+    /// Moves events from the queue to the ring, as far as they may be numbered now.
+    fn take(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut has_taken = false;
+        while !self.ring.is_closing() && (self.next_try.is_some() || !self.ring.has_batch()) {
+            let is_full = self.ring.is_full();
+            let is_shedding = is_full || self.inner.link.slowness.sheds();
+            let mut queue = lock(&shared.queue);
+            let Some(item) = queue.items.front() else {
+                if let Some(ending) = queue.ending.take() {
+                    drop(queue);
+                    self.close(ending);
+                }
+                break;
+            };
+            let is_unlogged = is_shedding
+                && item.class == Class::Notification
+                && self.send_unlogged(&item.payload);
+            // Without a client here that is up to date, a full ring waits and a mere shedding logs as ever.
+            if is_full && item.class == Class::Notification {
+                if !is_unlogged {
+                    break;
+                }
+                metrics::counter!("mcp_ring_overflow_total").increment(1);
+            }
+            let Some(item) = queue.items.pop_front() else {
+                break;
+            };
+            queue.bytes -= item.payload.len();
+            drop(queue);
+            has_taken = true;
+            if !is_unlogged {
+                self.number(item.class, item.question, item.payload);
+            }
+        }
+        if has_taken {
+            self.shared.held.store(self.ring.bytes(), Ordering::Relaxed);
+            shared.room.notify_waiters();
+        }
+    }
+
+    fn number(&mut self, class: Class, question: Option<String>, payload: Bytes) {
+        let Shared { stream, tenant, .. } = *self.shared;
+        let place = PayloadPlace::event(tenant, stream, self.ring.last() + 1, class);
+        let sealed = self.inner.payloads.seal(&place, payload.clone());
+        self.ring.add(ring::event(class, question, sealed), payload);
+    }
+
+    fn close(&mut self, ending: Ending) {
+        let payload = match ending {
+            Ending::Cancelled => {
+                self.ring.close(State::Cancelled);
+                return;
+            }
+            Ending::Logged => {
+                self.ring.close(State::Closed);
+                return;
+            }
+            Ending::Final(payload) => payload,
+            Ending::Lost(lost) => {
+                metrics::counter!("mcp_calls_interrupted_total", "why" => lost.name(), "executed" => lost.executed())
+                    .increment(1);
+                self.inner.payloads.lost(&self.about, lost)
+            }
+        };
+        self.number(Class::Final, None, payload);
+        self.ring.close(State::Closed);
+    }
+
+    async fn append(&mut self) -> Go {
+        let began = Since::appended();
+        let deadline_in = self.deadline.saturating_duration_since(began.at);
+        let span = self.trace.as_ref().and_then(|call| call.part("append"));
+        let sent = self.ring.next_append(deadline_in, &self.envelope);
+        let inner = Arc::clone(&self.inner);
+        let append = inner.link.store.append(self.shared.stream, &sent.append);
+        let reply = inner
+            .link
+            .call("append", inner.settings.append_within, append)
+            .await;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => {
+                let outcome = match error {
+                    StoreError::Refused(_) => "oom",
+                    StoreError::Down(_) | StoreError::Corrupt(_) => "retry",
+                };
+                metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+                if let Some(span) = span {
+                    span.failed(outcome);
+                }
+                if self.next_try.is_none() {
+                    metrics::gauge!("mcp_outage_mode_streams").increment(1.0);
+                }
+                self.next_try = Some(Instant::now() + RETRY);
+                return Go::On;
+            }
+        };
+        self.answered();
+        self.must_audit = false;
+        let verdict = self.ring.answered(&sent, &reply);
+        let outcome = match verdict {
+            Verdict::Acked { healed: false } => "ok",
+            // A reply was lost, nothing else.
+            Verdict::Acked { healed: true } => "retry",
+            Verdict::Rewound if reply == Appended::Gone => "gone",
+            Verdict::Rewound => "repair",
+            Verdict::Fenced => "fenced",
+            Verdict::Ended => "ended",
+            Verdict::Broken => "broken",
+        };
+        metrics::counter!("mcp_append_total", "outcome" => outcome).increment(1);
+        if let Some(span) = span {
+            span.set("portolan.node.owner", self.inner.id.to_string());
+            span.set("portolan.nonce", self.shared.stream.nonce.to_string());
+            span.set("portolan.seq", self.ring.acked());
+            span.set("portolan.outcome", outcome);
+        }
+        match verdict {
+            Verdict::Acked { .. } => {
+                let bytes: usize = sent
+                    .append
+                    .events
+                    .iter()
+                    .map(|event| event.payload.len())
+                    .sum();
+                self.shared
+                    .logged
+                    .fetch_add(bytes as u64, Ordering::Relaxed);
+                self.committed(&reply, began);
+                Go::On
+            }
+            Verdict::Rewound => {
+                self.closed_at = None;
+                Go::On
+            }
+            Verdict::Fenced | Verdict::Ended => {
+                self.read_locally();
+                Go::Stop
+            }
+            Verdict::Broken => {
+                tracing::error!("a log lost events that its owner has no more");
+                self.inner.adoptions.claim(Claim {
+                    stream: self.shared.stream,
+                    from: Some(self.inner.id),
+                    shown: Cursor {
+                        seq: self.ring.last(),
+                        attempt: Some(self.ring.attempt()),
+                    },
+                    why: Lost::Stream,
+                });
+                Go::Stop
+            }
+        }
+    }
+
+    /// The end of outage mode.
+    fn answered(&mut self) {
+        if self.next_try.take().is_some() {
+            metrics::gauge!("mcp_outage_mode_streams").decrement(1.0);
+        }
+    }
+
+    /// The log has it: now the client may.
+    fn committed(&mut self, reply: &Appended, began: Since) {
+        let plain = self.ring.take_plain();
+        let state = self.ring.state();
+        if let Appended::Done {
+            attached,
+            generation,
+            overflow,
+            ..
+        } = reply
+        {
+            if *attached == Some(self.inner.id) {
+                self.deliver(*generation, state, began, plain);
+            }
+            if *overflow && !self.ring.is_closing() {
+                self.shared.cut(Lost::Overflow);
+            }
+        } else {
+            self.read_locally();
+        }
+        if self.ring.is_closed() && self.closed_at.is_none() {
+            self.closed_at = Some(Instant::now());
+            self.trace = None;
+            self.inner
+                .running
+                .closed(self.shared.stream.session, &self.rpc);
+            self.shared.done.cancel();
+        }
+    }
+
+    fn deliver(
+        &self,
+        generation: u64,
+        state: State,
+        began: Since,
+        plain: Vec<(u64, Class, Bytes)>,
+    ) {
+        let stream = self.shared.stream;
+        for connection in self.inner.connections.of(stream.session) {
+            if connection.stream != stream {
+                continue;
+            }
+            let offers = plain.iter().map(|(seq, class, payload)| Offer {
+                seq: *seq,
+                class: *class,
+                payload: payload.clone(),
+            });
+            let next = connection.offer(
+                generation,
+                self.ring.attempt(),
+                self.ring.acked(),
+                state,
+                began,
+                offers,
+            );
+            self.inner.follow(&connection, next);
+        }
+    }
+
+    /// Whoever is attached here looks into the log.
+    fn read_locally(&self) {
+        let stream = self.shared.stream;
+        for connection in self.inner.connections.of(stream.session) {
+            if connection.stream == stream {
+                self.inner.lanes.mark(&connection);
+            }
+        }
+    }
+
+    /// Outage mode: the local connection gets events with their ids before the log has them; `expect` repairs the log later.
+    fn feed_unlogged(&self) {
+        let Some((connection, generation)) = self.local_connection() else {
+            return;
+        };
+        let offers = self.ring.unacked().filter_map(|entry| {
+            Some(Offer {
+                seq: entry.seq,
+                class: entry.event.class,
+                payload: entry.plain.clone()?,
+            })
+        });
+        let state = self.ring.ending();
+        // What it cannot take now it reads later.
+        connection.offer(
+            generation,
+            self.ring.attempt(),
+            self.ring.last(),
+            state,
+            Since::appended(),
+            offers,
+        );
+    }
+
+    /// A notification goes out without an id, because the ring is full or the store is to be spared; but never before an older one.
+    fn send_unlogged(&self, payload: &Bytes) -> bool {
+        let Some((connection, _)) = self.local_connection() else {
+            return false;
+        };
+        connection.standing().shown.seq == self.ring.last()
+            && connection.offer_unlogged(payload.clone())
+    }
+
+    /// The newest connection here that holds the stream.
+    fn local_connection(&self) -> Option<(Arc<Connection>, u64)> {
+        let stream = self.shared.stream;
+        self.inner
+            .connections
+            .of(stream.session)
+            .into_iter()
+            .filter(|connection| connection.stream == stream)
+            .filter_map(|connection| {
+                let standing = connection.standing();
+                (standing.phase == Phase::Attached).then_some((connection, standing.generation))
+            })
+            .max_by_key(|(_, generation)| *generation)
+    }
+}

@@ -1,0 +1,114 @@
+//! Which workspaces begin many sessions. While the memory of the store is nearly full, those that have more than their share begin no
+//! more (`streams.md` §17.2); what is there already is served as ever.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use portolan_model::id::TenantId;
+use tokio::time::Instant;
+
+/// How long a session counts.
+const PERIOD: Duration = Duration::from_secs(3600);
+/// Nobody is refused for so few.
+const FEW: u64 = 50;
+
+/// The sessions whose record this node made, of this period and the one before.
+#[derive(Debug)]
+struct Counts {
+    since: Instant,
+    now: HashMap<TenantId, u64>,
+    before: HashMap<TenantId, u64>,
+}
+
+impl Counts {
+    fn turn(&mut self) {
+        let age = self.since.elapsed();
+        if age < PERIOD {
+            return;
+        }
+        let now = std::mem::take(&mut self.now);
+        self.before = if age < 2 * PERIOD {
+            now
+        } else {
+            HashMap::new()
+        };
+        self.since = Instant::now();
+    }
+
+    fn of(&self, tenant: TenantId) -> u64 {
+        let count = |counts: &HashMap<_, u64>| counts.get(&tenant).copied().unwrap_or(0);
+        count(&self.now) + count(&self.before)
+    }
+}
+
+/// The sessions of all workspaces, as far as they began here: a balancer spreads them, so that the shares are those of all nodes.
+#[derive(Debug)]
+pub(crate) struct Crowd(Mutex<Counts>);
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self(Mutex::new(Counts {
+            since: Instant::now(),
+            now: HashMap::new(),
+            before: HashMap::new(),
+        }))
+    }
+}
+
+impl Crowd {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.turn();
+        counts
+    }
+
+    /// A record was made.
+    pub(crate) fn came(&self, tenant: TenantId) {
+        *self.counts().now.entry(tenant).or_default() += 1;
+    }
+
+    /// Whether the workspace has more than its share: more than the mean of all that began any.
+    pub(crate) fn is_over_its_share(&self, tenant: TenantId) -> bool {
+        let counts = self.counts();
+        let own = counts.of(tenant);
+        let all: u64 = counts.now.values().chain(counts.before.values()).sum();
+        let tenants = counts
+            .before
+            .keys()
+            .filter(|known| !counts.now.contains_key(known))
+            .count()
+            + counts.now.len();
+        let tenants = u64::try_from(tenants).unwrap_or(u64::MAX);
+        // Alone, it has all there is.
+        own > FEW && (tenants <= 1 || own.saturating_mul(tenants) > all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_17_2_who_began_more_sessions_than_the_mean_is_over_its_share() {
+        let crowd = Crowd::default();
+        let (many, few) = (TenantId::generate(), TenantId::generate());
+        for _ in 0..FEW {
+            crowd.came(many);
+        }
+        crowd.came(few);
+        assert!(!crowd.is_over_its_share(many), "so few harm nobody");
+        for _ in 0..FEW {
+            crowd.came(many);
+        }
+        assert!(crowd.is_over_its_share(many));
+        assert!(!crowd.is_over_its_share(few));
+        assert!(!crowd.is_over_its_share(TenantId::generate()));
+        tokio::time::advance(PERIOD).await;
+        assert!(crowd.is_over_its_share(many), "they still count");
+        tokio::time::advance(PERIOD).await;
+        assert!(!crowd.is_over_its_share(many));
+    }
+}

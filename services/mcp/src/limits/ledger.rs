@@ -1,0 +1,48 @@
+//! The limits of workspaces as the console needs them, also in a process without MCP endpoints.
+
+use std::sync::Arc;
+
+use portolan_cluster::{
+    ledger::Ledger,
+    node::{Limit, LimitKey},
+    store::Store,
+};
+use portolan_model::{id::TenantId, limits::LimitName};
+
+use super::{a_minute, places_key, seconds};
+
+/// What the nodes count, seen from outside. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TenantLedger(Ledger);
+
+impl TenantLedger {
+    /// Over the store that the nodes share.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self(Ledger::new(store))
+    }
+
+    /// How many calls of a tenant run and how many of its streams are open, over all nodes, some seconds old. `None` where that is not
+    /// known.
+    pub async fn in_use(&self, tenant: TenantId) -> [Option<u64>; 2] {
+        let [calls, streams] =
+            [LimitName::RunningCalls, LimitName::OpenStreams].map(|name| places_key(tenant, name));
+        let (calls, streams) = tokio::join!(self.0.in_use(&calls), self.0.in_use(&streams));
+        [calls, streams]
+    }
+
+    /// Counts a call that the console makes among those of its tenant, of which there may be so many a minute. Over the limit: whole
+    /// seconds until it is worth trying again.
+    pub async fn take_call(&self, tenant: TenantId, count: Option<u32>) -> Option<u64> {
+        let rate = a_minute(Limit::TenantCalls, count)?;
+        let taken = self.0.take(&calls_of(tenant), rate).await;
+        taken.err().map(|wait| seconds(wait.0))
+    }
+}
+
+/// The bucket of all calls of a tenant.
+pub(crate) fn calls_of(tenant: TenantId) -> LimitKey {
+    LimitKey {
+        shard: tenant.uuid().simple().to_string(),
+        bucket: "t".to_owned(),
+    }
+}

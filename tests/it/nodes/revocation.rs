@@ -1,0 +1,153 @@
+//! A revoked grant is refused by every node, its open streams end and its running calls are stopped, within a second (auth.md §4.1, §4.3, R9; cases 131, 135).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures_util::future::try_join_all;
+use portolan_tests::{
+    fleet::Fleet,
+    mcp::{LEGACY, McpClient},
+    sse::{Event, SseStream},
+};
+use reqwest::{StatusCode, header};
+use serde_json::json;
+
+use super::{Order, response};
+
+/// Longest reach of a revocation (R9).
+const REACH: Duration = Duration::from_secs(1);
+/// Apps that are revoked, each measured six times.
+const ROUNDS: usize = 20;
+/// Without Redis: all are connected before it dies, and their calls must not be over by then.
+const ROUNDS_WITHOUT: usize = 5;
+
+/// An app with a grant of its own, and at each of two nodes a stream of news and a call that runs.
+struct App {
+    refresh: String,
+    nodes: Vec<McpClient>,
+    news: Vec<SseStream>,
+    orders: Vec<Order>,
+}
+
+impl App {
+    async fn connect(fleet: &Fleet, number: usize) -> Result<Self> {
+        let tokens = fleet
+            .client
+            .authorize(&fleet.owner, &fleet.published.url)
+            .await?;
+        let mcp = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
+        let mut nodes = Vec::new();
+        let (mut news, mut orders) = (Vec::new(), Vec::new());
+        for node in 0..2 {
+            let (session, _) = fleet.on(node, &mcp)?.initialize(LEGACY).await?;
+            news.push(session.listen().await?);
+            let id = i64::try_from(2 * number + node)?;
+            orders.push(Order::start(fleet, &session, id).await?);
+            nodes.push(fleet.on(node, &mcp)?);
+        }
+        Ok(Self {
+            refresh: tokens.refresh,
+            nodes,
+            news,
+            orders,
+        })
+    }
+
+    /// Revokes, and measures from the answer: until each node refuses the token, and until each stream has ended.
+    /// With Redis every client is told what became of its call; without it there may be no time for that.
+    async fn revoke(self, fleet: &Fleet, is_told: bool) -> Result<Vec<Duration>> {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([
+                ("token", self.refresh.as_str()),
+                ("client_id", &fleet.client.client_id),
+            ])
+            .finish();
+        let answer = reqwest::Client::builder()
+            .build()?
+            .post(fleet.cluster.url().join("/oauth/revoke")?)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body)
+            .send()
+            .await?;
+        let began = Instant::now();
+        ensure!(answer.status() == StatusCode::OK, "{}", answer.status());
+        let refused = self.nodes.iter().map(|client| async move {
+            loop {
+                let answer = client.modern("tools/list", json!({})).await?;
+                if answer.status == StatusCode::UNAUTHORIZED {
+                    return anyhow::Ok(began.elapsed());
+                }
+                ensure!(answer.status == StatusCode::OK, "{}", answer.text);
+                ensure!(began.elapsed() < 10 * REACH, "still accepted");
+            }
+        });
+        let ended = self.news.into_iter().map(|mut stream| async move {
+            let rest = tokio::time::timeout(10 * REACH, stream.rest());
+            rest.await.context("the stream stays open")??;
+            anyhow::Ok(began.elapsed())
+        });
+        let stopped = self.orders.into_iter().map(|mut order| async move {
+            let rest = tokio::time::timeout(10 * REACH, order.stream.rest());
+            let rest = rest.await.context("the answer stays open")??;
+            let elapsed = began.elapsed();
+            // It did not end without a word, and the API hears of it.
+            if is_told || rest.iter().any(Event::is_response) {
+                let error = response(&rest)?["error"].clone();
+                ensure!(
+                    error["code"] == -32010 && error["data"]["reason"] == "revoked",
+                    "{error}"
+                );
+            }
+            let held = &fleet.fixture.held;
+            held.until(&order.key, |fate| fate.given_up == 1).await?;
+            anyhow::Ok(elapsed)
+        });
+        let (mut all, ended, stopped) = tokio::try_join!(
+            try_join_all(refused),
+            try_join_all(ended),
+            try_join_all(stopped)
+        )?;
+        all.extend(ended);
+        all.extend(stopped);
+        Ok(all)
+    }
+}
+
+/// Says how long it took, and holds the promise.
+fn judge(what: &str, mut reached: Vec<Duration>) -> Result<String> {
+    reached.sort();
+    let at = |share: usize| reached[(reached.len() * share / 100).min(reached.len() - 1)];
+    ensure!(at(99) < REACH, "p99 {:?}", at(99));
+    Ok(format!(
+        "revocation, {what}: {} measured at two nodes, p50 {:?}, p99 {:?}, longest {:?}",
+        reached.len(),
+        at(50),
+        at(99),
+        at(100)
+    ))
+}
+
+#[tokio::test]
+async fn cases_131_and_135_a_revoked_grant_is_refused_and_all_that_is_open_ends_within_a_second()
+-> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let mut reached = Vec::new();
+    for number in 0..ROUNDS {
+        let app = App::connect(&fleet, number).await?;
+        reached.extend(app.revoke(&fleet, true).await?);
+    }
+    println!("{}", judge("with Redis", reached)?);
+
+    // Case 135: the nodes hear of it without Redis too.
+    let mut apps = Vec::new();
+    for number in ROUNDS..ROUNDS + ROUNDS_WITHOUT {
+        apps.push(App::connect(&fleet, number).await?);
+    }
+    fleet.cluster.redis.stop()?;
+    let mut reached = Vec::new();
+    for app in apps {
+        reached.extend(app.revoke(&fleet, false).await?);
+    }
+    println!("{}", judge("with Redis killed", reached)?);
+    Ok(())
+}
