@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{endpoint::target::Target, error::McpError};
 
 /// How long a stream stays open for the last word of a call that was stopped: well within the second that a revocation may take (R9).
-const LAST_WORD: Duration = Duration::from_millis(250);
+const LAST_WORD: Duration = Duration::from_millis(400);
 /// Holders of tokens that are looked through before those are thrown out whose last request is over.
 const LIVING: usize = 1024;
 /// Longest `Authorization` header that is looked at (§4.5 step 1).
