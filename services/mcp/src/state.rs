@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
-    backends::upstream::{Beside, Upstreams},
+    backends::upstream::{Beside, Looks, Upstreams},
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -95,6 +95,8 @@ pub struct Shared {
     pub(crate) upstreams: Upstreams,
     /// What they say beside the streams of calls.
     pub(crate) beside: Beside,
+    /// Who asks for looks at them.
+    pub(crate) looks: Looks,
     /// The upstream servers that this node's clients want to hear.
     pub(crate) watches: Watches,
     pub(crate) gate: Arc<Gate>,
@@ -183,6 +185,7 @@ impl McpState {
             tokens: TokenSource::new(clock.clone()),
             upstreams: Upstreams::default(),
             beside: Beside::default(),
+            looks: Looks::default(),
             watches: Watches::default(),
             gate,
             node,

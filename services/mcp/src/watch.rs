@@ -498,6 +498,11 @@ impl Running {
                 .tell(&self.state, holder, &Note::Unwanted(me, part))
                 .await;
         }
+        // What nobody here wants any more is asked for anew, if somebody does again: it does not pile up.
+        self.watch.standing.send_modify(|standing| {
+            standing.acknowledged.retain(|uri| own.contains(uri));
+            standing.refused.retain(|uri| own.contains(uri));
+        });
         self.rung = Some((holder, own, Instant::now()));
     }
 

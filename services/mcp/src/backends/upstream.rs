@@ -4,6 +4,7 @@
 
 mod beside;
 mod forward;
+mod looks;
 mod pass;
 mod questions;
 mod sessions;
@@ -23,7 +24,8 @@ use url::Url;
 
 pub(crate) use self::{
     beside::Beside,
-    forward::{Forward, ask_for_a_look, complete, forward, renamed, said},
+    forward::{Forward, complete, forward, renamed, said},
+    looks::{Looks, ask_for_a_look},
     pass::Pass,
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
 };

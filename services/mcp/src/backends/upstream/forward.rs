@@ -31,6 +31,7 @@ use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
     beside::Seat,
+    looks::ask_for_a_look,
     questions::answer,
     sessions::{NoConversation, Who},
     task,
@@ -435,26 +436,6 @@ async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
         Some(seat) => seat.next().await,
         None => std::future::pending().await,
     }
-}
-
-/// a server said that a list changed. Whoever keeps the registry looks at it soon.
-pub(crate) fn ask_for_a_look(state: &McpState, source: &UpstreamSource) {
-    let (state, tenant, id) = (state.clone(), source.tenant, source.id);
-    let tracker = state.tracker.clone();
-    tracker.spawn(async move {
-        let now = state.clock.now();
-        let asked = async {
-            let mut tx = state.store.node(tenant).await?;
-            portolan_storage::upstreams::ask_for_a_look(&mut tx, id, now).await?;
-            tx.commit().await
-        };
-        if let Err(error) = asked.await {
-            tracing::debug!(
-                error = &error as &dyn std::error::Error,
-                "cannot ask for a look at an upstream server"
-            );
-        }
-    });
 }
 
 impl Forward<'_> {
