@@ -136,7 +136,18 @@ pub async fn live(
         .collect()
 }
 
-/// Rings when a revocation was committed anywhere. A doorbell only: who misses it sees the row at the next look.
+/// What rang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ring {
+    /// Something was revoked.
+    Revocations,
+    /// A signing key was made, moved or removed.
+    SigningKeys,
+    /// The connection was away: either may have been missed.
+    Both,
+}
+
+/// Rings when a revocation or a signing key was committed anywhere. A doorbell only: who misses it sees the row at the next look.
 #[derive(Debug)]
 pub struct Doorbell {
     store: Store,
@@ -154,18 +165,19 @@ impl Doorbell {
 
     /// Waits for the next ring, and rings too when the connection was away. Cancel safe. While the database does not answer it tries
     /// once in five seconds.
-    pub async fn rang(&mut self) {
+    pub async fn rang(&mut self) -> Ring {
         loop {
             if let Some(listener) = &mut self.listener {
                 match listener.try_recv().await {
-                    Ok(Some(_)) => return,
+                    Ok(Some(ring)) if ring.channel() == SIGNING_KEYS => return Ring::SigningKeys,
+                    Ok(Some(_)) => return Ring::Revocations,
                     Ok(None) | Err(_) => self.listener = None,
                 }
             }
             match listen(&self.store).await {
                 Ok(listener) => {
                     self.listener = Some(listener);
-                    return;
+                    return Ring::Both;
                 }
                 Err(error) => {
                     tracing::debug!(
@@ -179,8 +191,11 @@ impl Doorbell {
     }
 }
 
+const REVOCATIONS: &str = "portolan_revocations";
+const SIGNING_KEYS: &str = "portolan_signing_keys";
+
 async fn listen(store: &Store) -> Result<PgListener, StorageError> {
     let mut listener = PgListener::connect_with(store.pool()).await?;
-    listener.listen("portolan_revocations").await?;
+    listener.listen_all([REVOCATIONS, SIGNING_KEYS]).await?;
     Ok(listener)
 }
