@@ -71,11 +71,11 @@ fn token(fleet: &Fleet, access: &str) -> Result<McpClient> {
 }
 
 /// Case 141: the tokens of a removed key are refused at every node within a second, the next refresh gives good ones. Case 126:
-/// who was locked out or whose tenant was suspended does not come back with an old refresh token. Case 131: a stream that is open
+/// who was locked out or whose tenant was suspended does not come back with an old refresh token. R9: a stream that is open
 /// ends with its grant. The log has it all, in chains that are whole.
 #[tokio::test(flavor = "multi_thread")]
-async fn j3_cases_126_and_131_and_141_an_operators_command_reaches_every_node_within_a_second()
--> Result<()> {
+async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_second() -> Result<()>
+{
     let fleet = Fleet::of(2).await?;
     let good = [StatusCode::OK; 2];
     ensure!(answers(&fleet, &fleet.mcp).await? == good);
@@ -180,7 +180,7 @@ async fn j3_cases_126_and_131_and_141_an_operators_command_reaches_every_node_wi
     })
     .await;
     eprintln!(
-        "case 131: an open stream ended {:?} after the command ({ended:?})",
+        "R9: an open stream ended {:?} after the command ({ended:?})",
         began.elapsed()
     );
     ensure!(

@@ -75,7 +75,7 @@ async fn m6_a_suspended_tenant_is_nowhere_and_its_old_tokens_stay_dead_when_it_i
 }
 
 #[tokio::test]
-async fn m6_case_103_a_deleted_tenant_can_be_restored_for_a_month_and_then_leaves_a_tombstone() {
+async fn m6_a_deleted_tenant_can_be_restored_for_a_month_and_then_leaves_a_tombstone() {
     let database = Database::new().await;
     let store = database.store(4).await;
     let scene = Scene::new(&store).await;

@@ -25,6 +25,8 @@ pub enum Command {
     /// Removes a key in an emergency: the tokens it signed are refused at once, on all nodes. Clients renew theirs; nobody signs in again.
     Revoke {
         /// Its id, as in the list.
+        // It is base64url: one in sixty-four begins with a hyphen.
+        #[arg(allow_hyphen_values = true)]
         kid: String,
     },
 }
