@@ -8,6 +8,7 @@ mod death;
 mod hostile;
 mod limits;
 mod news;
+mod operators;
 mod price;
 mod resume;
 mod revocation;

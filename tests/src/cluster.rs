@@ -4,7 +4,7 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::ExitStatus,
+    process::{Command, ExitStatus},
     time::Duration,
 };
 
@@ -260,6 +260,15 @@ impl Node {
             .envs(self.environment.iter().cloned());
         self.process = Some(Daemon::start(command, &self.log)?);
         Ok(())
+    }
+
+    /// The binary with this node's settings and another verb: what an operator types on its machine.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = portolan();
+        command
+            .args(arguments)
+            .envs(self.environment.iter().cloned());
+        command
     }
 
     /// Waits until it says that it is ready.

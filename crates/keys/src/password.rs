@@ -200,6 +200,20 @@ pub enum PasswordRule {
         "this password is easy to guess: use a few unrelated words, or let a password manager choose"
     )]
     TooWeak,
+    /// In a list of stolen passwords (L4).
+    #[error("this password is in lists of stolen passwords: choose one that you use nowhere else")]
+    Breached,
+}
+
+/// What lists of stolen passwords name a password by: SHA-1 of its bytes. For nothing else.
+pub fn breach_digest(password: &Secret<String>) -> [u8; 20] {
+    let digest = aws_lc_rs::digest::digest(
+        &aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY,
+        password.expose().as_bytes(),
+    );
+    let mut out = [0; 20];
+    out.copy_from_slice(digest.as_ref());
+    out
 }
 
 /// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, and zxcvbn at least 3 of 4 with

@@ -53,7 +53,8 @@ pub enum KeyState {
 }
 
 impl KeyTimes {
-    fn signing_from(publish_at: Timestamp, sign_from: Timestamp) -> Self {
+    /// Of a key that signs for [`ACTIVE_FOR`] and stays published for [`RETIRING_FOR`] after that.
+    pub fn signing_from(publish_at: Timestamp, sign_from: Timestamp) -> Self {
         let sign_until = sign_from + ACTIVE_FOR;
         Self {
             publish_at,
@@ -103,6 +104,39 @@ pub fn plan(existing: &[KeyTimes], now: Timestamp) -> Vec<KeyTimes> {
         ));
     }
     made
+}
+
+/// The times of all keys when the standby takes over from what signs now: at once in an emergency, else as soon as it has been published
+/// for [`PUBLISH_AHEAD`] (J2, J3). `None` without a standby.
+pub fn hand_over(existing: &[KeyTimes], now: Timestamp, at_once: bool) -> Option<Vec<KeyTimes>> {
+    let standby = existing
+        .iter()
+        .enumerate()
+        .filter(|(_, key)| key.state(now) == KeyState::Pending)
+        .min_by_key(|(_, key)| key.sign_from)
+        .map(|(at, _)| at)?;
+    let publish_at = existing[standby].publish_at;
+    let from = if at_once {
+        now
+    } else {
+        now.max(publish_at + PUBLISH_AHEAD)
+            .min(existing[standby].sign_from)
+    };
+    let times = existing.iter().enumerate().map(|(at, key)| {
+        if at == standby {
+            KeyTimes::signing_from(publish_at, from)
+        } else if key.state(now) == KeyState::Active {
+            let sign_until = key.sign_until.min(from);
+            KeyTimes {
+                sign_until,
+                gone_at: sign_until + RETIRING_FOR,
+                ..*key
+            }
+        } else {
+            *key
+        }
+    });
+    Some(times.collect())
 }
 
 /// A new key pair, to be stored before it is used.
@@ -280,6 +314,33 @@ mod tests {
             now += Duration::hours(1);
         }
         assert_eq!(keys.len(), 6);
+    }
+
+    #[test]
+    fn j2_a_planned_hand_over_waits_until_the_standby_was_published_for_a_day() {
+        let keys = plan(&[], START);
+        let early = START + Duration::hours(5);
+        let times = hand_over(&keys, early, false).unwrap();
+        assert_eq!(times[1].sign_from, START + PUBLISH_AHEAD);
+        assert_eq!(times[0].sign_until, times[1].sign_from);
+        assert_eq!(times[0].gone_at, times[0].sign_until + RETIRING_FOR);
+        let later = START + Duration::days(10);
+        let times = hand_over(&keys, later, false).unwrap();
+        assert_eq!(times[1].sign_from, later);
+        assert_eq!(times[0].state(later), KeyState::Retiring);
+        assert_eq!(times[1].state(later), KeyState::Active);
+        assert_eq!(plan(&times, later).len(), 1, "the next standby");
+        assert_eq!(hand_over(&times, later, false), None, "it is not made yet");
+    }
+
+    #[test]
+    fn j3_in_an_emergency_the_standby_signs_at_once() {
+        let keys = plan(&[], START);
+        let times = hand_over(&keys[1..], START, true).unwrap();
+        assert_eq!(times[0].state(START), KeyState::Active);
+        let again = plan(&times, START);
+        assert_eq!(again.len(), 1);
+        assert!(again[0].sign_from >= START + PUBLISH_AHEAD);
     }
 
     #[test]

@@ -186,6 +186,26 @@ impl Keys {
         Ok(plaintext)
     }
 
+    /// Whether a sealed value is under the current master secret: what is not has to be sealed again before a former one can go.
+    pub fn is_current(&self, sealed: &[u8]) -> bool {
+        sealed.get(1..5) == Some(&self.ring[0].id)
+    }
+
+    /// Opens under whichever master secret sealed it and seals under the current one, with the same expiry. For what is kept.
+    pub fn reseal(
+        &self,
+        purpose: Purpose,
+        sealed: &[u8],
+        aad: &[u8],
+        now: Timestamp,
+    ) -> Result<Vec<u8>, OpenError> {
+        let plaintext = self.open(purpose, sealed, aad, now)?;
+        let mut expiry = [0; 8];
+        expiry.copy_from_slice(&sealed[5..HEADER_LEN]);
+        self.seal_header(purpose, plaintext.expose(), aad, i64::from_be_bytes(expiry))
+            .map_err(|_| OpenError::Broken)
+    }
+
     /// HMAC-SHA256 under the current key of `purpose`.
     pub fn mac(&self, purpose: Purpose, bytes: &[u8]) -> [u8; 32] {
         mac(&self.ring[0], purpose, bytes)
@@ -478,6 +498,41 @@ mod tests {
             OpenError::UnknownKey
         );
         assert_eq!(stranger.read_stamp(Purpose::Cursor, b"ten", &stamp), None);
+    }
+
+    #[test]
+    fn what_is_sealed_again_needs_the_former_master_secret_no_longer() {
+        let (old, new) = (
+            MasterSecret::from_bytes([7; 32]),
+            MasterSecret::from_bytes([8; 32]),
+        );
+        let both = Keys::new(&new, std::slice::from_ref(&old)).unwrap();
+        let alone = Keys::new(&new, &[]).unwrap();
+        let until = now() + Duration::hours(1);
+        let sealed = keys()
+            .seal_until(Purpose::SecondFactor, b"x", b"row", until)
+            .unwrap();
+        assert!(!both.is_current(&sealed));
+        let again = both
+            .reseal(Purpose::SecondFactor, &sealed, b"row", now())
+            .unwrap();
+        assert!(both.is_current(&again));
+        assert!(
+            alone
+                .open(Purpose::SecondFactor, &again, b"row", now())
+                .is_ok()
+        );
+        assert_eq!(
+            alone
+                .open(Purpose::SecondFactor, &again, b"row", until)
+                .unwrap_err(),
+            OpenError::Expired,
+            "the expiry stays"
+        );
+        assert!(
+            both.reseal(Purpose::SecondFactor, &sealed, b"other row", now())
+                .is_err()
+        );
     }
 
     #[test]

@@ -51,6 +51,23 @@ impl Keys {
     }
 }
 
+impl Keys {
+    /// Wraps a stored data key under the current master secret. The credentials under it stay as they are.
+    pub fn rewrap_data_key(
+        &self,
+        owner: &[u8],
+        wrapped: &[u8],
+        now: OffsetDateTime,
+    ) -> Result<Vec<u8>, OpenError> {
+        self.reseal(
+            Purpose::Credential,
+            wrapped,
+            &bound(b"data-key", owner),
+            now,
+        )
+    }
+}
+
 impl DataKey {
     /// Seals a credential; `place` names where it is kept.
     pub fn seal(&self, place: &[u8], plaintext: &[u8]) -> Result<Vec<u8>, KeysError> {

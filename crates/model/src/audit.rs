@@ -13,6 +13,8 @@ pub enum Actor {
     Anonymous,
     /// The platform itself.
     System,
+    /// Whoever runs the installation, by `portolan admin`. Who that was stands in `detail`.
+    Operator,
 }
 
 /// One entry to be written. `detail` never holds a secret, an argument or a result.

@@ -20,8 +20,10 @@
 //! | [`prompt`] | prompts that tenants write: arguments, messages, what becomes of placeholders |
 //! | [`uri_template`] | templates of resources, and which URIs fit them |
 //! | [`audit`] | who did what |
+//! | [`audit_chain`] | the chain of hashes over that |
 
 pub mod audit;
+pub mod audit_chain;
 pub mod client;
 pub mod clock;
 pub mod digest;

@@ -30,6 +30,7 @@ pub async fn record(
         Actor::User(user) => ("user", Some(user.uuid())),
         Actor::Anonymous => ("anonymous", None),
         Actor::System => ("system", None),
+        Actor::Operator => ("operator", None),
     };
     sqlx::query!(
         "insert into audit_events (id, at, tenant_id, actor_kind, actor_id, action, target_kind, target_id, outcome, request_id, ip_block, detail)
@@ -59,7 +60,7 @@ pub struct Entry {
     pub id: AuditId,
     /// When.
     pub at: Timestamp,
-    /// `user`, `anonymous` or `system`.
+    /// `user`, `anonymous`, `system`, `operator` …
     pub actor_kind: String,
     /// Who, for `user`.
     pub actor: Option<UserId>,
@@ -73,6 +74,21 @@ pub struct Entry {
     pub outcome: String,
     /// More.
     pub detail: Value,
+    /// Its place in the chain of the log.
+    pub place: Option<Place>,
+}
+
+/// A place in the chain of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Counts from 1.
+    pub seq: i64,
+    /// Hash of the place before.
+    pub previous: Vec<u8>,
+    /// SHA-256 of `previous` and `entry`.
+    pub hash: Vec<u8>,
+    /// The entry as the text that is hashed.
+    pub entry: String,
 }
 
 /// The tenant's entries, newest first, at most `limit`, older than `before`.
@@ -84,8 +100,10 @@ pub async fn list(
     let tenant = tx.tenant().uuid();
     let before: Option<Uuid> = before.map(AuditId::uuid);
     let rows = sqlx::query!(
-        "select id, at, actor_kind, actor_id, action, target_kind, target_id, outcome, detail
-         from audit_events where tenant_id = $1 and ($2::uuid is null or id < $2) order by id desc limit $3",
+        r#"select e.id, e.at, e.actor_kind, e.actor_id, e.action, e.target_kind, e.target_id, e.outcome, e.detail,
+             c.seq as "seq?", c.previous as "previous?", c.hash as "hash?", audit_entry_text(e, c.seq) as entry
+           from audit_events e left join audit_chain c on c.event_id = e.id
+           where e.tenant_id = $1 and ($2::uuid is null or e.id < $2) order by e.id desc limit $3"#,
         tenant,
         before,
         limit,
@@ -104,6 +122,15 @@ pub async fn list(
             target_id: row.target_id,
             outcome: row.outcome,
             detail: row.detail,
+            place: match (row.seq, row.previous, row.hash, row.entry) {
+                (Some(seq), Some(previous), Some(hash), Some(entry)) => Some(Place {
+                    seq,
+                    previous,
+                    hash,
+                    entry,
+                }),
+                _ => None,
+            },
         })
         .collect())
 }

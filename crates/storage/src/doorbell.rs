@@ -1,4 +1,4 @@
-//! A channel of the database that says no more than that something was committed: whoever hears it looks at the rows.
+//! Channels of the database that say no more than that something was committed: whoever hears it looks at the rows.
 
 use std::time::Duration;
 
@@ -13,39 +13,41 @@ const AGAIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Doorbell {
     store: Store,
-    channel: &'static str,
+    channels: &'static [&'static str],
     listener: Option<PgListener>,
 }
 
 impl Doorbell {
-    /// Listens to `channel` from the first [`Doorbell::rang`] on.
-    pub(crate) fn new(store: &Store, channel: &'static str) -> Self {
+    /// Listens to `channels` from the first [`Doorbell::rang`] on.
+    pub(crate) fn new(store: &Store, channels: &'static [&'static str]) -> Self {
         Self {
             store: store.clone(),
-            channel,
+            channels,
             listener: None,
         }
     }
 
-    /// Waits for the next ring, and rings too when the connection was away. Cancel safe. While the database does not answer it tries
-    /// once in five seconds.
-    pub async fn rang(&mut self) {
+    /// Waits for the next ring and tells its channel. Rings too, with `None`, when the connection was away: any channel may have rung.
+    /// Cancel safe. While the database does not answer it tries once in five seconds.
+    pub async fn rang(&mut self) -> Option<&'static str> {
         loop {
             if let Some(listener) = &mut self.listener {
                 match listener.try_recv().await {
-                    Ok(Some(_)) => return,
+                    Ok(Some(ring)) => {
+                        return self.channels.iter().copied().find(|channel| *channel == ring.channel());
+                    }
                     Ok(None) | Err(_) => self.listener = None,
                 }
             }
             match self.listen().await {
                 Ok(listener) => {
                     self.listener = Some(listener);
-                    return;
+                    return None;
                 }
                 Err(error) => {
                     tracing::debug!(
                         error = &error as &dyn std::error::Error,
-                        channel = self.channel,
+                        channels = ?self.channels,
                         "cannot listen to the database"
                     );
                     tokio::time::sleep(AGAIN).await;
@@ -56,7 +58,7 @@ impl Doorbell {
 
     async fn listen(&self) -> Result<PgListener, StorageError> {
         let mut listener = PgListener::connect_with(self.store.pool()).await?;
-        listener.listen(self.channel).await?;
+        listener.listen_all(self.channels.iter().copied()).await?;
         Ok(listener)
     }
 }

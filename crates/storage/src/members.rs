@@ -22,6 +22,52 @@ pub struct Workspace {
     pub epoch: i32,
 }
 
+/// A tenant of a person that does not work now.
+#[derive(Debug, Clone)]
+pub struct Stopped {
+    /// The tenant.
+    pub tenant: Tenant,
+    /// The person's role.
+    pub role: Role,
+    /// Stopped by an operator: no owner takes that back.
+    pub is_by_operator: bool,
+    /// What an operator tells its members.
+    pub message: Option<String>,
+    /// When it will be destroyed, if it was deleted.
+    pub delete_after: Option<Timestamp>,
+}
+
+/// The suspended tenants of a person, and those that were deleted and are still there (M6), by name.
+pub async fn stopped_of(tx: &mut SystemTx, user: UserId) -> Result<Vec<Stopped>, StorageError> {
+    let rows = sqlx::query!(
+        "select t.id, t.name, t.epoch, t.created_at, t.suspended_at, t.suspend_reason, t.delete_after, p.slug, m.role
+         from memberships m join tenants t on t.id = m.tenant_id and t.status in ('suspended', 'deleting')
+         join tenant_slugs p on p.tenant_id = t.id and p.state = 'primary'
+         where m.user_id = $1 and m.status = 'active'
+         order by lower(t.name), t.id",
+        user.uuid(),
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Stopped {
+                tenant: Tenant {
+                    id: TenantId::from_uuid(row.id),
+                    slug: read_slug(&row.slug)?,
+                    name: row.name,
+                    epoch: row.epoch,
+                    created_at: row.created_at,
+                },
+                role: read_role(&row.role)?,
+                is_by_operator: row.suspended_at.is_some(),
+                message: row.suspend_reason.filter(|text| !text.is_empty()),
+                delete_after: row.delete_after,
+            })
+        })
+        .collect()
+}
+
 /// A member as the console shows it.
 #[derive(Debug, Clone)]
 pub struct Member {

@@ -133,7 +133,13 @@ pub async fn live(
         .collect()
 }
 
-/// Rings when a revocation was committed anywhere. A doorbell only: who misses it sees the row at the next look.
+/// The channel of revocations.
+pub const REVOKED: &str = "portolan_revocations";
+/// The channel of signing keys.
+pub const SIGNING_KEYS: &str = "portolan_signing_keys";
+
+/// Rings when a revocation was committed anywhere, or a signing key was made, moved or removed. A doorbell only: who misses it sees
+/// the row at the next look.
 pub fn doorbell(store: &Store) -> Doorbell {
-    Doorbell::new(store, "portolan_revocations")
+    Doorbell::new(store, &[REVOKED, SIGNING_KEYS])
 }

@@ -67,3 +67,59 @@ pub async fn insert(
     .await?;
     Ok(())
 }
+
+/// A key as an operator sees it, whatever became of it. Without its private half.
+#[derive(Debug, Clone)]
+pub struct KnownKey {
+    /// RFC 7638 thumbprint.
+    pub kid: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it enters the JWKS.
+    pub publish_at: Timestamp,
+    /// When it begins to sign.
+    pub sign_from: Timestamp,
+    /// When it stops.
+    pub sign_until: Timestamp,
+    /// When it leaves the JWKS.
+    pub gone_at: Timestamp,
+    /// When it was removed in an emergency: its tokens are refused.
+    pub denied_at: Option<Timestamp>,
+}
+
+/// Every key there ever was, the newest first, at most a hundred.
+pub async fn known(tx: &mut SystemTx) -> Result<Vec<KnownKey>, StorageError> {
+    Ok(sqlx::query_as!(
+        KnownKey,
+        "select kid, created_at, publish_at, sign_from, sign_until, gone_at, denied_at from signing_keys
+         order by sign_from desc, kid limit 100",
+    )
+    .fetch_all(tx.connection())
+    .await?)
+}
+
+/// Writes the times of a key anew: it signs sooner, or stops sooner. Under [`lock_rotation`].
+pub async fn set_times(tx: &mut SystemTx, key: &StoredKey) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update signing_keys set sign_from = $2, sign_until = $3, gone_at = $4 where kid = $1 and denied_at is null",
+        key.kid,
+        key.sign_from,
+        key.sign_until,
+        key.gone_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Removes a key for good (J3). False if there is none, or it was removed before.
+pub async fn deny(tx: &mut SystemTx, kid: &str, now: Timestamp) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update signing_keys set denied_at = $2 where kid = $1 and denied_at is null",
+        kid,
+        now
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}

@@ -192,7 +192,7 @@ pub async fn ask_for_a_look(
 
 /// Rings when somebody asked for a look. Who misses it finds the row when the time comes.
 pub fn doorbell(store: &Store) -> Doorbell {
-    Doorbell::new(store, LOOKS)
+    Doorbell::new(store, &[LOOKS])
 }
 
 /// Takes servers whose time has come, at most `limit` and one of each tenant: they are the caller's until `until`, when somebody else

@@ -10,6 +10,8 @@ use portolan_model::{id::TenantId, limits::PlatformLimits};
 use serde::Serialize;
 use url::Url;
 
+use crate::login::breached::BreachedPasswords;
+
 /// Settings of this service.
 #[derive(Debug, Clone)]
 pub struct AuthConfig {
@@ -19,6 +21,8 @@ pub struct AuthConfig {
     pub demo_api: Option<DemoApi>,
     /// What the console shows of limits.
     pub limits: ConsoleLimits,
+    /// Passwords that nobody may choose.
+    pub breached: BreachedPasswords,
 }
 
 /// What the console knows of limits.

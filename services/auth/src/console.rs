@@ -12,6 +12,7 @@ pub mod change;
 pub mod client_limits;
 pub mod connection;
 pub mod credentials;
+pub mod deletion;
 pub mod error;
 pub mod hand_made_tools;
 pub mod imports;
@@ -86,8 +87,10 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(workspaces::create_workspace))
         .routes(routes!(
             workspaces::show_workspace,
-            workspaces::change_workspace
+            workspaces::change_workspace,
+            deletion::delete_workspace
         ))
+        .routes(routes!(deletion::restore_workspace))
         .routes(routes!(members::list_members))
         .routes(routes!(members::change_member, members::remove_member))
         .routes(routes!(invitations::list_invitations, invitations::invite))

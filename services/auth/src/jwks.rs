@@ -7,10 +7,16 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{
-    KeysError, PublicJwk, digest,
-    ring::{KeyTimes, NewKeyPair, SigningKey, plan},
+    Keys, KeysError, PublicJwk, digest,
+    ring::{self, KeyState, KeyTimes, NewKeyPair, SigningKey, plan},
 };
-use portolan_storage::{Reason, StorageError, SystemTx, signing_keys};
+use portolan_model::Timestamp;
+use portolan_storage::{
+    Reason, StorageError, SystemTx,
+    grants::REVOCATION_MEMORY,
+    revocations::{self, Kind, New},
+    signing_keys::{self, StoredKey},
+};
 
 use crate::state::AuthState;
 
@@ -62,27 +68,35 @@ pub enum RotationError {
     /// A row does not hold a key.
     #[error("a stored public key is not readable")]
     Json(#[from] serde_json::Error),
+    /// There is no such key, or it was removed before.
+    #[error("there is no such key")]
+    Unknown,
+    /// No key stands by, which [`rotate`] sees to every hour.
+    #[error("no key stands by")]
+    NoStandby,
 }
 
 /// Makes the keys that are missing, loads what is there, and gives the public halves to this process's verifier.
 ///
-/// To be called at start, before the service is ready, and every hour. Of several nodes one makes the keys: the others wait for
-/// its lock and find them.
+/// To be called at start, before the service is ready, and every hour.
 pub async fn rotate(state: &AuthState) -> Result<(), RotationError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::KeyRotation).await?;
-    let mut stored = signing_keys::list(&mut tx, now).await?;
-    if !plan(&times(&stored), now).is_empty() {
-        signing_keys::lock_rotation(&mut tx).await?;
-        // Again under the lock: another node may have been first.
-        stored = signing_keys::list(&mut tx, now).await?;
-        for times in plan(&times(&stored), now) {
-            make(state, &mut tx, times).await?;
-        }
-        stored = signing_keys::list(&mut tx, now).await?;
-    }
+    let stored = ensure(&mut tx, &state.keys, now).await?;
     tx.commit().await?;
+    take(state, &stored, now)
+}
 
+/// Reads the keys anew, as an operator's command or another node has left them, and makes none: when the doorbell rings, and every minute.
+pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::KeyRotation).await?;
+    let stored = signing_keys::list(&mut tx, now).await?;
+    take(state, &stored, now)
+}
+
+/// Signs and verifies with these keys from now on.
+fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), RotationError> {
     let keys = stored
         .iter()
         .map(|row| {
@@ -104,27 +118,132 @@ pub async fn rotate(state: &AuthState) -> Result<(), RotationError> {
     Ok(())
 }
 
-async fn make(state: &AuthState, tx: &mut SystemTx, times: KeyTimes) -> Result<(), RotationError> {
+/// Makes the keys that are missing. Of several nodes one makes them: the others wait for its lock and find them.
+async fn ensure(
+    tx: &mut SystemTx,
+    keys: &Keys,
+    now: Timestamp,
+) -> Result<Vec<StoredKey>, RotationError> {
+    let mut stored = signing_keys::list(tx, now).await?;
+    if !plan(&times(&stored), now).is_empty() {
+        signing_keys::lock_rotation(tx).await?;
+        // Again under the lock: another node may have been first.
+        stored = signing_keys::list(tx, now).await?;
+        for times in plan(&times(&stored), now) {
+            make(tx, keys, times, now).await?;
+        }
+        stored = signing_keys::list(tx, now).await?;
+    }
+    Ok(stored)
+}
+
+/// J2, on command: the standby takes over as soon as it has been published for a day, which it usually has, and gets a standby
+/// of its own. Returns the one that took over.
+pub async fn hand_over(
+    tx: &mut SystemTx,
+    keys: &Keys,
+    now: Timestamp,
+) -> Result<StoredKey, RotationError> {
+    signing_keys::lock_rotation(tx).await?;
+    let stored = ensure(tx, keys, now).await?;
+    let standby = move_times(tx, stored, now, false).await?;
+    ensure(tx, keys, now).await?;
+    Ok(standby)
+}
+
+/// J3: removes a key. The tokens it signed are refused everywhere as soon as the nodes hear of it; if nothing else signs, the
+/// standby does at once. Refresh tokens are not signed and stay good. Returns which key signs now.
+pub async fn remove(
+    tx: &mut SystemTx,
+    keys: &Keys,
+    kid: &str,
+    now: Timestamp,
+) -> Result<String, RotationError> {
+    signing_keys::lock_rotation(tx).await?;
+    if !signing_keys::deny(tx, kid, now).await? {
+        return Err(RotationError::Unknown);
+    }
+    let revocation = New {
+        kind: Kind::Kid,
+        reference: kid,
+        tenant: None,
+        epoch: None,
+        expires_at: now + REVOCATION_MEMORY,
+    };
+    revocations::insert(tx, &revocation, now).await?;
+    let signs = |stored: &[StoredKey]| {
+        stored
+            .iter()
+            .filter(|row| times_of(row).state(now) == KeyState::Active)
+            .max_by_key(|row| row.sign_from)
+            .map(|row| row.kid.clone())
+    };
+    let left = signing_keys::list(tx, now).await?;
+    if signs(&left).is_none() && !left.is_empty() {
+        // Without a standby `ensure` makes a key that signs at once.
+        match move_times(tx, left, now, true).await {
+            Ok(_) | Err(RotationError::NoStandby) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let stored = ensure(tx, keys, now).await?;
+    signs(&stored).ok_or(RotationError::NoStandby)
+}
+
+/// Writes the times that [`ring::hand_over`] gives, and returns the key that takes over.
+async fn move_times(
+    tx: &mut SystemTx,
+    stored: Vec<StoredKey>,
+    now: Timestamp,
+    at_once: bool,
+) -> Result<StoredKey, RotationError> {
+    let before = times(&stored);
+    let after = ring::hand_over(&before, now, at_once).ok_or(RotationError::NoStandby)?;
+    let mut next = None;
+    for ((mut row, before), after) in stored.into_iter().zip(before).zip(after) {
+        row.sign_from = after.sign_from;
+        row.sign_until = after.sign_until;
+        row.gone_at = after.gone_at;
+        if before != after {
+            signing_keys::set_times(tx, &row).await?;
+        }
+        if before.state(now) == KeyState::Pending
+            && next
+                .as_ref()
+                .is_none_or(|next: &StoredKey| row.sign_from < next.sign_from)
+        {
+            next = Some(row);
+        }
+    }
+    next.ok_or(RotationError::NoStandby)
+}
+
+async fn make(
+    tx: &mut SystemTx,
+    keys: &Keys,
+    times: KeyTimes,
+    now: Timestamp,
+) -> Result<(), RotationError> {
     let pair = NewKeyPair::generate()?;
-    let row = signing_keys::StoredKey {
+    let row = StoredKey {
         kid: pair.public.kid().to_owned(),
         public_jwk: serde_json::to_value(&pair.public)?,
-        private_sealed: pair.sealed_private(&state.keys)?,
+        private_sealed: pair.sealed_private(keys)?,
         publish_at: times.publish_at,
         sign_from: times.sign_from,
         sign_until: times.sign_until,
         gone_at: times.gone_at,
     };
-    signing_keys::insert(tx, &row, state.now()).await?;
+    signing_keys::insert(tx, &row, now).await?;
     tracing::info!(kid = row.kid, sign_from = %row.sign_from, "signing key made");
     Ok(())
 }
 
-fn times(rows: &[signing_keys::StoredKey]) -> Vec<KeyTimes> {
+fn times(rows: &[StoredKey]) -> Vec<KeyTimes> {
     rows.iter().map(times_of).collect()
 }
 
-fn times_of(row: &signing_keys::StoredKey) -> KeyTimes {
+fn times_of(row: &StoredKey) -> KeyTimes {
     KeyTimes {
         publish_at: row.publish_at,
         sign_from: row.sign_from,

@@ -4,6 +4,7 @@
 //! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
 //! afterwards is an enum, made from a stored request, never a URL of the visitor's (S8, case 44).
 
+pub mod breached;
 mod code;
 mod continuation;
 mod device;
@@ -20,7 +21,10 @@ use axum::{
     Router,
     routing::{get, post},
 };
-use portolan_keys::Keys;
+use portolan_keys::{
+    Keys, Secret,
+    password::{self as rules, PasswordRule},
+};
 
 pub(crate) use continuation::path_after;
 pub use continuation::{Continuation, login_path};
@@ -68,4 +72,17 @@ pub(crate) fn check_form(keys: &Keys, browser: &Browser, presented: &str) -> Res
     } else {
         Err(PageError::ForeignForm)
     }
+}
+
+/// The rules for a new password (L3), and that it is in no list of stolen ones (L4). `inputs` are known to a guesser.
+pub(crate) async fn check_password(
+    state: &AuthState,
+    password: &Secret<String>,
+    inputs: &[&str],
+) -> Result<(), PasswordRule> {
+    rules::check_new(password, inputs)?;
+    if state.config.breached.know(&state.egress, password).await {
+        return Err(PasswordRule::Breached);
+    }
+    Ok(())
 }

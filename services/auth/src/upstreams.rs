@@ -567,7 +567,7 @@ pub async fn keep_in_sync(state: AuthState, stop: CancellationToken) {
             () = stop.cancelled() => return,
             Some(done) = looks.next(), if !looks.is_empty() => running.retain(|one| *one != done),
             _ = ticks.tick() => {}
-            () = doorbell.rang() => {}
+            _ = doorbell.rang() => {}
         }
         let room = AT_ONCE.saturating_sub(running.len());
         if room == 0 {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::settings::Role;
+use crate::{admin::AdminArguments, settings::Role};
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
 #[derive(Debug, Parser)]
@@ -39,6 +39,8 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Looks at and changes accounts, workspaces, clients, sessions and keys of the installation. Every change is in the audit log.
+    Admin(AdminArguments),
     /// Prints what other tools build on.
     Emit {
         /// What to print.

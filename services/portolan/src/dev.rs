@@ -93,6 +93,24 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
+/// Lets the settings name what a running `portolan dev` on this folder stands on: for operators' commands.
+pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
+    let secret = folder.join("master-secret");
+    if !secret.exists() {
+        bail!(
+            "{} is not the folder of a `portolan dev`: start it first, or name its folder (--dev=FOLDER)",
+            folder.display()
+        );
+    }
+    raw.set_default("public_url", "http://127.0.0.1:8080");
+    raw.set(
+        "database_url",
+        postgres::url_of(&folder.join("postgres"), LOGIN_ROLE, DATABASE)?,
+    );
+    raw.set("master_secret", master_secret(&secret)?);
+    Ok(())
+}
+
 /// Database, schema, and the role that the service logs in as.
 async fn prepare(database: &EmbeddedPostgres) -> Result<()> {
     portolan_storage::bootstrap(&database.url("postgres", "postgres"), DATABASE)

@@ -1,9 +1,9 @@
-//! What an MCP node must know of the authorization service: verification keys and revocations.
+//! What every process must know of the others: verification keys and revocations.
 //!
 //! Both are read from Postgres, in one process and in separate ones alike. In one process the authorization service tells its own
-//! node at once as well; the feed is what the other nodes hear.
+//! node at once as well; the feed is what the other nodes hear, and where each hears of an operator's commands.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use portolan_cluster::{Revocations, revocations::Revocation};
 use portolan_keys::{Jwks, PublicJwk, Verifier};
@@ -13,6 +13,8 @@ use portolan_storage::{
     revocations::{self, Kind},
     signing_keys,
 };
+
+use tokio::sync::Notify;
 
 use crate::lifecycle::Lifecycle;
 
@@ -30,6 +32,8 @@ pub(crate) struct Feed {
     pub(crate) clock: Clock,
     pub(crate) verifier: Verifier,
     pub(crate) revocations: Revocations,
+    /// Told whenever the keys were read: whoever signs reads its own, too.
+    pub(crate) keys_were_read: Arc<Notify>,
 }
 
 impl Feed {
@@ -48,7 +52,7 @@ impl Feed {
             loop {
                 let outcome = tokio::select! {
                     () = stop.cancelled() => return,
-                    () = doorbell.rang() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
+                    channel = doorbell.rang() => self.hear(channel, &mut seen).await,
                     _ = revocations.tick() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
                     _ = keys.tick() => self.read_keys().await,
                 };
@@ -58,6 +62,17 @@ impl Feed {
                 }
             }
         });
+        Ok(())
+    }
+
+    /// `channel` as [`portolan_storage::Doorbell::rang`] tells it.
+    async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
+        if channel != Some(revocations::REVOKED) {
+            self.read_keys().await?;
+        }
+        if channel != Some(revocations::SIGNING_KEYS) {
+            *seen = self.read_revocations(Some(*seen - OVERLAP)).await?;
+        }
         Ok(())
     }
 
@@ -71,6 +86,7 @@ impl Feed {
             .map(|key| serde_json::from_value(key.public_jwk))
             .collect::<Result<Vec<PublicJwk>, _>>()?;
         self.verifier.set_keys(&Jwks { keys })?;
+        self.keys_were_read.notify_one();
         Ok(())
     }
 

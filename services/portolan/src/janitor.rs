@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
-use portolan_model::Clock;
+use portolan_model::{
+    Clock,
+    audit::{Actor, Event, Outcome},
+};
 use portolan_storage::{
     Reason, StorageError, Store,
+    audit::{self, Origin},
+    endings,
     expiry::{self, Expired},
 };
 use tokio_util::sync::CancellationToken;
@@ -22,6 +27,14 @@ pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
+        match end_tenants(&store, &clock).await {
+            Ok(0) => {}
+            Ok(tenants) => tracing::info!(tenants, "deleted workspaces were destroyed"),
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a deleted workspace could not be destroyed"
+            ),
+        }
         for what in Expired::ALL {
             if stop.is_cancelled() {
                 return;
@@ -37,6 +50,32 @@ pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
             }
         }
     }
+}
+
+/// M6: what was deleted a month ago goes, each tenant in its own transaction.
+async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> {
+    let mut ended = 0;
+    for _ in 0..ROUNDS {
+        let now = clock.now();
+        let mut tx = store.system(Reason::Janitor).await?;
+        let Some(tenant) = endings::overdue(&mut tx, now).await? else {
+            break;
+        };
+        endings::purge(&mut tx, tenant).await?;
+        let event = Event {
+            tenant: Some(tenant),
+            actor: Actor::System,
+            action: "tenant.deleted",
+            target_kind: "tenant",
+            target_id: tenant.to_string(),
+            outcome: Outcome::Ok,
+            detail: serde_json::json!({}),
+        };
+        audit::record(&mut tx, &event, &Origin::default(), now).await?;
+        tx.commit().await?;
+        ended += 1;
+    }
+    Ok(ended)
 }
 
 async fn purge(store: &Store, clock: &Clock, what: Expired) -> Result<u64, StorageError> {

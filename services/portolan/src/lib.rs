@@ -2,6 +2,7 @@
 //!
 //! | Module | Subject |
 //! |---|---|
+//! | [`admin`] | what an operator looks at and changes |
 //! | [`cli`] | verbs and their options |
 //! | [`settings`] | configuration by file and environment |
 //! | [`serve`] | builds the roles and runs them until a signal |
@@ -10,6 +11,7 @@
 //! | [`dev`] | everything on a laptop: private Postgres, demo API |
 //! | [`doctor`] | what is wrong, before users find it |
 
+pub mod admin;
 pub mod cli;
 pub mod console;
 pub mod dev;
@@ -31,7 +33,8 @@ use clap::Parser;
 use cli::{Cli, Command, Emitted};
 use settings::Raw;
 
-/// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage, 3 `doctor` found something.
+/// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage, 3 `doctor` or `admin audit
+/// verify` found something, 4 `admin` was not told `--yes`.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -80,6 +83,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             let settings = load()?.check()?;
             lifecycle::runtime()?.block_on(doctor::run(&settings, json))
         }
+        Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
         Command::Emit { what } => {
             match what {
                 Emitted::Openapi => say(&portolan_auth::openapi().to_pretty_json()?),

@@ -7,7 +7,7 @@ use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::throttle::Throttle,
+    login::{breached::BreachedPasswords, throttle::Throttle},
     mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
@@ -50,6 +50,8 @@ pub(crate) struct Rooms {
     /// Set when the nodes can be asked.
     in_use: InUse,
     calls: Calls,
+    /// Told by the feed.
+    keys_were_read: Arc<Notify>,
 }
 
 /// The MCP endpoints.
@@ -63,7 +65,7 @@ pub(crate) struct McpRoom {
 impl Rooms {
     /// Connects, and refuses a database that cannot be used safely.
     pub(crate) async fn open(settings: &Settings) -> Result<Self> {
-        let keys = Keys::new(&MasterSecret::parse(settings.master_secret.reveal())?, &[])?;
+        let keys = keys(settings)?;
         Ok(Self {
             store: open_store(settings).await?,
             clock: Clock::system(),
@@ -74,7 +76,22 @@ impl Rooms {
             revocations: Revocations::default(),
             in_use: InUse::default(),
             calls: Calls::default(),
+            keys_were_read: Arc::default(),
         })
+    }
+
+    /// Begins to hear of keys and revocations. Before anything is served: what is revoked is known then.
+    pub(crate) async fn listen(&self, life: &Lifecycle) -> Result<()> {
+        let feed = Feed {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            verifier: self.verifier.clone(),
+            revocations: self.revocations.clone(),
+            keys_were_read: Arc::clone(&self.keys_were_read),
+        };
+        feed.start(life)
+            .await
+            .context("cannot read verification keys and revocations")
     }
 
     /// The authorization service and the console's API, ready to answer: signing keys are loaded.
@@ -112,6 +129,7 @@ impl Rooms {
             config: AuthConfig {
                 loopback_is_unthrottled: shows_mail,
                 demo_api,
+                breached: breached(settings)?,
                 limits: ConsoleLimits {
                     platform: settings.limits.platform,
                     in_use: self.in_use.clone(),
@@ -152,6 +170,23 @@ impl Rooms {
                 }
             }
         });
+        let (reading, stop, news) = (
+            state.clone(),
+            life.drained.clone(),
+            Arc::clone(&self.keys_were_read),
+        );
+        life.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = news.notified() => {}
+                }
+                if let Err(error) = portolan_auth::jwks::reload(&reading).await {
+                    // What was read last goes on signing: its times are known.
+                    tracing::warn!("signing keys: {:#}", anyhow::Error::from(error));
+                }
+            }
+        });
         life.tasks.spawn(portolan_auth::keep_in_sync(
             state.clone(),
             life.stopping.clone(),
@@ -171,15 +206,6 @@ impl Rooms {
         role: Role,
         life: &Lifecycle,
     ) -> Result<McpRoom> {
-        let feed = Feed {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            verifier: self.verifier.clone(),
-            revocations: self.revocations.clone(),
-        };
-        feed.start(life)
-            .await
-            .context("cannot read verification keys and revocations")?;
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
         let sealed = is_redis && settings.redis_seal;
@@ -354,6 +380,33 @@ pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
         _ => bail!("proxy_header: use \"x-forwarded-for\" or \"forwarded\""),
     };
     Ok(TrustedProxies::new(nets, header))
+}
+
+/// Passwords that nobody may choose.
+fn breached(settings: &Settings) -> Result<BreachedPasswords> {
+    let list = match &settings.breached_passwords_file {
+        Some(path) => std::fs::read_to_string(path)
+            .with_context(|| format!("breached_passwords_list: cannot read {}", path.display()))?,
+        None => String::new(),
+    };
+    let known = BreachedPasswords::new(&list, settings.breached_passwords_url.clone());
+    if !known.is_empty() {
+        tracing::info!(passwords = known.len(), "list of stolen passwords read");
+    }
+    Ok(known)
+}
+
+/// Every key that is derived from a master secret: the present one seals, former ones only open.
+pub(crate) fn keys(settings: &Settings) -> Result<Keys> {
+    let former = settings
+        .master_secret_previous
+        .iter()
+        .map(|text| MasterSecret::parse(text.reveal()))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Keys::new(
+        &MasterSecret::parse(settings.master_secret.reveal())?,
+        &former,
+    )?)
 }
 
 /// What stands in `Host` when somebody asks for our origin.

@@ -136,6 +136,8 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
             rooms.look_on(settings, &life);
         }
     }
+    // After the keys were made, before anything is served.
+    rooms.listen(&life).await?;
     let mut mcp = None;
     if role.has_mcp() {
         let room = rooms.mcp(settings, role, &life).await?;

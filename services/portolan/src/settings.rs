@@ -8,7 +8,13 @@ mod described;
 mod limits;
 mod mail;
 
-use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, str::FromStr};
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use anyhow::{Context, Result, bail};
 use url::Url;
@@ -110,6 +116,8 @@ pub struct Settings {
     pub redis_allow_eviction: bool,
     /// 32 bytes.
     pub master_secret: SecretText,
+    /// Former ones, which still open what they sealed.
+    pub master_secret_previous: Vec<SecretText>,
     /// Log filter.
     pub log_filter: String,
     /// Log form.
@@ -138,6 +146,10 @@ pub struct Settings {
     pub drain_accept_secs: u64,
     /// Where mail goes.
     pub mail: MailSettings,
+    /// List of stolen passwords.
+    pub breached_passwords_file: Option<PathBuf>,
+    /// Service that is asked for ranges of such a list.
+    pub breached_passwords_url: Option<Url>,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
 }
@@ -341,13 +353,21 @@ impl Raw {
             _ => bail!("password_cost: use \"standard\""),
         };
         let master_secret: SecretText = self.parse("master_secret")?;
-        if master_secret.reveal().len() != 64
-            || !master_secret
-                .reveal()
-                .bytes()
-                .all(|b| b.is_ascii_hexdigit())
-        {
-            bail!("master_secret: 64 hex digits are expected (openssl rand -hex 32)");
+        let master_secret_previous: Vec<SecretText> = self
+            .list("master_secret_previous")
+            .into_iter()
+            .map(SecretText::new)
+            .collect();
+        for (name, secret) in std::iter::once(("master_secret", &master_secret)).chain(
+            master_secret_previous
+                .iter()
+                .map(|secret| ("master_secret_previous", secret)),
+        ) {
+            if secret.reveal().len() != 64
+                || !secret.reveal().bytes().all(|b| b.is_ascii_hexdigit())
+            {
+                bail!("{name}: 64 hex digits are expected (openssl rand -hex 32)");
+            }
         }
         let redis_url = self.text("redis_url").map(redis_url).transpose()?;
         let drain_secs = self.within("drain_secs", 0..=300)?;
@@ -365,6 +385,7 @@ impl Raw {
             redis_seal: self.parse("redis_seal")?,
             redis_allow_eviction: self.parse("redis_allow_eviction")?,
             master_secret,
+            master_secret_previous,
             log_filter: self.parse("log_filter")?,
             log_format: self.parse("log_format")?,
             otlp_endpoint: self.text("otlp_endpoint").map(collector).transpose()?,
@@ -379,6 +400,11 @@ impl Raw {
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             mail,
+            breached_passwords_file: self.text("breached_passwords_list").map(PathBuf::from),
+            breached_passwords_url: self
+                .text("breached_passwords_url")
+                .map(ranges)
+                .transpose()?,
             cheap_passwords,
         })
     }
@@ -413,6 +439,15 @@ fn check_name(name: &str) -> Result<()> {
         ),
         None => bail!("unknown setting {name:?} (portolan emit configuration lists all)"),
     }
+}
+
+fn ranges(text: &str) -> Result<Url> {
+    text.parse()
+        .ok()
+        .filter(|url: &Url| {
+            matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none()
+        })
+        .context("breached_passwords_url: this is not an address such as https://api.pwnedpasswords.com/range/")
 }
 
 fn collector(text: &str) -> Result<Url> {

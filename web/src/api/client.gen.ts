@@ -46,7 +46,11 @@ export interface paths {
         get: operations["show_workspace"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Deletes a workspace: its servers, tokens and console stop at once, and after 30 days everything in it is destroyed. For owners, with a
+         *     proof of the last ten minutes; every owner gets a message.
+         */
+        delete: operations["delete_workspace"];
         options?: never;
         head?: never;
         /** Renames a workspace. Its slug stays. */
@@ -111,7 +115,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The whole audit log as JSON Lines, newest first: one entry a line, as in the list. For admins and owners. */
+        /**
+         * The whole audit log as JSON Lines, newest first: one entry a line, as in the list, with its place in the chain of hashes that shows
+         *     later changes (`chain`: `seq`, `previous`, `hash`, `entry`). For admins and owners.
+         */
         get: operations["export_audit_events"];
         put?: never;
         post?: never;
@@ -370,6 +377,23 @@ export interface paths {
         put?: never;
         /** Takes a deletion back. */
         post: operations["restore_resource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes a deletion back, within its 30 days. For owners. Apps renew their tokens by themselves, unless they tried meanwhile. */
+        post: operations["restore_workspace"];
         delete?: never;
         options?: never;
         head?: never;
@@ -841,7 +865,7 @@ export interface components {
         };
         /** @description Who acted. */
         AuditActor: {
-            /** @description `user`, `anonymous` or `system`. */
+            /** @description `user`, `anonymous`, `system`, or `operator`: who runs the installation; `detail.operator` says who. */
             kind: string;
             /** @description Who, for `user`. */
             user_id?: string;
@@ -1616,6 +1640,8 @@ export interface components {
             demo_api?: components["schemas"]["DemoApi"];
             /** @description Page with the mail of a development server. */
             dev_mailbox_url?: string;
+            /** @description Workspaces of the person that do not work now: suspended, or deleted less than 30 days ago. Absent if there are none. */
+            stopped_workspaces?: components["schemas"]["StoppedWorkspace"][];
             user: components["schemas"]["Person"];
             /** @description Workspaces of the person, by name. */
             workspaces: components["schemas"]["MyWorkspace"][];
@@ -2197,6 +2223,22 @@ export interface components {
              */
             timeout_ms: number;
         };
+        /** @description A workspace of the person that does not work now. */
+        StoppedWorkspace: {
+            /**
+             * Format: date-time
+             * @description When it will be destroyed, if it was deleted. Until then an owner can restore it.
+             */
+            delete_after?: string;
+            /** @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /** @description Why, in the words of who runs this service; it was stopped by them if there are any. */
+            message?: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /** @example acme */
+            slug: string;
+        };
         /** @description A value that completion offers. */
         SuggestedValue: {
             value: string;
@@ -2455,6 +2497,19 @@ export interface components {
             /** @description What people call it: 1 to 80 characters. */
             name: string;
         };
+        /** @description What came of it. */
+        WorkspaceDeleted: {
+            /**
+             * Format: date-time
+             * @description Until then an owner can restore it.
+             */
+            delete_after: string;
+        };
+        /** @description What a deletion has to say. */
+        WorkspaceDeletion: {
+            /** @description The slug of the workspace, typed, so that nobody deletes the wrong one. */
+            slug: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2545,6 +2600,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Workspace"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WorkspaceDeletion"];
+            };
+        };
+        responses: {
+            /** @description It stopped. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceDeleted"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
@@ -3578,6 +3669,36 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Resource"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    restore_workspace: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It works again. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

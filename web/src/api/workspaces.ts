@@ -46,6 +46,24 @@ export function useCreateWorkspace() {
   });
 }
 
+export function useDeleteWorkspace(ws: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Schemas['WorkspaceDeletion']) =>
+      answer(api.DELETE('/api/v1/workspaces/{ws}', { params: { path: { ws } }, body })),
+    onSuccess: () => client.invalidateQueries({ queryKey: meQuery.queryKey }),
+  });
+}
+
+export function useRestoreWorkspace() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (ws: string) =>
+      answer(api.POST('/api/v1/workspaces/{ws}/restore', { params: { path: { ws } } })),
+    onSuccess: () => client.invalidateQueries({ queryKey: meQuery.queryKey }),
+  });
+}
+
 export function useRenameWorkspace(ws: string) {
   const client = useQueryClient();
   return useMutation({

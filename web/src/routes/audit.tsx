@@ -36,6 +36,7 @@ const shortId = (id: string) => (id.length > 20 ? `${id.slice(0, 12)}…${id.sli
 /** Entries name people by id; those who are members still have a name. */
 function actorName(actor: AuditEntry['actor'], members: Member[]): string {
   if (actor.kind === 'system') return 'Portolan';
+  if (actor.kind === 'operator') return 'Operator of Portolan';
   if (actor.kind === 'anonymous') return 'Nobody signed in';
   const member = members.find((one) => one.user_id === actor.user_id);
   return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);

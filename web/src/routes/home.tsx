@@ -1,15 +1,16 @@
-import { Alert, Button, Group, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Group, Stack, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Navigate, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError } from '../api/http';
 import { type Me, meQuery } from '../api/me';
-import { useCreateWorkspace } from '../api/workspaces';
+import { useCreateWorkspace, useRestoreWorkspace } from '../api/workspaces';
 import { LinkButton } from '../components/link-button';
 import { Failed, Loading } from '../components/page';
 import { PlainShell } from '../components/shell';
 import { rememberedWorkspace } from '../session';
 import { slugFault, suggestSlug } from '../slug';
+import { formatDate } from '../time';
 import classes from './home.module.css';
 
 /** The door of the console: into the last workspace, or to making the first one. */
@@ -32,6 +33,44 @@ export function HomePage() {
       <CreateWorkspace me={me.data} first={!target} />
     </PlainShell>
   );
+}
+
+/** Workspaces that do not work now, and what can be done about it. */
+function Stopped({ me }: { me: Me }) {
+  const restore = useRestoreWorkspace();
+  const navigate = useNavigate();
+  return me.stopped_workspaces?.map((one) => (
+    <Alert
+      key={one.id}
+      color="yellow"
+      data-tone="yellow"
+      mb="md"
+      title={one.delete_after ? `${one.name} was deleted` : `${one.name} is suspended`}
+    >
+      <Stack gap="sm" align="flex-start">
+        <span>
+          {one.message ??
+            (one.delete_after
+              ? `Everything in it will be destroyed after ${formatDate(one.delete_after)}.`
+              : 'Ask whoever runs this service.')}
+        </span>
+        {restore.error && restore.variables === one.slug && <span role="alert">{restore.error.message}</span>}
+        {one.delete_after && one.role === 'owner' && (
+          <Button
+            variant="default"
+            loading={restore.isPending && restore.variables === one.slug}
+            onClick={() =>
+              restore.mutate(one.slug, {
+                onSuccess: () => void navigate({ to: '/w/$ws', params: { ws: one.slug } }),
+              })
+            }
+          >
+            Restore it
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  ));
 }
 
 function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
@@ -82,6 +121,7 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
             ? `Welcome aboard${me.user.display_name ? `, ${me.user.display_name}` : ''}`
             : 'New workspace'}
         </Title>
+        <Stopped me={me} />
         <p className={classes.lede}>
           A workspace holds your APIs, the tools made of them, and the servers you publish. Name it after your
           team or company.

@@ -1,7 +1,9 @@
 import { Alert, Button, Stack, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { useRenameWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
+import { confirmPath } from '../api/people';
+import { useDeleteWorkspace, useRenameWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { toastDone } from '../components/toast';
@@ -74,6 +76,70 @@ function Settings({ workspace }: { workspace: Workspace }) {
           ]}
         />
       </Panel>
+      {workspace.role === 'owner' && <Deletion workspace={workspace} />}
     </>
+  );
+}
+
+/** Typed, proved and undone for a month: everything else would be an accident one day. */
+function Deletion({ workspace }: { workspace: Workspace }) {
+  const navigate = useNavigate();
+  const remove = useDeleteWorkspace(workspace.slug);
+  const [typed, setTyped] = useState('');
+  const path = confirmPath(remove.error);
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (typed.trim() !== workspace.slug) return;
+    remove.mutate(
+      { slug: typed.trim() },
+      {
+        onSuccess: (done) => {
+          toastDone(`The workspace stopped. It can be restored until ${formatDate(done.delete_after)}.`);
+          void navigate({ to: '/', search: { create: true } });
+        },
+      },
+    );
+  }
+
+  return (
+    <Panel title="Delete this workspace">
+      <form onSubmit={submit} noValidate>
+        <Stack gap="md" maw={460}>
+          <span>
+            Its servers stop and its apps lose access at once. For 30 days an owner can restore it; after that
+            everything in it is destroyed, and its address is never given to anybody else.
+          </span>
+          {remove.error && (
+            <Alert
+              color={path ? 'yellow' : 'red'}
+              data-tone={path ? 'yellow' : 'red'}
+              role="alert"
+              title={path ? 'Confirm it is you' : 'The workspace was not deleted'}
+            >
+              {remove.error.message} {path && <a href={path}>Confirm</a>}
+            </Alert>
+          )}
+          <TextInput
+            label={`Type ${workspace.slug} to delete it`}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+          />
+          <div>
+            <Button
+              type="submit"
+              color="red"
+              loading={remove.isPending}
+              disabled={typed.trim() !== workspace.slug}
+            >
+              Delete the workspace
+            </Button>
+          </div>
+        </Stack>
+      </form>
+    </Panel>
   );
 }

@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod audit_chain;
 mod catalog;
 mod database;
+mod endings;
 mod expiry;
 mod limits;
 mod oauth;

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use portolan_keys::{Secret, password};
+use portolan_keys::Secret;
 use portolan_storage::{
     Reason,
     account_links::{self, Purpose},
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     browser::Browser,
-    login::{AccountPage, sentence, with_retry_after},
+    login::{AccountPage, check_password, sentence, with_retry_after},
     mail,
     pages::{self, PageError},
     revoke,
@@ -90,7 +90,7 @@ pub(super) async fn submit(
         });
     }
     let inputs = [session.email.as_str(), session.display_name.as_str()];
-    if let Err(rule) = password::check_new(&form.password, &inputs) {
+    if let Err(rule) = check_password(&state, &form.password, &inputs).await {
         let fault = Some(sentence(&rule.to_string()));
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return page(&state, browser, &session, status, None, fault);

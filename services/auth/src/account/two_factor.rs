@@ -14,6 +14,7 @@ use portolan_storage::{
     browser_sessions::{self, EndReason},
     second_factors,
 };
+use qrcodegen::{QrCode, QrCodeEcc};
 use serde::Deserialize;
 
 use super::{check_form, event, form_token, recent, signed_in};
@@ -43,11 +44,37 @@ enum Stage {
     Begun {
         secret: Secret<String>,
         uri: Secret<String>,
+        /// The same as a picture.
+        picture: Option<Picture>,
     },
     /// In use.
     On { codes_left: i64 },
     /// Taken into use, or new codes made, just now: they are shown this once.
     Codes(Vec<Secret<String>>),
+}
+
+/// A QR code as one path of an SVG: dark squares in a field of `size` by `size` units, four of them margin on each side.
+struct Picture {
+    size: i32,
+    path: Secret<String>,
+}
+
+impl Picture {
+    /// `None` for a text that is too long for any QR code: the key can be typed then.
+    fn of(text: &Secret<String>) -> Option<Self> {
+        const MARGIN: i32 = 4;
+        let code = QrCode::encode_text(text.expose(), QrCodeEcc::Medium).ok()?;
+        let mut path = String::new();
+        for y in 0..code.size() {
+            for x in (0..code.size()).filter(|x| code.get_module(*x, y)) {
+                path.push_str(&format!("M{},{}h1v1h-1z", x + MARGIN, y + MARGIN));
+            }
+        }
+        Some(Self {
+            size: code.size() + 2 * MARGIN,
+            path: Secret::new(path),
+        })
+    }
 }
 
 /// Shows where it stands.
@@ -193,9 +220,11 @@ async fn stage(state: &AuthState, session: &BrowserSession) -> Result<Stage, Pag
             },
             Some(totp) => {
                 let secret = second_factor::open(state, session.user, &totp)?;
+                let uri = secret.uri("Portolan", &session.email);
                 Stage::Begun {
                     secret: secret.base32(),
-                    uri: secret.uri("Portolan", &session.email),
+                    picture: Picture::of(&uri),
+                    uri,
                 }
             }
         },

@@ -6,6 +6,7 @@ use axum::{
     extract::State,
     response::{IntoResponse, Response},
 };
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
@@ -73,10 +74,45 @@ impl From<audit::Entry> for AuditEvent {
     }
 }
 
+/// A line of the export: the entry, and its place in the chain of the log.
+#[derive(Serialize)]
+struct ExportedEvent {
+    #[serde(flatten)]
+    event: AuditEvent,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chain: Option<ExportedPlace>,
+}
+
+/// `hash` is the SHA-256 of the bytes of `previous` followed by `entry`. The first entry follows 32 zero bytes.
+#[derive(Serialize)]
+struct ExportedPlace {
+    seq: i64,
+    /// Base64.
+    previous: String,
+    /// Base64.
+    hash: String,
+    entry: String,
+}
+
+impl From<audit::Entry> for ExportedEvent {
+    fn from(mut entry: audit::Entry) -> Self {
+        let chain = entry.place.take().map(|place| ExportedPlace {
+            seq: place.seq,
+            previous: STANDARD.encode(place.previous),
+            hash: STANDARD.encode(place.hash),
+            entry: place.entry,
+        });
+        Self {
+            event: entry.into(),
+            chain,
+        }
+    }
+}
+
 /// Who acted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AuditActor {
-    /// `user`, `anonymous` or `system`.
+    /// `user`, `anonymous`, `system`, or `operator`: who runs the installation; `detail.operator` says who.
     kind: String,
     /// Who, for `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +163,8 @@ pub(crate) async fn list_audit_events(
     }))
 }
 
-/// The whole audit log as JSON Lines, newest first: one entry a line, as in the list. For admins and owners.
+/// The whole audit log as JSON Lines, newest first: one entry a line, as in the list, with its place in the chain of hashes that shows
+/// later changes (`chain`: `seq`, `previous`, `hash`, `entry`). For admins and owners.
 #[utoipa::path(get, path = "/workspaces/{ws}/audit/export", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "One entry a line.", body = String, content_type = "application/jsonl")))]
 pub(crate) async fn export_audit_events(
@@ -166,7 +203,7 @@ pub(crate) async fn export_audit_events(
             let mut lines = Vec::new();
             for entry in entries {
                 // What was read as JSON is written as JSON.
-                if serde_json::to_writer(&mut lines, &AuditEvent::from(entry)).is_ok() {
+                if serde_json::to_writer(&mut lines, &ExportedEvent::from(entry)).is_ok() {
                     lines.push(b'\n');
                 }
             }

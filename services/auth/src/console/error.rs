@@ -112,6 +112,15 @@ impl ConsoleError {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
+    /// 403: it takes an owner.
+    pub fn owners_only() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "forbidden",
+            "Only an owner of the workspace can do this.",
+        )
+    }
+
     /// 403: the person has to prove again who they are. `path` is where.
     pub fn confirm_first(path: &str) -> Self {
         Self::new(

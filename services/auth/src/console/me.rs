@@ -10,7 +10,7 @@ use portolan_storage::{Reason, members};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{error::ConsoleError, workspaces::RoleName};
+use super::{deletion::StoppedWorkspace, error::ConsoleError, workspaces::RoleName};
 use crate::{config::DemoApi, mail::MAILBOX_PATH, session::BrowserSession, state::AuthState};
 
 /// Who is signed in.
@@ -19,6 +19,10 @@ pub struct Me {
     user: Person,
     /// Workspaces of the person, by name.
     workspaces: Vec<MyWorkspace>,
+    /// Workspaces of the person that do not work now: suspended, or deleted less than 30 days ago. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    stopped_workspaces: Vec<StoppedWorkspace>,
     /// Page with the mail of a development server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -58,6 +62,7 @@ pub(crate) async fn show_me(
 ) -> Result<Json<Me>, ConsoleError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let workspaces = members::workspaces_of(&mut tx, session.user).await?;
+    let stopped = members::stopped_of(&mut tx, session.user).await?;
     Ok(Json(Me {
         user: Person {
             id: session.user,
@@ -73,6 +78,7 @@ pub(crate) async fn show_me(
                 role: workspace.role,
             })
             .collect(),
+        stopped_workspaces: stopped.into_iter().map(StoppedWorkspace::from).collect(),
         dev_mailbox_url: state.mailer.is_page().then(|| state.site.url(MAILBOX_PATH)),
         demo_api: state.config.demo_api.clone(),
     }))

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use portolan_keys::{Secret, SecretToken, TokenForm, password};
+use portolan_keys::{Secret, SecretToken, TokenForm};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
@@ -241,7 +241,8 @@ pub(super) async fn choose(
     let Some(person) = person else {
         return dead_link(browser);
     };
-    if let Err(rule) = password::check_new(&form.password, &[&link.address, &person.display_name]) {
+    let inputs = [link.address.as_str(), person.display_name.as_str()];
+    if let Err(rule) = super::check_password(&state, &form.password, &inputs).await {
         let fault = Some(sentence(&rule.to_string()));
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return choice_page(&state, browser, status, form.token.expose(), &link, fault);

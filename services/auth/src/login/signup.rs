@@ -170,6 +170,13 @@ pub(super) async fn submit(
         return too_early(browser, early);
     }
 
+    // Behind the throttle: whoever floods this page must not flood somebody else's service.
+    if let Err(rule) =
+        super::check_password(&state, &form.password, &[&form.email, &form.name]).await
+    {
+        faults.password = Some(sentence(&rule.to_string()));
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
+    }
     let phc = state.passwords.hash(&form.password).await?;
     let mut tx = state.store.system(Reason::SignIn).await?;
     // The same rows are written for an address that has an account: an unverified twin, whose code nobody is told.

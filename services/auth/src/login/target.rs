@@ -54,16 +54,19 @@ pub enum ConsolePage {
     Members,
     /// Service accounts and API keys.
     Keys,
+    /// Settings of the workspace.
+    Settings,
 }
 
 impl ConsolePage {
-    const ALL: [Self; 2] = [Self::Members, Self::Keys];
+    const ALL: [Self; 3] = [Self::Members, Self::Keys, Self::Settings];
 
     /// The last part of its path.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Members => "members",
             Self::Keys => "keys",
+            Self::Settings => "settings",
         }
     }
 }

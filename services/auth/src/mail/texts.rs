@@ -119,3 +119,21 @@ pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str)
         .link("Look at the invitation", link)
         .say("If you do not know what this is about, ignore this message.")
 }
+
+/// A workspace was deleted (M6, L16).
+pub(crate) fn workspace_deleted(
+    name: &str,
+    workspace: &str,
+    by: &str,
+    until: &str,
+    link: &str,
+) -> Letter {
+    Letter::to(name, format!("The workspace {workspace} was deleted"))
+        .say(format!(
+            "{by} deleted the workspace {workspace}, which you own. Its servers stopped, and AI apps cannot use it any more."
+        ))
+        .say(format!(
+            "Until {until} any of its owners can restore it. After that everything in it is destroyed."
+        ))
+        .link("Restore it", link)
+}

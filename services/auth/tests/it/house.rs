@@ -9,7 +9,8 @@ use std::{
 use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
-    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site, login::throttle::Throttle,
+    AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
+    login::{breached::BreachedPasswords, throttle::Throttle},
     mail::Mailer,
 };
 use portolan_cluster::Revocations;
@@ -48,15 +49,25 @@ impl House {
 
     /// The same, with another policy for what it may call.
     pub(crate) async fn open_with(policy: EgressPolicy) -> Self {
-        Self::build(policy, Mailer::Page).await
+        Self::build(policy, Mailer::Page, BreachedPasswords::default()).await
+    }
+
+    /// The same, with passwords that are known to be stolen.
+    pub(crate) async fn open_knowing(policy: EgressPolicy, breached: BreachedPasswords) -> Self {
+        Self::build(policy, Mailer::Page, breached).await
     }
 
     /// As `portolan serve` opens it.
     pub(crate) async fn in_production() -> Self {
-        Self::build(EgressPolicy::default(), Mailer::Queue).await
+        Self::build(
+            EgressPolicy::default(),
+            Mailer::Queue,
+            BreachedPasswords::default(),
+        )
+        .await
     }
 
-    async fn build(policy: EgressPolicy, mailer: Mailer) -> Self {
+    async fn build(policy: EgressPolicy, mailer: Mailer, breached: BreachedPasswords) -> Self {
         let store = Database::new().await.store(6).await;
         let clock = Clock::test(OffsetDateTime::now_utc());
         let public_url: Url = "https://portolan.test".parse().unwrap();
@@ -81,6 +92,7 @@ impl House {
                 loopback_is_unthrottled: true,
                 demo_api: None,
                 limits: crate::limits::limits(),
+                breached,
             },
         });
         let front = Front::new(

@@ -3,10 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod breached;
 mod console;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
+mod deletion;
 mod house;
 mod invitations;
 mod limits;

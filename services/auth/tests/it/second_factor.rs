@@ -41,7 +41,13 @@ impl App {
 /// Takes an app into use; the app and the recovery codes.
 async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<String>) {
     person.fill(PAGE, &[("what", "begin")]).await;
-    let app = App::read(&person.get(PAGE).await.text);
+    let page = person.get(PAGE).await.text;
+    // L11: a picture to scan, which says what the key and the link say.
+    assert!(
+        page.contains("<svg class=\"qr\"") && page.contains("h1v1h-1z"),
+        "{page}"
+    );
+    let app = App::read(&page);
     let done = person
         .fill(PAGE, &[("what", "confirm"), ("code", &app.code(house))])
         .await;

@@ -8,7 +8,8 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::throttle::Throttle, mail::Mailer,
+    login::{breached::BreachedPasswords, throttle::Throttle},
+    mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::{
@@ -159,6 +160,7 @@ impl Node {
                 loopback_is_unthrottled: false,
                 demo_api: None,
                 limits: ConsoleLimits::default(),
+                breached: BreachedPasswords::default(),
             },
         });
         portolan_auth::jwks::rotate(&state).await.unwrap();

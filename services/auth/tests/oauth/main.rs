@@ -11,4 +11,5 @@ mod harness;
 mod refresh;
 mod registration;
 mod revoke;
+mod signing_keys;
 mod token;

@@ -120,11 +120,22 @@ impl EmbeddedPostgres {
 
     /// URL for `user` on `database`.
     pub(crate) fn url(&self, user: &str, database: &str) -> String {
-        let host: String =
-            url::form_urlencoded::byte_serialize(self.socket.as_os_str().as_encoded_bytes())
-                .collect();
-        format!("postgres://{user}@localhost/{database}?host={host}")
+        url_on(&self.socket, user, database)
     }
+}
+
+fn url_on(socket: &Path, user: &str, database: &str) -> String {
+    let host: String =
+        url::form_urlencoded::byte_serialize(socket.as_os_str().as_encoded_bytes()).collect();
+    format!("postgres://{user}@localhost/{database}?host={host}")
+}
+
+/// URL of the server that another process runs on `folder`.
+pub(crate) fn url_of(folder: &Path, user: &str, database: &str) -> Result<String> {
+    let is_root = fs::metadata("/proc/self")
+        .is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0);
+    let folder = place_for(folder, is_root.then_some(UNPRIVILEGED))?;
+    Ok(url_on(&socket_folder(&folder), user, database))
 }
 
 impl Drop for EmbeddedPostgres {

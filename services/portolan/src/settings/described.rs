@@ -82,6 +82,24 @@ pub const SETTINGS: &[Described] = &[
         meaning: "32 random bytes as 64 hex digits (openssl rand -hex 32). Every key of the service is derived from it or sealed under it: losing it loses stored credentials and signing keys.",
     },
     Described {
+        name: "master_secret_previous",
+        default: "",
+        secret: true,
+        meaning: "Former values of master_secret, with commas between: what they sealed still opens. Needed while the secret is changed, until `portolan admin vault rewrap` has sealed everything again.",
+    },
+    Described {
+        name: "breached_passwords_list",
+        default: "",
+        secret: false,
+        meaning: "File with stolen passwords that nobody may choose: one password or one SHA-1 in hex a line, as such lists are published. Read at the start; takes 8 bytes of memory for each.",
+    },
+    Described {
+        name: "breached_passwords_url",
+        default: "",
+        secret: false,
+        meaning: "Service that knows stolen passwords, such as https://api.pwnedpasswords.com/range/: the first five digits of a new password's SHA-1 are appended, and nothing else leaves. One that does not answer within a second stops nobody. Private addresses have to stand in egress_allow.",
+    },
+    Described {
         name: "mail",
         default: "queue",
         secret: false,

@@ -1,0 +1,101 @@
+//! Suspension and deletion of tenants (`auth.md` M6). Each raises the tenant's epoch: access tokens are refused everywhere as soon as
+//! the nodes hear of it, refresh tokens because the tenant is not active.
+
+use portolan_model::{Timestamp, id::TenantId};
+use time::Duration;
+
+use crate::{
+    StorageError, SystemTx,
+    grants::REVOCATION_MEMORY,
+    revocations::{self, Kind, New},
+};
+
+/// How long a deletion can be taken back.
+pub const GRACE: Duration = Duration::days(30);
+
+/// What becomes of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// Nothing works until it is resumed; its members are told this.
+    Suspend(&'a str),
+    /// It works again.
+    Resume,
+    /// Nothing works, and after [`GRACE`] it is gone. Its owner can restore it.
+    Delete,
+    /// The same by an operator: only an operator restores it.
+    Evict,
+    /// The deletion is taken back, while it can be.
+    Restore,
+}
+
+/// Does it, in one guarded update, and tells the nodes. False if the tenant is not in a state from which that leads anywhere.
+pub async fn apply(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    ending: Ending<'_>,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let (from, to): (&[&str], &str) = match ending {
+        Ending::Suspend(_) => (&["active"], "suspended"),
+        Ending::Resume => (&["suspended"], "active"),
+        Ending::Delete => (&["active"], "deleting"),
+        Ending::Evict => (&["active", "suspended"], "deleting"),
+        Ending::Restore => (&["deleting"], "active"),
+    };
+    let from: Vec<String> = from.iter().map(|&word| word.to_owned()).collect();
+    let (suspended_at, reason) = match ending {
+        Ending::Suspend(reason) => (Some(now), Some(reason)),
+        Ending::Evict => (Some(now), None),
+        _ => (None, None),
+    };
+    let epoch = sqlx::query_scalar!(
+        "update tenants set status = $3, epoch = epoch + 1, registry_revision = registry_revision + 1, suspended_at = $4, suspend_reason = $5,
+           delete_after = $6
+         where id = $1 and status = any($2) and (status <> 'deleting' or delete_after > $7) returning epoch",
+        tenant.uuid(),
+        &from,
+        to,
+        suspended_at,
+        reason,
+        matches!(ending, Ending::Delete | Ending::Evict).then_some(now + GRACE),
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    let Some(epoch) = epoch else {
+        return Ok(false);
+    };
+    let revocation = New {
+        kind: Kind::Tenant,
+        reference: &tenant.to_string(),
+        tenant: Some(tenant),
+        epoch: Some(epoch),
+        expires_at: now + REVOCATION_MEMORY,
+    };
+    revocations::insert(tx, &revocation, now).await?;
+    Ok(true)
+}
+
+/// A tenant whose grace is over.
+pub async fn overdue(tx: &mut SystemTx, now: Timestamp) -> Result<Option<TenantId>, StorageError> {
+    let tenant = sqlx::query_scalar!(
+        "select id from tenants where status = 'deleting' and delete_after <= $1 order by delete_after limit 1 for update skip locked",
+        now
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(tenant.map(TenantId::from_uuid))
+}
+
+/// Destroys what a tenant has: its data keys and everything sealed under them, its registry, its members, its grants. Its row, its
+/// slugs as tombstones (M3) and its audit log stay.
+pub async fn purge(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
+    // A large tenant takes longer than a request may.
+    sqlx::query!("select set_config('statement_timeout', '10min', true)")
+        .fetch_one(tx.connection())
+        .await?;
+    sqlx::query!("select purge_tenant($1)", tenant.uuid())
+        .fetch_one(tx.connection())
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The end of a workspace, by its owner (`auth.md` M6): everything stops at once and is destroyed after a month, until when it can be
+//! taken back.
+
+use axum::{Json, extract::State};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::TenantId,
+    member::Role,
+    slug::Slug,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    endings::{self, Ending, GRACE},
+    members::{self, Stopped},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{
+    error::ConsoleError,
+    input::{JsonBody, path_parameter},
+    workspace::Workspace,
+    workspaces::RoleName,
+};
+use crate::{
+    login::ConsolePage, mail, session::BrowserSession, state::AuthState, visitor::Visitor,
+};
+
+/// A workspace of the person that does not work now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct StoppedWorkspace {
+    #[schema(value_type = String, example = "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
+    id: TenantId,
+    #[schema(value_type = String, example = "acme")]
+    slug: Slug,
+    name: String,
+    #[schema(value_type = RoleName)]
+    role: Role,
+    /// Why, in the words of who runs this service; it was stopped by them if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    message: Option<String>,
+    /// When it will be destroyed, if it was deleted. Until then an owner can restore it.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        with = "time::serde::rfc3339::option"
+    )]
+    #[schema(nullable = false)]
+    delete_after: Option<OffsetDateTime>,
+}
+
+impl From<Stopped> for StoppedWorkspace {
+    fn from(stopped: Stopped) -> Self {
+        Self {
+            id: stopped.tenant.id,
+            slug: stopped.tenant.slug,
+            name: stopped.tenant.name,
+            role: stopped.role,
+            message: stopped.message,
+            delete_after: stopped.delete_after,
+        }
+    }
+}
+
+/// What a deletion has to say.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct WorkspaceDeletion {
+    /// The slug of the workspace, typed, so that nobody deletes the wrong one.
+    slug: String,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkspaceDeleted {
+    /// Until then an owner can restore it.
+    #[serde(with = "time::serde::rfc3339")]
+    delete_after: OffsetDateTime,
+}
+
+/// Deletes a workspace: its servers, tokens and console stop at once, and after 30 days everything in it is destroyed. For owners, with a
+/// proof of the last ten minutes; every owner gets a message.
+#[utoipa::path(delete, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = WorkspaceDeletion, responses((status = 200, description = "It stopped.", body = WorkspaceDeleted)))]
+pub(crate) async fn delete_workspace(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(typed): JsonBody<WorkspaceDeletion>,
+) -> Result<Json<WorkspaceDeleted>, ConsoleError> {
+    let now = state.now();
+    if workspace.role != Role::Owner {
+        return Err(ConsoleError::owners_only());
+    }
+    workspace.require_recent(now, ConsolePage::Settings)?;
+    if typed.slug.trim() != workspace.slug.as_str() {
+        let message = format!("Type {} to delete it.", workspace.slug);
+        return Err(ConsoleError::invalid("slug_differs", message).field("slug"));
+    }
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    // Before the end: afterwards nobody is a member of anything.
+    let owners = members::list(&mut tx, workspace.id).await?;
+    if !endings::apply(&mut tx, workspace.id, Ending::Delete, now).await? {
+        return Err(ConsoleError::not_found("this workspace"));
+    }
+    let delete_after = now + GRACE;
+    let event = workspace.event(
+        "tenant.deletion_began",
+        "tenant",
+        workspace.id,
+        json!({ "slug": workspace.slug }),
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mut letters = Vec::new();
+    for owner in owners.iter().filter(|member| member.role == Role::Owner) {
+        let letter = mail::texts::workspace_deleted(
+            &owner.display_name,
+            &workspace.name,
+            &workspace.session.display_name,
+            &delete_after.date().to_string(),
+            &state.site.url("/?create=true"),
+        );
+        letters.push(mail::queue(&mut tx, &owner.email, &letter, now).await?);
+    }
+    tx.commit().await?;
+    for letter in &letters {
+        state.mailer.deliver(letter);
+    }
+    Ok(Json(WorkspaceDeleted { delete_after }))
+}
+
+/// Takes a deletion back, within its 30 days. For owners. Apps renew their tokens by themselves, unless they tried meanwhile.
+#[utoipa::path(post, path = "/workspaces/{ws}/restore", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 204, description = "It works again.")))]
+pub(crate) async fn restore_workspace(
+    State(state): State<AuthState>,
+    session: BrowserSession,
+    visitor: Visitor,
+    StoppedSlug(slug): StoppedSlug,
+) -> Result<http::StatusCode, ConsoleError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let stopped = find(&mut tx, &session, &slug)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this workspace"))?;
+    if stopped.role != Role::Owner {
+        return Err(ConsoleError::owners_only());
+    }
+    let tenant = stopped.tenant.id;
+    if stopped.is_by_operator
+        || stopped.delete_after.is_none()
+        || !endings::apply(&mut tx, tenant, Ending::Restore, now).await?
+    {
+        let message = "This workspace was not deleted by its owners, or its 30 days are over.";
+        return Err(ConsoleError::conflict("not_restorable", message));
+    }
+    let event = Event {
+        tenant: Some(tenant),
+        actor: Actor::User(session.user),
+        action: "tenant.restored",
+        target_kind: "tenant",
+        target_id: tenant.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "slug": stopped.tenant.slug }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok(http::StatusCode::NO_CONTENT)
+}
+
+async fn find(
+    tx: &mut SystemTx,
+    session: &BrowserSession,
+    slug: &str,
+) -> Result<Option<Stopped>, ConsoleError> {
+    let all = members::stopped_of(tx, session.user).await?;
+    Ok(all
+        .into_iter()
+        .find(|stopped| stopped.tenant.slug.as_str() == slug))
+}
+
+/// The slug in the path, of a workspace that the extractor [`Workspace`] does not find.
+#[derive(Debug)]
+pub(crate) struct StoppedSlug(String);
+
+impl axum::extract::FromRequestParts<AuthState> for StoppedSlug {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        _: &AuthState,
+    ) -> Result<Self, ConsoleError> {
+        Ok(Self(path_parameter(parts, "ws").await?))
+    }
+}

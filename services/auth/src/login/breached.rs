@@ -1,0 +1,155 @@
+//! Passwords that stand in lists of stolen ones (`auth.md` L4): a list of the operator's own in memory, and a service that is asked for a
+//! range of digests, so that it never learns which password was meant (k-anonymity, as Have I Been Pwned answers it).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use http::{HeaderName, HeaderValue, StatusCode};
+use portolan_keys::{Secret, password::breach_digest};
+use portolan_net::egress::{Egress, EgressRequest};
+use url::Url;
+
+/// A service that takes longer is not waited for: the list decides then.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// A range holds about a thousand digests, with padding two thousand.
+const LONGEST_RANGE: usize = 512 * 1024;
+
+/// Where is looked. Without list and service nothing is found.
+#[derive(Clone, Default)]
+pub struct BreachedPasswords {
+    /// The first eight bytes of each SHA-1, sorted: ten million passwords are 80 MB.
+    list: Arc<[u64]>,
+    ranges: Option<Url>,
+}
+
+impl fmt::Debug for BreachedPasswords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BreachedPasswords")
+            .field("list", &self.list.len())
+            .field("ranges", &self.ranges)
+            .finish()
+    }
+}
+
+impl BreachedPasswords {
+    /// With the text of a list, one password or one SHA-1 in hex a line (what stands behind a colon is ignored), and the address of a
+    /// service to which the first five digits of a SHA-1 are appended.
+    pub fn new(list: &str, ranges: Option<Url>) -> Self {
+        let mut found: Vec<u64> = list
+            .lines()
+            .map(|line| line.trim_end_matches('\r'))
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                digest_of_line(line)
+                    .unwrap_or_else(|| head(&breach_digest(&Secret::new(line.to_owned()))))
+            })
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        Self {
+            list: found.into(),
+            ranges,
+        }
+    }
+
+    /// How many passwords the list holds.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// True without a list.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether the password stands in the list, or the service knows it. A service that does not answer well knows nothing.
+    pub(crate) async fn know(&self, egress: &Egress, password: &Secret<String>) -> bool {
+        let digest = breach_digest(password);
+        if self.list.binary_search(&head(&digest)).is_ok() {
+            return true;
+        }
+        let Some(ranges) = &self.ranges else {
+            return false;
+        };
+        let hex: String = digest.iter().map(|byte| format!("{byte:02X}")).collect();
+        let (prefix, suffix) = hex.split_at(5);
+        let answer = ask(egress, ranges, prefix).await.unwrap_or_default();
+        answer.lines().any(|line| {
+            line.trim_end()
+                .split_once(':')
+                .is_some_and(|(tail, count)| {
+                    // Padding has the count 0.
+                    tail.eq_ignore_ascii_case(suffix) && count.trim() != "0"
+                })
+        })
+    }
+}
+
+async fn ask(egress: &Egress, ranges: &Url, prefix: &str) -> Option<String> {
+    let url = Url::parse(&format!("{}{prefix}", ranges.as_str())).ok()?;
+    let mut request = EgressRequest::get(url);
+    request.timeout = PATIENCE;
+    request.max_response_bytes = LONGEST_RANGE;
+    // The length of the answer would tell which range it was.
+    request.headers.insert(
+        HeaderName::from_static("add-padding"),
+        HeaderValue::from_static("true"),
+    );
+    match egress.send(request).await {
+        Ok(answer) if answer.status == StatusCode::OK => {
+            String::from_utf8(answer.body.to_vec()).ok()
+        }
+        Ok(answer) => {
+            tracing::warn!(status = %answer.status, "the list of breached passwords was not answered");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the list of breached passwords was not reached"
+            );
+            None
+        }
+    }
+}
+
+fn head(digest: &[u8; 20]) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(first)
+}
+
+/// The digest in a line of a downloaded list, `<40 hex digits>[:<count>]`.
+fn digest_of_line(line: &str) -> Option<u64> {
+    let hex = line.split(':').next()?;
+    if hex.len() != 40 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(&hex[..16], 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_net::egress::EgressPolicy;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn l4_a_list_is_read_as_words_and_as_digests() {
+        let list = BreachedPasswords::new(
+            "trustno1 and nobody\r\n\nEC97CA16E26D56E8B51E5C0C8A5F6C9E36A8D9A0:12\n5BAA61E4C9B93F3F0682250B6CF8331B7EE68FD8:3861493\n",
+            None,
+        );
+        let egress = Egress::new(EgressPolicy::default()).unwrap();
+        assert_eq!(list.len(), 3);
+        for (word, known) in [
+            ("trustno1 and nobody", true),
+            // Its SHA-1 is the last line.
+            ("password", true),
+            ("anchovy tram lantern sixty", false),
+        ] {
+            let word = Secret::new(word.to_owned());
+            assert_eq!(list.know(&egress, &word).await, known);
+        }
+        assert!(!format!("{list:?}").contains("trustno1"), "X1");
+    }
+}

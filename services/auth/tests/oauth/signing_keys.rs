@@ -1,0 +1,163 @@
+//! Signing keys on command (`auth.md` J2–J4): rotation that nobody notices, and removal in an emergency.
+
+use portolan_auth::jwks;
+use portolan_keys::VerifyError;
+use portolan_storage::{Reason, revocations};
+use serde_json::Value;
+use time::Duration;
+
+use crate::harness::{Node, Scene};
+
+/// The key that signed a token.
+fn kid(token: &str) -> String {
+    use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+    let header = URL_SAFE_NO_PAD
+        .decode(token.split('.').next().unwrap())
+        .unwrap();
+    serde_json::from_slice::<Value>(&header).unwrap()["kid"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn verify(node: &Node, token: &str) -> Result<(), VerifyError> {
+    node.state
+        .oauth
+        .verifier
+        .verify(token, node.clock.now())
+        .map(drop)
+}
+
+async fn published(node: &Node) -> Vec<String> {
+    let jwks = node.get("/oauth/jwks.json").await.json();
+    jwks["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key["kid"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Case 140: two rotations by command, with traffic at two nodes all the time; every token is good at both for as long as it lives,
+/// and every key was published a day before it signed.
+#[tokio::test]
+async fn j2_case_140_two_rotations_under_traffic_and_no_token_is_refused() {
+    let mut scene = Scene::new().await;
+    let second = scene.second_node().await;
+    let client = scene.client.clone();
+    let mut refresh = scene.ann.tokens(&client).await["refresh_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (mut signed_by, mut live) = (Vec::new(), Vec::<(String, time::OffsetDateTime)>::new());
+    let mut published_since = std::collections::BTreeMap::new();
+    for hour in 0..80 {
+        let now = scene.node.clock.now();
+        if hour == 2 || hour == 40 {
+            let mut tx = scene
+                .node
+                .store()
+                .system(Reason::KeyRotation)
+                .await
+                .unwrap();
+            let next = jwks::hand_over(&mut tx, &scene.node.state.keys, now)
+                .await
+                .unwrap();
+            assert!(next.sign_from >= next.publish_at + Duration::hours(24));
+            tx.commit().await.unwrap();
+        }
+        for node in [&scene.node, &second] {
+            // Makes what is missing, as every node does each hour; the other one hears of it.
+            jwks::rotate(&node.state).await.unwrap();
+        }
+        jwks::reload(&scene.node.state).await.unwrap();
+        for key in published(&scene.node).await {
+            published_since.entry(key).or_insert(now);
+        }
+        let node = if hour % 2 == 0 { &scene.node } else { &second };
+        let answer = node.refresh(&client, &refresh).await.json();
+        refresh = answer["refresh_token"].as_str().unwrap().to_owned();
+        let access = answer["access_token"].as_str().unwrap().to_owned();
+        let key = kid(&access);
+        if signed_by.last() != Some(&key) {
+            if !signed_by.is_empty() {
+                assert!(
+                    now - published_since[&key] >= Duration::hours(23),
+                    "hour {hour}"
+                );
+            }
+            signed_by.push(key);
+        }
+        live.push((access, now + Duration::minutes(60)));
+        live.retain(|(_, until)| *until > now);
+        for (token, _) in &live {
+            for node in [&scene.node, &second] {
+                assert!(verify(node, token).is_ok(), "hour {hour}");
+            }
+        }
+        scene.node.clock.advance(Duration::hours(1));
+    }
+    assert_eq!(signed_by.len(), 3, "two rotations: {signed_by:?}");
+    let last = published(&scene.node).await;
+    assert!(
+        !last.contains(&signed_by[0]),
+        "the first one is gone: {last:?}"
+    );
+}
+
+/// Case 141 within one process; over nodes in `tests/it/nodes/operators.rs`.
+#[tokio::test]
+async fn j3_a_removed_key_is_neither_published_nor_believed_and_the_standby_signs_at_once() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let tokens = scene.ann.tokens(&client).await;
+    let access = tokens["access_token"].as_str().unwrap();
+    let removed = kid(access);
+    let now = scene.node.clock.now();
+    let mut tx = scene
+        .node
+        .store()
+        .system(Reason::KeyRotation)
+        .await
+        .unwrap();
+    let signs = jwks::remove(&mut tx, &scene.node.state.keys, &removed, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    jwks::reload(&scene.node.state).await.unwrap();
+    assert!(matches!(
+        verify(&scene.node, access),
+        Err(VerifyError::UnknownKey { .. })
+    ));
+    assert!(!published(&scene.node).await.contains(&removed));
+    let mut tx = scene
+        .node
+        .store()
+        .system(Reason::Revocations)
+        .await
+        .unwrap();
+    let told = revocations::live(&mut tx, None, now).await.unwrap();
+    assert_eq!(
+        told.iter()
+            .map(|one| (one.kind, one.reference.as_str()))
+            .collect::<Vec<_>>(),
+        [(revocations::Kind::Kid, removed.as_str())]
+    );
+    drop(tx);
+    let renewed = scene
+        .node
+        .refresh(&client, tokens["refresh_token"].as_str().unwrap())
+        .await
+        .json();
+    let access = renewed["access_token"].as_str().unwrap();
+    assert_eq!(kid(access), signs);
+    assert!(verify(&scene.node, access).is_ok());
+    let mut tx = scene
+        .node
+        .store()
+        .system(Reason::KeyRotation)
+        .await
+        .unwrap();
+    let again = jwks::remove(&mut tx, &scene.node.state.keys, &removed, now).await;
+    assert!(matches!(again, Err(jwks::RotationError::Unknown)));
+}

@@ -1,0 +1,89 @@
+import { notifications } from '@mantine/notifications';
+import { screen } from '@testing-library/react';
+import { userEvent } from '@testing-library/user-event';
+import { afterEach, expect, test } from 'vitest';
+import type { Schemas } from '../src/api/http';
+import { open } from './page';
+import { me, refusal, serve } from './server';
+
+// Messages outlive the page that showed them.
+afterEach(() => notifications.clean());
+
+const base = '/api/v1/workspaces/harbour';
+const patient = { timeout: 20_000 };
+const workspace = (role: Schemas['Role']): Schemas['Workspace'] => ({
+  id: 'ten_1',
+  slug: 'harbour',
+  name: 'Harbour',
+  role,
+  created_at: '2026-01-01T00:00:00Z',
+});
+const as = (role: Schemas['Role']) => ({
+  'GET /api/v1/me': { body: { ...me, workspaces: me.workspaces.map((one) => ({ ...one, role })) } },
+  [`GET ${base}`]: { body: workspace(role) },
+});
+
+test('an owner deletes the workspace by typing its address, M6', async () => {
+  const received = serve({
+    ...as('owner'),
+    [`DELETE ${base}`]: { body: { delete_after: '2026-02-01T00:00:00Z' } },
+  });
+  open('/w/harbour/settings');
+  const user = userEvent.setup();
+  const button = await screen.findByRole('button', { name: 'Delete the workspace' }, patient);
+  expect(button).toHaveProperty('disabled', true);
+  await user.type(screen.getByLabelText('Type harbour to delete it'), 'harbour');
+  await user.click(button);
+  expect(await screen.findByText(/It can be restored until/, {}, patient)).toBeTruthy();
+  expect(received.find((one) => one.method === 'DELETE')?.body).toEqual({ slug: 'harbour' });
+});
+
+test('who signed in long ago is led to the page that asks again, S2', async () => {
+  serve({
+    ...as('owner'),
+    [`DELETE ${base}`]: refusal(403, {
+      code: 'confirm_first',
+      message: 'Confirm that it is you.',
+      details: { path: '/account/confirm?request=w.settings.harbour' },
+    }),
+  });
+  open('/w/harbour/settings');
+  const user = userEvent.setup();
+  await user.type(await screen.findByLabelText('Type harbour to delete it', {}, patient), 'harbour');
+  await user.click(screen.getByRole('button', { name: 'Delete the workspace' }));
+  const link = await screen.findByRole('link', { name: 'Confirm' }, patient);
+  expect(link.getAttribute('href')).toBe('/account/confirm?request=w.settings.harbour');
+});
+
+test('an admin is not offered to delete it', async () => {
+  serve(as('admin'));
+  open('/w/harbour/settings');
+  await screen.findByText('Servers live under', {}, patient);
+  expect(screen.queryByRole('button', { name: 'Delete the workspace' })).toBeNull();
+});
+
+test('a deleted workspace is shown with the way back', async () => {
+  const received = serve({
+    'GET /api/v1/me': {
+      body: {
+        ...me,
+        workspaces: [],
+        stopped_workspaces: [
+          {
+            id: 'ten_2',
+            slug: 'quay',
+            name: 'Quay',
+            role: 'owner',
+            delete_after: '2026-02-01T00:00:00Z',
+          },
+        ],
+      },
+    },
+    'POST /api/v1/workspaces/quay/restore': { status: 204 },
+  });
+  open('/');
+  const user = userEvent.setup();
+  await screen.findByText('Quay was deleted', {}, patient);
+  await user.click(screen.getByRole('button', { name: 'Restore it' }));
+  expect(received.some((one) => one.method === 'POST')).toBe(true);
+});
