@@ -14,12 +14,15 @@ mod error;
 mod migrate;
 
 pub mod account_links;
+pub mod api_keys;
 pub mod audit;
 pub mod authorization_requests;
 pub mod browser_sessions;
 pub mod calls;
 pub mod catalog;
 pub mod client_documents;
+pub mod client_proofs;
+pub mod client_secrets;
 pub mod clients;
 pub mod connected_apps;
 pub mod credentials;
@@ -37,6 +40,7 @@ pub mod resources;
 pub mod revocations;
 pub mod second_factors;
 pub mod servers;
+pub mod service_accounts;
 pub mod signing_keys;
 pub mod sources;
 pub mod tenants;
@@ -87,6 +91,8 @@ pub enum Reason {
     Routing,
     /// Signing keys.
     KeyRotation,
+    /// An API key that a node does not know.
+    ApiKeys,
     /// Revocation feed.
     Revocations,
     /// Delivery of mail.

@@ -18,7 +18,7 @@ use crate::{
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
     config::McpConfig,
-    endpoint::{bearer::Bearer, origin::AllowedOrigins},
+    endpoint::{api_key::ApiKeys, bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
     limits::{self, Gate},
     news,
@@ -147,6 +147,7 @@ impl McpState {
                 site.clone(),
                 verifier,
                 revocations.clone(),
+                ApiKeys::new(store.clone(), site.clone()),
                 config.verified_tokens,
             ),
             catalog: Catalog::new(

@@ -9,6 +9,7 @@ mod continuations;
 mod database;
 mod house;
 mod invitations;
+mod keys;
 mod limits;
 mod mail_delivery;
 mod mail_server;

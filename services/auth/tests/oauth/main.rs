@@ -11,4 +11,5 @@ mod harness;
 mod refresh;
 mod registration;
 mod revoke;
+mod service;
 mod token;
