@@ -16,8 +16,8 @@ use regex::Regex;
 /// Cases that no test holds yet. Only ever gets shorter: a case that has a test must leave it, and one that loses its test
 /// fails here.
 const WITHOUT_A_TEST: &[u16] = &[
-    23, 38, 63, 72, 75, 77, 78, 79, 80, 84, 85, 94, 103, 104, 107, 108, 114, 116, 118, 128, 129,
-    130, 131, 134, 135, 136, 137, 138, 139, 140, 141, 156, 158, 159, 165, 167,
+    38, 63, 72, 78, 79, 80, 84, 85, 94, 103, 107, 108, 116, 128, 129, 131, 134, 135, 136, 137, 138,
+    140, 141, 156, 158, 159, 165, 167,
 ];
 
 /// Where tests are.

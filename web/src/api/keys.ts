@@ -49,7 +49,9 @@ export const useCreateAccount = (ws: string) =>
 
 export const useChangeAccount = (ws: string) =>
   useKeyChange(ws, ({ id, ...body }: { id: string; name?: string; enabled?: boolean }) =>
-    answer(api.PATCH('/api/v1/workspaces/{ws}/service-accounts/{id}', { params: { path: { ws, id } }, body })),
+    answer(
+      api.PATCH('/api/v1/workspaces/{ws}/service-accounts/{id}', { params: { path: { ws, id } }, body }),
+    ),
   );
 
 export const useDeleteAccount = (ws: string) =>
@@ -59,7 +61,9 @@ export const useDeleteAccount = (ws: string) =>
 
 export const useAddSecret = (ws: string) =>
   useKeyChange(ws, (id: string) =>
-    answer(api.POST('/api/v1/workspaces/{ws}/service-accounts/{id}/secrets', { params: { path: { ws, id } } })),
+    answer(
+      api.POST('/api/v1/workspaces/{ws}/service-accounts/{id}/secrets', { params: { path: { ws, id } } }),
+    ),
   );
 
 export const useRevokeSecret = (ws: string) =>

@@ -672,12 +672,15 @@ function NewAccountDialog({
               value={keys}
               onChange={(event) => setKeys(event.currentTarget.value)}
               error={unreadable ?? textAt(create.error, 'jwks') ?? textAt(create.error, 'jwks_uri')}
-              minRows={4}
-              autosize
-              maxRows={10}
+              rows={6}
             />
           )}
-          <ReachSelect ws={ws} value={server} onChange={setServer} error={textAt(create.error, 'server_id')} />
+          <ReachSelect
+            ws={ws}
+            value={server}
+            onChange={setServer}
+            error={textAt(create.error, 'server_id')}
+          />
           <Group justify="flex-end">
             <Button variant="default" onClick={leave}>
               Cancel

@@ -4,13 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Role } from '../api/me';
-import {
-  invitationsQuery,
-  useInvite,
-  useRemoveMember,
-  useRevokeInvitation,
-  useSetRole,
-} from '../api/people';
+import { invitationsQuery, useInvite, useRemoveMember, useRevokeInvitation, useSetRole } from '../api/people';
 import { type Member, membersQuery } from '../api/workspaces';
 import { Tag } from '../components/badges';
 import { Dialog } from '../components/dialog';

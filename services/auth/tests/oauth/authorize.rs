@@ -324,8 +324,22 @@ async fn e10_machines_have_cors_and_pages_have_none() {
 }
 
 #[tokio::test]
-async fn cases_76_and_83_documents_at_private_or_odd_addresses_are_pages() {
+async fn cases_76_77_and_83_documents_at_private_or_odd_addresses_are_pages() {
     let mut scene = Scene::new().await;
+    // Case 77: addresses in every spelling that some resolver takes for one.
+    for address in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0x7f.1",
+        "[::1]",
+        "[::ffff:10.0.0.1]",
+        "93.184.216.34",
+    ] {
+        let client = format!("https://{address}/client.json");
+        scene.ann.authorize(&request(&client)).await.assert_page();
+    }
     for client in [
         "https://app.example/client.json",
         "http://app.example/client.json",

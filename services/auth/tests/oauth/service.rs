@@ -3,7 +3,16 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
 use portolan_cluster::revocations::TokenFacts;
-use portolan_keys::{Assertion, ring::NewKeyPair};
+use portolan_keys::{Assertion, digest, ring::NewKeyPair};
+use portolan_model::{
+    client::{AuthMethod, ClientKind},
+    id::ClientId,
+};
+use portolan_storage::{
+    Reason,
+    client_documents::{self, Document},
+    clients::{self, Client, NewClient},
+};
 use serde_json::{Value, json};
 use time::Duration;
 
@@ -502,7 +511,7 @@ async fn case_142_only_a_service_account_may_ask_about_tokens_and_only_of_its_wo
     let mine = mine["access_token"].as_str().unwrap();
     assert_eq!(ask(mine, &[], Some(&own)).await.json()["active"], true);
 
-    let fields = [("token", refresh), ("client_id", &scene.client)];
+    let fields = [("token", refresh), ("client_id", scene.client.as_str())];
     node.post("/oauth/revoke", &fields).await;
     assert_eq!(
         ask(&token, &[], Some(&own)).await.json(),
@@ -551,4 +560,127 @@ async fn c17_whoever_holds_an_api_key_may_end_it() {
         .filter(|event| event["action"] == "api_key.revoked")
         .count();
     assert_eq!(ends, 1, "once");
+}
+
+const VENDOR: &str = "https://app.example/client.json";
+
+/// What a client with a metadata document is, as far as it changes here.
+fn described<'a>(
+    auth_method: AuthMethod,
+    metadata: &'a Value,
+    grant_types: &'a [String],
+    redirect_uris: &'a [String],
+) -> NewClient<'a> {
+    NewClient {
+        id: ClientId::generate(),
+        client_id: VENDOR,
+        kind: ClientKind::Cimd,
+        tenant: None,
+        name: "Vendor",
+        metadata,
+        metadata_digest: digest(metadata.to_string().as_bytes()),
+        auth_method,
+        application_type: "native",
+        grant_types,
+        redirect_uris,
+        secret: None,
+        ip_block: None,
+    }
+}
+
+/// A client whose document has been read, with this key.
+async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
+    let now = node.clock.now();
+    let mut tx = node.store().system(Reason::OAuth).await.unwrap();
+    let metadata = json!({"jwks": jwks(key)});
+    let grants = ["authorization_code".to_owned(), "refresh_token".to_owned()];
+    let uris = ["http://127.0.0.1/callback".to_owned()];
+    let new = described(AuthMethod::PrivateKeyJwt, &metadata, &grants, &uris);
+    let client = clients::register(&mut tx, &new, now).await.unwrap();
+    let document = Document {
+        client: client.id,
+        digest: digest(b"document"),
+        fresh_until: now + Duration::DAY,
+        stale_until: now + Duration::DAY,
+    };
+    client_documents::store(&mut tx, VENDOR, &document, now)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    client
+}
+
+async fn with_proof(node: &Node, key: &NewKeyPair, fields: &[(&str, &str)]) -> Reply {
+    let jwt = assertion(node, key, VENDOR, &json!({}));
+    let mut form = fields.to_vec();
+    form.extend([
+        ("client_assertion_type", ASSERTION_TYPE),
+        ("client_assertion", jwt.as_str()),
+    ]);
+    node.post("/oauth/token", &form).await
+}
+
+#[tokio::test]
+async fn case_130_k8_the_refresh_token_of_a_key_stays_and_is_nothing_without_the_key() {
+    let mut scene = Scene::new().await;
+    let key = NewKeyPair::generate().unwrap();
+    key_client(&scene.node, &key).await;
+    let code = scene.ann.code(&request(VENDOR)).await;
+    let node = scene.node.clone();
+    assert_eq!(
+        refused(&node.redeem(VENDOR, &code).await),
+        (401, "invalid_client".to_owned()),
+        "and the code is not burned"
+    );
+    let tokens = with_proof(&node, &key, &code_request(VENDOR, &code)).await;
+    assert_eq!(tokens.status, StatusCode::OK, "{}", tokens.text);
+    let first = tokens.json()["refresh_token"].as_str().unwrap().to_owned();
+    let form = [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", first.as_str()),
+    ];
+    for _ in 0..3 {
+        node.clock.advance(Duration::days(20));
+        let reply = with_proof(&node, &key, &form).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+        assert_eq!(reply.json()["refresh_token"], first.as_str());
+    }
+    assert_eq!(
+        refused(&node.refresh(VENDOR, &first).await),
+        (401, "invalid_client".to_owned())
+    );
+    let stranger = NewKeyPair::generate().unwrap();
+    assert_eq!(
+        refused(&with_proof(&node, &stranger, &form).await),
+        (401, "invalid_client".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn case_75_c5_a_document_that_gives_its_key_up_refreshes_nothing_until_consent() {
+    let mut scene = Scene::new().await;
+    let key = NewKeyPair::generate().unwrap();
+    let client = key_client(&scene.node, &key).await;
+    let code = scene.ann.code(&request(VENDOR)).await;
+    let node = scene.node.clone();
+    let tokens = with_proof(&node, &key, &code_request(VENDOR, &code)).await;
+    let refresh = tokens.json()["refresh_token"].as_str().unwrap().to_owned();
+
+    let mut tx = node.store().system(Reason::OAuth).await.unwrap();
+    let grants = ["authorization_code".to_owned(), "refresh_token".to_owned()];
+    let uris = ["http://127.0.0.1/callback".to_owned()];
+    let public = described(AuthMethod::None, &Value::Null, &grants, &uris);
+    clients::replace_metadata(&mut tx, client.id, &public)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            refused(&node.refresh(VENDOR, &refresh).await),
+            (400, "invalid_grant".to_owned())
+        );
+    }
+    let fresh = scene.ann.tokens(VENDOR).await;
+    let again = fresh["refresh_token"].as_str().unwrap();
+    assert_eq!(node.refresh(VENDOR, again).await.status, StatusCode::OK);
 }

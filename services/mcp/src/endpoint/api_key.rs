@@ -102,7 +102,7 @@ impl ApiKeys {
             let mut tx = self.store.system(Reason::ApiKeys).await?;
             let opened = api_keys::open(&mut tx, digest, now).await?;
             tx.commit().await?;
-            Ok(opened)
+            Ok::<_, StorageError>(opened)
         };
         let opened = opened
             .await
