@@ -227,11 +227,16 @@ async fn e1_e2_e4_discovery_and_what_is_not_there() {
     assert_eq!(metadata["issuer"], ISSUER);
     assert_eq!(
         metadata["token_endpoint_auth_methods_supported"],
-        json!(["none", "client_secret_basic", "client_secret_post"])
+        json!([
+            "none",
+            "client_secret_basic",
+            "client_secret_post",
+            "private_key_jwt"
+        ])
     );
-    assert!(
-        metadata.get("introspection_endpoint").is_none(),
-        "only what is served"
+    assert_eq!(
+        metadata["introspection_endpoint"],
+        format!("{ISSUER}/oauth/introspect")
     );
     assert!(
         metadata

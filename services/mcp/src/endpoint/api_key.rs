@@ -66,16 +66,19 @@ impl ApiKeys {
         }
     }
 
-    /// Who calls with this key. Of many requests with an unknown key at once one asks the database.
+    /// Who calls with this key. What is remembered is looked up again when it is a few minutes old, and when `is_over` says that an epoch
+    /// has moved since: a changed role ends tokens, and leaves keys as they are. Of many requests with an unknown key at once one asks
+    /// the database.
     pub(crate) async fn open(
         &self,
         token: &str,
+        is_over: impl Fn(&Caller) -> bool,
         now: Timestamp,
     ) -> Result<Arc<Caller>, KeyRefused> {
         let key = SecretToken::parse(TokenForm::ApiKey, token).ok_or(KeyRefused::Unknown)?;
         let digest = key.digest();
         match self.opened.get(&digest) {
-            Some(caller) if caller.is_fresh(now) => return Ok(caller),
+            Some(caller) if caller.is_fresh(now) && !is_over(&caller) => return Ok(caller),
             Some(_) => {
                 self.opened.remove(&digest);
             }
@@ -202,12 +205,12 @@ mod tests {
         ] {
             assert!(is_key(garbage));
             assert!(matches!(
-                keys.open(garbage, now).await,
+                keys.open(garbage, |_| false, now).await,
                 Err(KeyRefused::Unknown)
             ));
         }
         assert!(matches!(
-            keys.open(good.expose(), now).await,
+            keys.open(good.expose(), |_| false, now).await,
             Err(KeyRefused::Unavailable(_))
         ));
     }

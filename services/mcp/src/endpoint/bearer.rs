@@ -301,7 +301,8 @@ impl Bearer {
     }
 
     async fn opened_key(&self, token: &str, now: Timestamp) -> Result<Arc<Caller>, KeyRefused> {
-        let caller = self.api_keys.open(token, now).await?;
+        let is_over = |caller: &Caller| self.revocations.is_revoked(&caller.facts());
+        let caller = self.api_keys.open(token, is_over, now).await?;
         self.verified
             .insert(digest(token.as_bytes()), Arc::clone(&caller));
         Ok(caller)
