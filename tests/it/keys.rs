@@ -140,7 +140,8 @@ async fn t12_a_service_account_calls_tools_until_it_is_switched_off() -> Result<
         let response = reqwest::Client::new()
             .post(text(&made, "token_endpoint")?)
             .basic_auth(&id, Some(&secret))
-            .form(&[("grant_type", "client_credentials")])
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body("grant_type=client_credentials")
             .send()
             .await?;
         Ok(response.json().await?)

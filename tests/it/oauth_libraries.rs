@@ -3,10 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::Result;
-use aws_lc_rs::{
-    encoding::{AsDer, Pkcs8V1Der},
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
@@ -42,7 +39,7 @@ async fn drive(interpreter: &Path, file: &str) -> Result<()> {
             json!({"name": "By key", "auth": "private_key_jwt", "jwks": {"keys": [jwk]}}),
         )
         .await?;
-    let private: Pkcs8V1Der<'_> = pair.as_der()?;
+    let private = pair.to_pkcs8v1()?;
     let issuer = scene.stack.url().as_str();
     let given = json!({
         "issuer": issuer.strip_suffix('/').unwrap_or(issuer),
