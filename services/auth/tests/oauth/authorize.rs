@@ -329,7 +329,7 @@ async fn e10_machines_have_cors_and_pages_have_none() {
 }
 
 #[tokio::test]
-async fn cases_76_77_and_83_documents_at_private_or_odd_addresses_are_pages() {
+async fn cases_76_and_83_documents_at_private_or_odd_addresses_are_pages() {
     let mut scene = Scene::new().await;
     // Case 77: addresses in every spelling that some resolver takes for one.
     for address in [

@@ -134,7 +134,7 @@ async fn ar_11_case_114_two_credentials_are_400_and_a_huge_one_is_401() {
 }
 
 #[tokio::test]
-async fn m_4_case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
+async fn case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
     let node = Node::start().await;
     let mut foreign = node.claims();
     foreign.tid = Id::generate();
