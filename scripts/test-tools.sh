@@ -21,12 +21,13 @@ npm_ci() {
     fi
 }
 npm_ci tests/clients/typescript
+npm_ci tests/clients/oauth
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
 npm_ci tests/browser
 npm_ci tests/mail
 
-# python_venv NAME: the official Python SDK of one generation, in its own environment.
+# python_venv NAME: the official Python SDK of one generation, or the OAuth library, in its own environment.
 python_venv() {
     venv=.portolan/tools/python-$1
     requirements=tests/clients/python/requirements-$1.txt
@@ -45,3 +46,4 @@ python_venv() {
 }
 python_venv v1
 python_venv v2
+python_venv oauth

@@ -138,6 +138,10 @@ const apps = createRoute({
   ...under('/apps'),
   component: lazyRouteComponent(() => import('./routes/apps'), 'AppsPage'),
 });
+const keys = createRoute({
+  ...under('/keys'),
+  component: lazyRouteComponent(() => import('./routes/keys'), 'KeysPage'),
+});
 const limits = createRoute({
   ...under('/limits'),
   component: lazyRouteComponent(() => import('./routes/limits'), 'LimitsPage'),
@@ -177,6 +181,7 @@ const routeTree = root.addChildren([
     calls,
     members,
     apps,
+    keys,
     limits,
     audit,
     settings,

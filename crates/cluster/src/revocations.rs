@@ -12,7 +12,8 @@ use std::{
 
 use portolan_model::{
     Timestamp,
-    id::{GrantId, TenantId, TokenId, UserId},
+    id::{GrantId, ServiceAccountId, TenantId, TokenId, UserId},
+    subject::Subject,
 };
 use tokio::sync::watch;
 
@@ -23,7 +24,7 @@ pub enum Revocation {
     Token(TokenId),
     /// Every token of this grant, and its sessions.
     Grant(GrantId),
-    /// Every token of this OAuth client, named as on the wire.
+    /// Every token of this OAuth client, named as on the wire; an API key, which is the client of its own calls.
     Client(String),
     /// Every token signed by this key.
     Key(String),
@@ -31,6 +32,13 @@ pub enum Revocation {
     User {
         /// Who.
         user: UserId,
+        /// The least epoch that is still good.
+        epoch: i32,
+    },
+    /// Tokens and API keys of the service account from before this epoch.
+    Service {
+        /// Which.
+        account: ServiceAccountId,
         /// The least epoch that is still good.
         epoch: i32,
     },
@@ -60,7 +68,7 @@ pub struct TokenFacts<'a> {
     /// `gid`
     pub grant: GrantId,
     /// `sub`
-    pub user: UserId,
+    pub subject: Subject,
     /// `tid`
     pub tenant: TenantId,
     /// `client_id`
@@ -88,7 +96,7 @@ struct Sets {
     grants: HashMap<GrantId, Kept<()>>,
     clients: HashMap<String, Kept<()>>,
     keys: HashMap<String, Kept<()>>,
-    users: HashMap<UserId, Kept<i32>>,
+    subjects: HashMap<Subject, Kept<i32>>,
     tenants: HashMap<TenantId, Kept<i32>>,
     members: HashMap<(TenantId, UserId), Kept<i32>>,
 }
@@ -120,7 +128,12 @@ impl Revocations {
                 Revocation::Grant(id) => keep(&mut sets.grants, id, (), expires_at),
                 Revocation::Client(id) => keep(&mut sets.clients, id, (), expires_at),
                 Revocation::Key(id) => keep(&mut sets.keys, id, (), expires_at),
-                Revocation::User { user, epoch } => keep(&mut sets.users, user, epoch, expires_at),
+                Revocation::User { user, epoch } => {
+                    keep(&mut sets.subjects, user.into(), epoch, expires_at)
+                }
+                Revocation::Service { account, epoch } => {
+                    keep(&mut sets.subjects, account.into(), epoch, expires_at)
+                }
                 Revocation::Tenant { tenant, epoch } => {
                     keep(&mut sets.tenants, tenant, epoch, expires_at)
                 }
@@ -146,12 +159,11 @@ impl Revocations {
             || sets.grants.contains_key(&token.grant)
             || sets.clients.contains_key(token.client)
             || sets.keys.contains_key(token.key)
-            || before(sets.users.get(&token.user), token.user_epoch)
+            || before(sets.subjects.get(&token.subject), token.user_epoch)
             || before(sets.tenants.get(&token.tenant), token.tenant_epoch)
-            || before(
-                sets.members.get(&(token.tenant, token.user)),
-                token.member_epoch,
-            )
+            || token.subject.user().is_some_and(|user| {
+                before(sets.members.get(&(token.tenant, user)), token.member_epoch)
+            })
     }
 
     /// True if the grant was revoked lately: its sessions are gone too.
@@ -172,7 +184,7 @@ impl Revocations {
             grants,
             clients,
             keys,
-            users,
+            subjects,
             tenants,
             members,
         } = &mut *sets;
@@ -180,7 +192,7 @@ impl Revocations {
             + forget(grants, now)
             + forget(clients, now)
             + forget(keys, now)
-            + forget(users, now)
+            + forget(subjects, now)
             + forget(tenants, now)
             + forget(members, now)
     }
@@ -236,7 +248,7 @@ mod tests {
         TokenFacts {
             token: Id::generate(),
             grant: Id::generate(),
-            user: Id::generate(),
+            subject: UserId::generate().into(),
             tenant: Id::generate(),
             client: "https://client.example/metadata",
             key: "key-1",
@@ -274,7 +286,7 @@ mod tests {
     #[test]
     fn an_epoch_refuses_older_tokens_and_admits_the_refreshed_one() {
         let token = facts();
-        let (user, tenant) = (token.user, token.tenant);
+        let (user, tenant) = (token.subject.user().unwrap(), token.tenant);
         let events = [
             (
                 Revocation::User { user, epoch: 5 },
@@ -311,19 +323,43 @@ mod tests {
     }
 
     #[test]
+    fn an_account_that_was_switched_off_is_refused_and_nobody_of_the_same_uuid() {
+        let account = ServiceAccountId::generate();
+        let token = TokenFacts {
+            subject: account.into(),
+            ..facts()
+        };
+        let person = TokenFacts {
+            subject: UserId::from_uuid(account.uuid()).into(),
+            ..token
+        };
+        let set = Revocations::default();
+        set.insert(
+            Revocation::Service { account, epoch: 5 },
+            NOW + Duration::HOUR,
+        );
+        assert!(set.is_revoked(&token));
+        assert!(!set.is_revoked(&person));
+        assert!(!set.is_revoked(&TokenFacts {
+            user_epoch: 5,
+            ..token
+        }));
+    }
+
+    #[test]
     fn an_older_epoch_that_arrives_late_does_not_lower_the_bar() {
         let set = Revocations::default();
         let token = facts();
         set.insert(
             Revocation::User {
-                user: token.user,
+                user: token.subject.user().unwrap(),
                 epoch: 5,
             },
             NOW + Duration::HOUR,
         );
         set.insert(
             Revocation::User {
-                user: token.user,
+                user: token.subject.user().unwrap(),
                 epoch: 3,
             },
             NOW + Duration::HOUR,

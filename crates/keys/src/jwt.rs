@@ -7,7 +7,8 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use portolan_model::{
     Timestamp,
-    id::{GrantId, TenantId, TokenId, UserId},
+    id::{GrantId, TenantId, TokenId},
+    subject::Subject,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,8 +57,8 @@ pub struct AccessClaims {
     pub iss: String,
     /// The canonical resource the token is for: one string, never a list (K3).
     pub aud: String,
-    /// Who.
-    pub sub: UserId,
+    /// Who: a person or a service account.
+    pub sub: Subject,
     /// The client, as it calls itself on the wire.
     pub client_id: String,
     /// The one tenant of the token (M4).

@@ -14,11 +14,13 @@
 //! | [`owner`] | keys of one tenant, derived from the same secret |
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
+//! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
 //! | [`jwks`] | public keys on the wire |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
+pub mod assertion;
 pub mod error;
 pub mod jwks;
 pub mod jwt;
@@ -33,6 +35,7 @@ pub mod token;
 pub mod totp;
 pub mod vault;
 
+pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
 pub use error::{KeysError, OpenError};
 pub use jwks::{Jwks, PublicJwk};
 pub use jwt::{AccessClaims, Epochs, Verifier, VerifyError};

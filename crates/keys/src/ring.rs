@@ -158,6 +158,16 @@ impl NewKeyPair {
         })
     }
 
+    /// Signs a client assertion (RFC 7523): how the holder of the key proves itself as a client of somebody's token endpoint.
+    pub fn sign_assertion(&self, claims: &serde_json::Value) -> Result<Secret<String>, KeysError> {
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some(self.public.kid().to_owned());
+        let key = EncodingKey::from_ec_der(self.private.expose());
+        jsonwebtoken::encode(&header, claims, &key)
+            .map(Secret::new)
+            .map_err(KeysError::Sign)
+    }
+
     /// The private half as it is stored.
     pub fn sealed_private(&self, keys: &Keys) -> Result<Vec<u8>, KeysError> {
         keys.seal(

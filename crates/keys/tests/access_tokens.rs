@@ -30,7 +30,7 @@ fn claims() -> AccessClaims {
     AccessClaims {
         iss: ISSUER.to_owned(),
         aud: format!("{ISSUER}/t/acme/mcp"),
-        sub: UserId::generate(),
+        sub: UserId::generate().into(),
         client_id: "cli_x".to_owned(),
         tid: TenantId::generate(),
         gid: GrantId::generate(),

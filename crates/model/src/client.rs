@@ -12,15 +12,21 @@ pub enum ClientKind {
     Cimd,
     /// Registered by a tenant's admin or by the operator.
     Static,
+    /// A service account of a tenant (T12).
+    Service,
 }
 
 impl ClientKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Dynamic, Self::Cimd, Self::Static, Self::Service];
+
     /// The word in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dynamic => "dynamic",
             Self::Cimd => "cimd",
             Self::Static => "static",
+            Self::Service => "service",
         }
     }
 }
@@ -35,6 +41,8 @@ pub enum AuthMethod {
     ClientSecretBasic,
     /// A secret in the form.
     ClientSecretPost,
+    /// A JWT signed with a key that only the client has (RFC 7523; C13).
+    PrivateKeyJwt,
 }
 
 impl AuthMethod {
@@ -44,13 +52,24 @@ impl AuthMethod {
             Self::None => "none",
             Self::ClientSecretBasic => "client_secret_basic",
             Self::ClientSecretPost => "client_secret_post",
+            Self::PrivateKeyJwt => "private_key_jwt",
         }
+    }
+
+    /// True for the methods whose proof is a secret that we made.
+    pub const fn has_secret(self) -> bool {
+        matches!(self, Self::ClientSecretBasic | Self::ClientSecretPost)
     }
 
     /// Reads the word; `None` for one that is not served.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::None, Self::ClientSecretBasic, Self::ClientSecretPost]
-            .into_iter()
-            .find(|method| method.as_str() == text)
+        [
+            Self::None,
+            Self::ClientSecretBasic,
+            Self::ClientSecretPost,
+            Self::PrivateKeyJwt,
+        ]
+        .into_iter()
+        .find(|method| method.as_str() == text)
     }
 }

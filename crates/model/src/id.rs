@@ -172,6 +172,12 @@ kinds! {
     EmailChangeKind, EmailChangeId, "emc";
     /// An invitation to a tenant.
     InvitationKind, InvitationId, "inv";
+    /// A service account, which is also its `client_id`.
+    ServiceAccountKind, ServiceAccountId, "svc";
+    /// An API key.
+    ApiKeyKind, ApiKeyId, "key";
+    /// A secret of an OAuth client.
+    ClientSecretKind, ClientSecretId, "sec";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }

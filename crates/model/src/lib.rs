@@ -12,6 +12,7 @@
 //! | [`email`] | how addresses are compared |
 //! | [`member`] | roles and what each may do |
 //! | [`scope`] | OAuth scopes |
+//! | [`subject`] | whom a token speaks for: a person or a service account |
 //! | [`resource`] | the canonical form of an MCP server's URL (RFC 8707) |
 //! | [`redirect`] | which redirect URIs may be registered, and which requests match them |
 //! | [`client`] | OAuth clients as stored |
@@ -37,6 +38,7 @@ pub mod registry;
 pub mod resource;
 pub mod scope;
 pub mod slug;
+pub mod subject;
 pub mod token_family;
 pub mod uri_template;
 

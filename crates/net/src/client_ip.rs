@@ -77,6 +77,15 @@ pub fn block(address: IpAddr) -> IpNet {
     }
 }
 
+/// What a person wrote, an address or a network, as a network without the bits of a host: `192.0.2.7` is `192.0.2.7/32`.
+pub fn network(text: &str) -> Option<String> {
+    let net = match text.parse::<IpNet>() {
+        Ok(net) => net,
+        Err(_) => IpNet::from(plain(text.parse().ok()?)),
+    };
+    Some(net.trunc().to_string())
+}
+
 /// IPv4 that came in through a dual-stack socket is IPv4.
 fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
@@ -122,6 +131,20 @@ mod tests {
         proxies
             .client_ip(peer.parse().unwrap(), &headers)
             .to_string()
+    }
+
+    #[test]
+    fn a_network_is_written_without_the_bits_of_a_host() {
+        for (text, network_) in [
+            ("192.0.2.7", Some("192.0.2.7/32")),
+            ("192.0.2.7/24", Some("192.0.2.0/24")),
+            ("2001:db8::7", Some("2001:db8::7/128")),
+            ("192.0.2.0/33", None),
+            ("example.com", None),
+            ("", None),
+        ] {
+            assert_eq!(network(text).as_deref(), network_, "{text}");
+        }
     }
 
     #[test]

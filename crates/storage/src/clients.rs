@@ -8,7 +8,7 @@ use portolan_model::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{StorageError, SystemTx};
+use crate::{StorageError, SystemTx, client_secrets};
 
 /// A client as stored.
 #[derive(Debug, Clone)]
@@ -69,8 +69,8 @@ pub struct NewClient<'a> {
     pub grant_types: &'a [String],
     /// Redirect URIs.
     pub redirect_uris: &'a [String],
-    /// Digest of its secret, if it has one.
-    pub secret: Option<Digest>,
+    /// Its secret, if it has one: the digest and the beginning.
+    pub secret: Option<(Digest, &'a str)>,
     /// Network block it came from.
     pub ip_block: Option<&'a str>,
 }
@@ -100,7 +100,7 @@ impl TryFrom<Row> for Client {
         Ok(Self {
             id: row.id.into(),
             client_id: row.client_id,
-            kind: [ClientKind::Dynamic, ClientKind::Cimd, ClientKind::Static]
+            kind: ClientKind::ALL
                 .into_iter()
                 .find(|kind| kind.as_str() == row.kind)
                 .ok_or(inconsistent("kind"))?,
@@ -183,16 +183,8 @@ pub async fn register(
         return get(tx, id.into()).await;
     };
     insert_redirects(tx, id, new.redirect_uris).await?;
-    if let Some(secret) = new.secret {
-        sqlx::query!(
-            "insert into oauth_client_secrets (id, client_ref, digest, created_at) values ($1, $2, $3, $4)",
-            Uuid::now_v7(),
-            id,
-            secret.as_bytes().as_slice(),
-            now,
-        )
-        .execute(tx.connection())
-        .await?;
+    if let Some((digest, hint)) = new.secret {
+        client_secrets::add(tx, id.into(), &digest, hint, now).await?;
     }
     get(tx, id.into()).await
 }
@@ -226,6 +218,22 @@ pub async fn replace_metadata(
     get(tx, id).await
 }
 
+/// Replaces what the console says about a client.
+pub async fn set_metadata(
+    tx: &mut SystemTx,
+    id: ClientId,
+    metadata: &Value,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update oauth_clients set metadata = $2 where id = $1",
+        id.uuid(),
+        metadata
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 async fn insert_redirects(
     tx: &mut SystemTx,
     id: Uuid,
@@ -239,29 +247,6 @@ async fn insert_redirects(
     .execute(tx.connection())
     .await?;
     Ok(())
-}
-
-/// Digests of the secrets that are good at `now`.
-pub async fn live_secrets(
-    tx: &mut SystemTx,
-    id: ClientId,
-    now: Timestamp,
-) -> Result<Vec<Digest>, StorageError> {
-    let rows = sqlx::query_scalar!(
-        "select digest from oauth_client_secrets where client_ref = $1 and revoked_at is null and (expires_at is null or expires_at > $2)",
-        id.uuid(),
-        now,
-    )
-    .fetch_all(tx.connection())
-    .await?;
-    rows.iter()
-        .map(|digest| {
-            Digest::from_slice(digest).ok_or(StorageError::Inconsistent {
-                table: "oauth_client_secrets",
-                column: "digest",
-            })
-        })
-        .collect()
 }
 
 /// Notes that the client had a grant: from now on its registration is kept for ever (C11).

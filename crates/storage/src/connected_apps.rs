@@ -106,8 +106,8 @@ pub async fn list(
         .collect())
 }
 
-/// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Returns
-/// those that were live. At least one part of `which` must be given.
+/// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Where all apps
+/// of a person are meant, the person's API keys go too: they are apps that cannot do OAuth. Returns the grants that were live. At least one part of `which` must be given.
 pub async fn end(
     tx: &mut SystemTx,
     which: Which,
@@ -126,6 +126,13 @@ pub async fn end(
            ), told as (
              insert into revocations (kind, ref, tenant_id, expires_at, created_at)
              select 'grant', 'gr_' || replace(id::text, '-', ''), tenant_id, $7, $5 from ended
+           ), keys as (
+             update api_keys set revoked_at = $5
+             where revoked_at is null and user_id = $2 and $3::uuid is null and $4::uuid is null and ($1::uuid is null or tenant_id = $1)
+             returning id, tenant_id
+           ), told_of_keys as (
+             insert into revocations (kind, ref, tenant_id, expires_at, created_at)
+             select 'client', 'key_' || replace(id::text, '-', ''), tenant_id, $7, $5 from keys
            )
            select id as "id!" from ended"#,
         which.tenant.map(TenantId::uuid),

@@ -28,6 +28,10 @@ pub enum Expired {
     Mails,
     /// Refresh families that ended: 30 d.
     RefreshFamilies,
+    /// Client assertions, at their expiry: from then on their own date refuses them.
+    AssertionIds,
+    /// API keys that ended or were revoked: 400 d.
+    ApiKeys,
     /// Sources that were deleted and not restored.
     Sources,
     /// Servers that were deleted and not restored; their addresses stay taken.
@@ -50,6 +54,8 @@ impl Expired {
         Self::EmailChanges,
         Self::Invitations,
         Self::RefreshFamilies,
+        Self::AssertionIds,
+        Self::ApiKeys,
         Self::BrowserSessions,
         Self::UnverifiedUsers,
         Self::Mails,
@@ -131,6 +137,26 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                 "delete from refresh_families where id in
                    (select id from refresh_families where coalesce(revoked_at, least(idle_expires_at, expires_at)) < $1 limit $2 for update skip locked)",
                 now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::AssertionIds => {
+            sqlx::query!(
+                "delete from assertion_ids where (client_ref, digest) in
+                   (select client_ref, digest from assertion_ids where expires_at < $1 limit $2 for update skip locked)",
+                now,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::ApiKeys => {
+            sqlx::query!(
+                "delete from api_keys where (tenant_id, id) in
+                   (select tenant_id, id from api_keys where coalesce(revoked_at, expires_at) < $1 limit $2 for update skip locked)",
+                now - Duration::days(400),
                 BATCH
             )
             .execute(connection)

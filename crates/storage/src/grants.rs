@@ -37,6 +37,8 @@ pub struct Grant {
     pub expires_at: Timestamp,
     /// Whether it was revoked.
     pub is_revoked: bool,
+    /// Whether the client proved itself by key when the person agreed (C5).
+    pub is_key_bound: bool,
 }
 
 /// A grant to be written.
@@ -90,7 +92,9 @@ pub async fn create(
 /// The grant with this id.
 pub async fn find(tx: &mut SystemTx, id: GrantId) -> Result<Option<Grant>, StorageError> {
     let row = sqlx::query!(
-        "select tenant_id, user_id, client_ref, scopes, resource, auth_time, expires_at, revoked_at from grants where id = $1",
+        r#"select tenant_id, user_id, client_ref, scopes, resource, auth_time, expires_at, revoked_at,
+             coalesce(client_snapshot->>'auth_method' = 'private_key_jwt', false) as "is_key_bound!"
+           from grants where id = $1"#,
         id.uuid(),
     )
     .fetch_optional(tx.connection())
@@ -105,6 +109,7 @@ pub async fn find(tx: &mut SystemTx, id: GrantId) -> Result<Option<Grant>, Stora
         auth_time: row.auth_time,
         expires_at: row.expires_at,
         is_revoked: row.revoked_at.is_some(),
+        is_key_bound: row.is_key_bound,
     }))
 }
 

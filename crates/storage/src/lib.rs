@@ -15,6 +15,7 @@ mod error;
 mod migrate;
 
 pub mod account_links;
+pub mod api_keys;
 pub mod audit;
 pub mod audit_chain;
 pub mod authorization_requests;
@@ -22,6 +23,8 @@ pub mod browser_sessions;
 pub mod calls;
 pub mod catalog;
 pub mod client_documents;
+pub mod client_proofs;
+pub mod client_secrets;
 pub mod clients;
 pub mod connected_apps;
 pub mod credentials;
@@ -42,6 +45,7 @@ pub mod revocations;
 pub mod sealed;
 pub mod second_factors;
 pub mod servers;
+pub mod service_accounts;
 pub mod signing_keys;
 pub mod sources;
 pub mod tenants;
@@ -93,6 +97,8 @@ pub enum Reason {
     Routing,
     /// Signing keys.
     KeyRotation,
+    /// An API key that a node does not know.
+    ApiKeys,
     /// Revocation feed.
     Revocations,
     /// Delivery of mail.

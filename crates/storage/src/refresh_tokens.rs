@@ -151,6 +151,31 @@ pub async fn rotate(
     Ok(advanced.rows_affected() == 1)
 }
 
+/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on.
+pub async fn keep(
+    tx: &mut SystemTx,
+    locked: &Locked,
+    head: &Digest,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update refresh_tokens set presented_at = coalesce(presented_at, $3) where digest = $1 and family_id = $2",
+        head.as_bytes().as_slice(),
+        locked.family.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "update refresh_families set idle_expires_at = $2 where id = $1",
+        locked.family.uuid(),
+        now + IDLE_LIFE,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 /// Counts a replay that is answered with the head.
 pub async fn note_replay(
     tx: &mut SystemTx,

@@ -17,10 +17,12 @@ pub enum Kind {
     Tenant,
     /// Tokens of a member below an epoch; the reference is `<tenant id>/<user id>`.
     Member,
-    /// A blocked client, by wire id.
+    /// A blocked client, by wire id; an API key, by its id.
     Client,
     /// A signing key.
     Kid,
+    /// Tokens of a service account below an epoch.
+    Service,
 }
 
 impl Kind {
@@ -34,6 +36,7 @@ impl Kind {
             Self::Member => "member",
             Self::Client => "client",
             Self::Kid => "kid",
+            Self::Service => "service",
         }
     }
 
@@ -46,6 +49,7 @@ impl Kind {
             Self::Member,
             Self::Client,
             Self::Kid,
+            Self::Service,
         ]
         .into_iter()
         .find(|kind| kind.as_str() == text)
@@ -131,6 +135,32 @@ pub async fn live(
             })
         })
         .collect()
+}
+
+/// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.
+pub async fn names_any(
+    tx: &mut SystemTx,
+    entries: &[(Kind, String)],
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let kinds: Vec<String> = entries
+        .iter()
+        .map(|(kind, _)| kind.as_str().to_owned())
+        .collect();
+    let references: Vec<String> = entries
+        .iter()
+        .map(|(_, reference)| reference.clone())
+        .collect();
+    Ok(sqlx::query_scalar!(
+        r#"select exists (
+             select 1 from revocations r join unnest($1::text[], $2::text[]) as e(kind, ref) on r.kind = e.kind and r.ref = e.ref
+             where r.expires_at > $3) as "found!""#,
+        &kinds,
+        &references,
+        now,
+    )
+    .fetch_one(tx.connection())
+    .await?)
 }
 
 /// The channel of revocations.

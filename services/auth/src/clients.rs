@@ -1,5 +1,7 @@
 //! OAuth clients: who they are, and how they prove it (`auth.md` §1.4, T10, T13–T16).
 
+mod assertion;
+pub(crate) mod key_set;
 pub(crate) mod metadata_document;
 pub(crate) mod name;
 pub(crate) mod register;
@@ -9,9 +11,14 @@ pub(crate) mod verified;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
 use portolan_keys::{SecretToken, TokenForm, digest, digests_equal};
-use portolan_model::{Digest, client::AuthMethod};
+use portolan_model::{
+    Digest,
+    client::{AuthMethod, ClientKind},
+    id::ClientSecretId,
+};
 use portolan_storage::{
     Reason,
+    client_secrets::{self, LiveSecret},
     clients::{self, Client},
 };
 
@@ -25,6 +32,8 @@ enum Offer {
     Basic { client_id: String, secret: String },
     /// `client_id` and `client_secret` in the form.
     Post { client_id: String, secret: String },
+    /// A signed JWT, which says itself for whom (RFC 7523).
+    Assertion { client_id: String, jwt: String },
 }
 
 impl Offer {
@@ -32,7 +41,8 @@ impl Offer {
         match self {
             Self::Name(client_id)
             | Self::Basic { client_id, .. }
-            | Self::Post { client_id, .. } => client_id,
+            | Self::Post { client_id, .. }
+            | Self::Assertion { client_id, .. } => client_id,
         }
     }
 }
@@ -56,22 +66,23 @@ pub(crate) async fn authenticate(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let client = clients::find(&mut tx, offer.client_id()).await?;
     let secrets = match &client {
-        Some(client) if client.auth_method != AuthMethod::None => {
-            clients::live_secrets(&mut tx, client.id, state.now()).await?
+        Some(client) if client.auth_method.has_secret() => {
+            client_secrets::live(&mut tx, client.id, state.now()).await?
         }
         _ => Vec::new(),
     };
-    drop(tx);
 
     // The comparison runs for unknown clients too, against nothing (T15).
     let proved = match &offer {
         Offer::Name(_) => None,
-        Offer::Basic { secret, .. } => {
-            Some((AuthMethod::ClientSecretBasic, matches_any(secret, &secrets)))
-        }
+        Offer::Basic { secret, .. } => Some((
+            AuthMethod::ClientSecretBasic,
+            which_secret(secret, &secrets),
+        )),
         Offer::Post { secret, .. } => {
-            Some((AuthMethod::ClientSecretPost, matches_any(secret, &secrets)))
+            Some((AuthMethod::ClientSecretPost, which_secret(secret, &secrets)))
         }
+        Offer::Assertion { .. } => Some((AuthMethod::PrivateKeyJwt, None)),
     };
     let client =
         client.ok_or_else(|| refuse("this client is not registered here, register again"))?;
@@ -80,26 +91,66 @@ pub(crate) async fn authenticate(
     }
     match (client.auth_method, proved) {
         (AuthMethod::None, None) => Ok(client),
-        (AuthMethod::None, Some(_)) => {
-            Err(refuse("this client is public and must not send a secret"))
+        (AuthMethod::None, Some(_)) => Err(refuse(
+            "this client is public and must not send a secret or an assertion",
+        )),
+        (AuthMethod::PrivateKeyJwt, None) => {
+            Err(refuse("this client has to send a client_assertion"))
         }
         (_, None) => Err(refuse("this client has to send its secret")),
-        (registered, Some((used, _))) if registered != used => Err(refuse(
+        (registered, Some((used, _))) if !fits(&client, registered, used) => Err(refuse(
             "this client registered another token_endpoint_auth_method",
         )),
-        (_, Some((_, true))) => Ok(client),
-        (_, Some((_, false))) => Err(refuse("the client secret is wrong")),
+        (AuthMethod::PrivateKeyJwt, Some(_)) => {
+            drop(tx);
+            let Offer::Assertion { jwt, .. } = &offer else {
+                return Err(refuse("this client has to send a client_assertion"));
+            };
+            assertion::check(state, &client, jwt).await?;
+            Ok(client)
+        }
+        (_, Some((_, Some(secret)))) => {
+            client_secrets::note_used(&mut tx, secret, state.now()).await?;
+            tx.commit().await?;
+            Ok(client)
+        }
+        (_, Some((_, None))) => Err(refuse("the client secret is wrong")),
     }
 }
 
-fn matches_any(secret: &str, known: &[Digest]) -> bool {
+/// T14: the registered method and no other. AX-4: libraries choose freely between the two ways to send a secret, and the text of the
+/// extension and its example disagree, so that a service account may use either.
+fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
+    registered == used
+        || (client.kind == ClientKind::Service && registered.has_secret() && used.has_secret())
+}
+
+/// What the presented secret is remembered by, for clients that prove themselves with one: a digest over id and secret.
+pub(crate) fn secret_digest(
+    headers: &HeaderMap,
+    form: &Parameters,
+) -> Result<Option<Digest>, OAuthError> {
+    Ok(match read_offer(headers, form)? {
+        Offer::Basic { client_id, secret } | Offer::Post { client_id, secret } => {
+            Some(digest(format!("{client_id}\0{secret}").as_bytes()))
+        }
+        Offer::Name(_) | Offer::Assertion { .. } => None,
+    })
+}
+
+fn which_secret(secret: &str, known: &[LiveSecret]) -> Option<ClientSecretId> {
     // Secrets are ours and have 256 bits: a digest is right here, argon2 would be an open door for floods (T16).
     let presented = SecretToken::parse(TokenForm::ClientSecret, secret)
         .map_or_else(|| digest(secret.as_bytes()), |token| token.digest());
     let decoy = Digest::from_bytes([0; 32]);
-    let mut found = digests_equal(&presented, &decoy);
+    let mut found = None;
+    if digests_equal(&presented, &decoy) {
+        return None;
+    }
     for one in known {
-        found |= digests_equal(&presented, one);
+        if digests_equal(&presented, &one.digest) {
+            found = Some(one.id);
+        }
     }
     found
 }
@@ -118,9 +169,7 @@ fn read_offer(headers: &HeaderMap, form: &Parameters) -> Result<Offer, OAuthErro
         ));
     }
     if has_assertion {
-        return Err(OAuthError::invalid_client(
-            "private_key_jwt is not served here",
-        ));
+        return assertion::offer(form, body_id);
     }
     if let Some((client_id, secret)) = basic {
         if body_id.is_some_and(|id| id != client_id) {

@@ -14,6 +14,7 @@ use http::StatusCode;
 use portolan_keys::{Purpose, SecretToken, TokenForm};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
+    client::AuthMethod,
     id::{GrantId, RequestId, TenantId},
     member::Action,
     resource::Resource,
@@ -381,10 +382,11 @@ async fn approve(
         auth_time: session.auth_time,
         expires_at: now + ABSOLUTE_LIFE,
         is_revoked: false,
+        is_key_bound: client.auth_method == AuthMethod::PrivateKeyJwt,
     };
     let snapshot = json!({
         "client_id": client.client_id, "name": client.name, "redirect_uri": request.redirect_uri,
-        "metadata_digest": hex(client.metadata_digest.as_bytes()),
+        "metadata_digest": hex(client.metadata_digest.as_bytes()), "auth_method": client.auth_method.as_str(),
     });
     let new = NewGrant {
         grant: &grant,

@@ -4,6 +4,7 @@
 //! workspace and as what is [`workspace::Workspace`]; what is sent is read by [`input`]; every refusal is an
 //! [`error::ConsoleError`]. A module serves one noun.
 
+pub mod api_keys;
 pub mod apps;
 pub mod arguments;
 pub mod audit;
@@ -27,6 +28,7 @@ pub mod prompts;
 pub mod reimports;
 pub mod resources;
 pub mod servers;
+pub mod service_accounts;
 pub mod sources;
 pub mod tools;
 pub mod trial;
@@ -97,6 +99,19 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(invitations::revoke_invitation))
         .routes(routes!(apps::list_connected_apps))
         .routes(routes!(apps::disconnect_app))
+        .routes(routes!(api_keys::list_api_keys, api_keys::create_api_key))
+        .routes(routes!(api_keys::revoke_api_key))
+        .routes(routes!(
+            service_accounts::list_service_accounts,
+            service_accounts::create_service_account
+        ))
+        .routes(routes!(
+            service_accounts::change_service_account,
+            service_accounts::delete_service_account
+        ))
+        .routes(routes!(service_accounts::replace_public_keys))
+        .routes(routes!(service_accounts::add_account_secret))
+        .routes(routes!(service_accounts::revoke_account_secret))
         .routes(routes!(overview::show_overview))
         .routes(routes!(audit::list_audit_events))
         .routes(routes!(audit::export_audit_events))

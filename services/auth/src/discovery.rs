@@ -6,6 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
+use portolan_keys::assertion::ALGORITHMS;
 use serde::Serialize;
 
 use crate::state::AuthState;
@@ -19,19 +20,29 @@ struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     registration_endpoint: Option<String>,
     revocation_endpoint: String,
+    introspection_endpoint: String,
     jwks_uri: String,
     response_types_supported: [&'static str; 1],
     response_modes_supported: [&'static str; 1],
-    grant_types_supported: [&'static str; 2],
+    grant_types_supported: [&'static str; 3],
     code_challenge_methods_supported: [&'static str; 1],
-    token_endpoint_auth_methods_supported: [&'static str; 3],
-    revocation_endpoint_auth_methods_supported: [&'static str; 3],
+    token_endpoint_auth_methods_supported: [&'static str; 4],
+    token_endpoint_auth_signing_alg_values_supported: [&'static str; 4],
+    revocation_endpoint_auth_methods_supported: [&'static str; 4],
+    revocation_endpoint_auth_signing_alg_values_supported: [&'static str; 4],
+    introspection_endpoint_auth_methods_supported: [&'static str; 2],
+    introspection_endpoint_auth_signing_alg_values_supported: [&'static str; 4],
     scopes_supported: [&'static str; 2],
     authorization_response_iss_parameter_supported: bool,
     client_id_metadata_document_supported: bool,
 }
 
-const AUTH_METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
+const AUTH_METHODS: [&str; 4] = [
+    "none",
+    "client_secret_basic",
+    "client_secret_post",
+    "private_key_jwt",
+];
 
 /// `GET /.well-known/oauth-authorization-server`
 pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
@@ -46,13 +57,18 @@ pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
             .dynamic_registration
             .then(|| at("/oauth/register")),
         revocation_endpoint: at("/oauth/revoke"),
+        introspection_endpoint: at("/oauth/introspect"),
         jwks_uri: at("/oauth/jwks.json"),
         response_types_supported: ["code"],
         response_modes_supported: ["query"],
-        grant_types_supported: ["authorization_code", "refresh_token"],
+        grant_types_supported: ["authorization_code", "refresh_token", "client_credentials"],
         code_challenge_methods_supported: ["S256"],
         token_endpoint_auth_methods_supported: AUTH_METHODS,
+        token_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
         revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+        revocation_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
+        introspection_endpoint_auth_methods_supported: ["client_secret_basic", "private_key_jwt"],
+        introspection_endpoint_auth_signing_alg_values_supported: ALGORITHMS,
         scopes_supported: ["mcp", "offline_access"],
         authorization_response_iss_parameter_supported: true,
         client_id_metadata_document_supported: true,

@@ -30,6 +30,7 @@ pub mod console;
 mod discovery;
 pub mod error;
 pub mod forms;
+mod introspect;
 mod invitations;
 pub mod jwks;
 pub mod login;

@@ -17,12 +17,12 @@ use time::Duration;
 use crate::{
     authorize,
     clients::{metadata_document::Fetches, register},
-    consent, discovery, jwks,
+    consent, discovery, introspect, jwks,
     pages::{self, FormTarget},
     rate::{Budget, Rates},
     revoke,
     state::AuthState,
-    token,
+    token::{self, service::Services},
 };
 
 /// Settings of the OAuth endpoints.
@@ -115,6 +115,8 @@ pub struct OAuthParts {
     pub(crate) refreshes: Rates,
     pub(crate) authorizations: Rates,
     pub(crate) warnings: Rates,
+    pub(crate) key_fetches: Rates,
+    pub(crate) services: Services,
 }
 
 impl OAuthParts {
@@ -144,6 +146,11 @@ impl OAuthParts {
                 burst: 1,
                 per: Duration::DAY,
             }),
+            key_fetches: Rates::new(Budget {
+                burst: 5,
+                per: Duration::MINUTE,
+            }),
+            services: Services::default(),
         }
     }
 }
@@ -163,6 +170,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         ("/oauth/token", post(token::token)),
         ("/token", post(token::token)),
         ("/oauth/revoke", post(revoke::revoke)),
+        ("/oauth/introspect", post(introspect::introspect)),
     ]);
     let registration = Endpoints(vec![
         ("/oauth/register", post(register::register)),

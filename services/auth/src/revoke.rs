@@ -13,7 +13,7 @@ use portolan_model::{
     id::{GrantId, TenantId},
 };
 use portolan_storage::{
-    Reason, audit,
+    Reason, api_keys, audit,
     clients::Client,
     grants, refresh_tokens,
     revocations::{self, Kind},
@@ -21,7 +21,7 @@ use portolan_storage::{
 use serde_json::json;
 use time::Duration;
 
-use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
+use crate::{clients, console, error::OAuthError, state::AuthState, token, visitor::Visitor};
 
 /// The handler.
 pub(crate) async fn revoke(
@@ -32,21 +32,59 @@ pub(crate) async fn revoke(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
     let form = token::read_form(query.as_deref(), &headers, body)?;
-    let client = clients::authenticate(&state, &headers, &form).await?;
     let presented = form
         .first("token")
-        .ok_or(OAuthError::invalid_request("token is missing"))?;
+        .ok_or(OAuthError::invalid_request("token is missing"));
+    // Whoever holds a key up may end it: the finder of a leaked one is nobody's client (C17).
+    if let Ok(token) = presented
+        && let Some(key) = SecretToken::parse(TokenForm::ApiKey, token)
+    {
+        revoke_api_key(&state, &visitor, &key).await?;
+        return Ok(done());
+    }
+    let client = clients::authenticate(&state, &headers, &form).await?;
+    let presented = presented?;
     // `token_type_hint` is an order of search at most (R3); our tokens say themselves what they are.
     if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
         revoke_grant(&state, &visitor, &client, &refresh).await?;
     } else if let Ok(claims) = state.oauth.verifier.verify(presented, state.now()) {
         revoke_access_token(&state, &visitor, &client, &claims).await?;
     }
-    Ok((
+    Ok(done())
+}
+
+fn done() -> Response {
+    (
         StatusCode::OK,
         [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
     )
-        .into_response())
+        .into_response()
+}
+
+/// Ends an API key, once; nothing is told about one that is not there.
+async fn revoke_api_key(
+    state: &AuthState,
+    visitor: &Visitor,
+    key: &SecretToken,
+) -> Result<(), OAuthError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let Some(revoked) = api_keys::revoke_presented(&mut tx, &key.digest(), now).await? else {
+        return Ok(());
+    };
+    let event = Event {
+        tenant: Some(revoked.tenant),
+        actor: Actor::Anonymous,
+        action: "api_key.revoked",
+        target_kind: "api_key",
+        target_id: revoked.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({"by": "whoever holds it"}),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    console::api_keys::tell(state, revoked.id);
+    Ok(())
 }
 
 /// A refresh token stands for its whole grant (R4).

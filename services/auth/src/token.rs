@@ -3,6 +3,7 @@
 mod code;
 mod issue;
 mod refresh;
+pub(crate) mod service;
 
 use axum::{
     Json,
@@ -108,16 +109,13 @@ async fn grant(
                 refresh::refresh(state, visitor, &client, &form, &presented).await?,
             ))
         }
-        Some("client_credentials") => {
-            clients::authenticate(state, headers, &form).await?;
-            Err(OAuthError::refused(
-                ErrorCode::UnauthorizedClient,
-                "this client did not register for client_credentials",
-            ))
-        }
+        Some("client_credentials") => Ok((
+            "client_credentials",
+            service::grant(state, headers, &form).await?,
+        )),
         Some(_) => Err(OAuthError::refused(
             ErrorCode::UnsupportedGrantType,
-            "use authorization_code or refresh_token",
+            "use authorization_code, refresh_token or client_credentials",
         )),
     }
 }

@@ -9,6 +9,7 @@
 //! one that leads somewhere.
 
 pub(crate) mod accept;
+pub(crate) mod api_key;
 pub(crate) mod bearer;
 pub(crate) mod metadata;
 pub(crate) mod origin;
@@ -225,9 +226,13 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         Some(caller) => caller,
         None => {
             limit_address(state, arrival).await?;
-            state.bearer.authenticate(&parts.headers, &target, now)?
+            // Boxed: an API key may have to be looked up, and the future of a remembered token need not carry that.
+            Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await?
         }
     };
+    state
+        .bearer
+        .check_address(&caller, &target, arrival.map(Arrival::client_ip))?;
     let entry = state.catalog.resolve(caller.claims.tid, &target).await?;
     if !entry.is_own_tenant() {
         return Err(McpError::NoSuchServer);

@@ -20,7 +20,7 @@ use crate::{
     catalog::Catalog,
     config::McpConfig,
     crowd::Crowd,
-    endpoint::{bearer::Bearer, origin::AllowedOrigins},
+    endpoint::{api_key::ApiKeys, bearer::Bearer, origin::AllowedOrigins},
     instruments::Instruments,
     last_word::LastWords,
     limits::{self, Gate},
@@ -167,6 +167,7 @@ impl McpState {
                 site.clone(),
                 verifier,
                 revocations.clone(),
+                ApiKeys::new(store.clone(), site.clone()),
                 config.verified_tokens,
             ),
             catalog: Catalog::new(

@@ -360,7 +360,7 @@ impl PreparedCall {
             server: Some((self.server.id, self.server.slug.clone())),
             tool_name: tool.name.clone(),
             client_name: self.client_name.as_deref().map(str::to_owned),
-            user: Some(self.caller.claims.sub),
+            user: self.caller.claims.sub.user(),
             outcome,
             status,
             duration_ms: u32::try_from(elapsed.as_millis()).unwrap_or(u32::MAX),

@@ -344,7 +344,7 @@ impl Node {
         AccessClaims {
             iss: ISSUER.to_owned(),
             aud: format!("{ISSUER}{PATH}"),
-            sub: self.user,
+            sub: self.user.into(),
             client_id: "client-a".to_owned(),
             tid: self.tenant,
             gid: self.grant,

@@ -116,6 +116,10 @@ fn event(row: &revocations::Revocation) -> Option<Revocation> {
             user: reference.parse().ok()?,
             epoch: row.epoch?,
         },
+        Kind::Service => Revocation::Service {
+            account: reference.parse().ok()?,
+            epoch: row.epoch?,
+        },
         Kind::Tenant => Revocation::Tenant {
             tenant: reference.parse().ok()?,
             epoch: row.epoch?,

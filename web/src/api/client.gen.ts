@@ -57,6 +57,41 @@ export interface paths {
         patch: operations["change_workspace"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The API keys that work, newest first: all of the workspace for admins and owners, one's own for everybody else. */
+        get: operations["list_api_keys"];
+        put?: never;
+        /** Makes an API key, for clients that cannot do OAuth. */
+        post: operations["create_api_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/api-keys/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes a key: it is refused and its streams are closed within a second. One's own; any for admins and owners. */
+        delete: operations["revoke_api_key"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/apps": {
         parameters: {
             query?: never;
@@ -573,6 +608,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/service-accounts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The service accounts of a workspace, by name. For admins and owners. */
+        get: operations["list_service_accounts"];
+        put?: never;
+        /** Makes a service account. It belongs to the workspace and stays when its maker leaves. */
+        post: operations["create_service_account"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/service-accounts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes an account with its secrets and API keys. What it held is refused within a second. */
+        delete: operations["delete_service_account"];
+        options?: never;
+        head?: never;
+        /** Renames an account, or switches it off or on. */
+        patch: operations["change_service_account"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/service-accounts/{id}/public-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces the public keys of an account that proves itself by key. Tokens that it got with the former ones are refused. */
+        put: operations["replace_public_keys"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/service-accounts/{id}/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one. */
+        post: operations["add_account_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/service-accounts/{id}/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes a secret. Tokens of the account from before are refused within a second; with its other secret it gets new ones. */
+        delete: operations["revoke_account_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources": {
         parameters: {
             query?: never;
@@ -857,6 +979,44 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description How an account proves itself.
+         * @enum {string}
+         */
+        AccountAuth: "client_secret" | "private_key_jwt";
+        /** @description What can be changed. */
+        AccountChange: {
+            /** @description False switches it off: its tokens and keys are refused within a second. */
+            enabled?: boolean | null;
+            /** @description As people call it. */
+            name?: string | null;
+        };
+        /** @description An API key. */
+        ApiKey: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description Its beginning. */
+            hint: string;
+            /** @description For whom it speaks: a person (`usr_…`) or a service account (`svc_…`). */
+            holder: string;
+            /** @description As that one is called. */
+            holder_name: string;
+            /** @example key_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it was last used, to five minutes.
+             */
+            last_used_at?: string;
+            /** @description As people call it. */
+            name: string;
+            /** @description From where it may be used, as CIDR blocks; empty is from everywhere. */
+            networks: string[];
+            /** @description URL of the one server that it opens; absent if it opens the whole workspace. */
+            resource?: string;
+        };
         /** @description A fault of the arguments. */
         ArgumentFault: {
             message: string;
@@ -970,6 +1130,19 @@ export interface components {
          * @enum {string}
          */
         ClientName: "claude" | "claude_code" | "chatgpt" | "cursor" | "vscode";
+        /** @description A secret, as far as it may be shown. */
+        ClientSecret: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Its beginning. */
+            hint: string;
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it last proved the account.
+             */
+            last_used_at?: string;
+        };
         /** @description A limit that a server exceeds. */
         ClientWarning: {
             /** @description Which client; "All clients" when it concerns each. */
@@ -1042,6 +1215,22 @@ export interface components {
             resource: components["schemas"]["EmbeddedResource"];
             /** @enum {string} */
             type: "resource";
+        };
+        /** @description What was made. */
+        CreatedAccount: {
+            /** @description The account. */
+            account: components["schemas"]["ServiceAccount"];
+            /** @description Its secret, shown this once; absent if it proves itself by key. */
+            client_secret?: string;
+            /** @description Where it gets its tokens. */
+            token_endpoint: string;
+        };
+        /** @description A key that was just made. */
+        CreatedApiKey: {
+            /** @description As it is listed from now on. */
+            key: components["schemas"]["ApiKey"];
+            /** @description The key itself, shown this once. */
+            secret: string;
         };
         /** @description A credential to be set. */
         Credential: {
@@ -1361,6 +1550,37 @@ export interface components {
             from: string;
         };
         /** @description One page of a list. */
+        Listing_ApiKey: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                expires_at: string;
+                /** @description Its beginning. */
+                hint: string;
+                /** @description For whom it speaks: a person (`usr_…`) or a service account (`svc_…`). */
+                holder: string;
+                /** @description As that one is called. */
+                holder_name: string;
+                /** @example key_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @description When it was last used, to five minutes.
+                 */
+                last_used_at?: string;
+                /** @description As people call it. */
+                name: string;
+                /** @description From where it may be used, as CIDR blocks; empty is from everywhere. */
+                networks: string[];
+                /** @description URL of the one server that it opens; absent if it opens the whole workspace. */
+                resource?: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_AuditEvent: {
             /** @description In the order of the list. */
             items: {
@@ -1580,6 +1800,42 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_ServiceAccount: {
+            /** @description In the order of the list. */
+            items: {
+                /** @description How it proves itself. */
+                auth: components["schemas"]["AccountAuth"];
+                /** Format: date-time */
+                created_at: string;
+                /** @description Who made it, if they still have an account. */
+                created_by?: string;
+                /** @description False while it is switched off. */
+                enabled: boolean;
+                /**
+                 * @description Its id, which is its `client_id` too.
+                 * @example svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+                 */
+                id: string;
+                /** @description Its public keys. */
+                jwks?: Record<string, unknown>;
+                /** @description Where its public keys stand. */
+                jwks_uri?: string;
+                /**
+                 * Format: date-time
+                 * @description When it last got a token.
+                 */
+                last_used_at?: string;
+                /** @description As people call it. */
+                name: string;
+                /** @description URL of the one server that it may use; absent if it may use the whole workspace. */
+                resource?: string;
+                /** @description Its secrets, oldest first; none if it proves itself by key. */
+                secrets: components["schemas"]["ClientSecret"][];
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Source: {
             /** @description In the order of the list. */
             items: {
@@ -1679,12 +1935,48 @@ export interface components {
             /** @example acme */
             slug: string;
         };
+        /** @description What a new account is made of. */
+        NewAccountBody: {
+            /** @description How it is to prove itself. */
+            auth: components["schemas"]["AccountAuth"];
+            /** @description Its public keys as a JWK set, for `private_key_jwt`. */
+            jwks?: Record<string, unknown> | null;
+            /** @description Or where they stand: `https`, without query. */
+            jwks_uri?: string | null;
+            /** @description As people call it: 1 to 80 characters. */
+            name: string;
+            /** @description The one server that it may use; absent for the whole workspace. */
+            server_id?: string | null;
+        };
+        /** @description What a new key is made of. */
+        NewApiKeyBody: {
+            /**
+             * Format: int64
+             * @description Days until it ends: 1 to 366, 90 if absent.
+             */
+            days?: number | null;
+            /** @description As people call it: 1 to 80 characters. */
+            name: string;
+            /** @description From where it may be used: addresses or CIDR blocks. Empty is from everywhere. */
+            networks?: string[];
+            /** @description The one server that it opens; absent for the whole workspace. */
+            server_id?: string | null;
+            /** @description For which service account it speaks; absent for oneself. Admins and owners only. */
+            service_account_id?: string | null;
+        };
         /** @description Whom to invite. */
         NewInvitationBody: {
             /** @description Address. */
             email: string;
             /** @description Role, no stronger than one's own. */
             role: components["schemas"]["Role"];
+        };
+        /** @description A secret that was just made. It is shown this once. */
+        NewSecret: {
+            /** @description The secret itself. */
+            client_secret: string;
+            /** @description As it is listed from now on. */
+            secret: components["schemas"]["ClientSecret"];
         };
         /** @description A server to be made. */
         NewServer: {
@@ -1932,6 +2224,13 @@ export interface components {
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
         };
+        /** @description Where an account's public keys are. */
+        PublicKeysBody: {
+            /** @description A JWK set. */
+            jwks?: Record<string, unknown> | null;
+            /** @description Or its address. */
+            jwks_uri?: string | null;
+        };
         /** @description What importing again would change. */
         ReimportPreview: {
             added: components["schemas"]["OperationPreview"][];
@@ -2155,6 +2454,37 @@ export interface components {
             state: components["schemas"]["ToolState"];
             title: string;
             tool_id: string;
+        };
+        /** @description A service account. */
+        ServiceAccount: {
+            /** @description How it proves itself. */
+            auth: components["schemas"]["AccountAuth"];
+            /** Format: date-time */
+            created_at: string;
+            /** @description Who made it, if they still have an account. */
+            created_by?: string;
+            /** @description False while it is switched off. */
+            enabled: boolean;
+            /**
+             * @description Its id, which is its `client_id` too.
+             * @example svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+             */
+            id: string;
+            /** @description Its public keys. */
+            jwks?: Record<string, unknown>;
+            /** @description Where its public keys stand. */
+            jwks_uri?: string;
+            /**
+             * Format: date-time
+             * @description When it last got a token.
+             */
+            last_used_at?: string;
+            /** @description As people call it. */
+            name: string;
+            /** @description URL of the one server that it may use; absent if it may use the whole workspace. */
+            resource?: string;
+            /** @description Its secrets, oldest first; none if it proves itself by key. */
+            secrets: components["schemas"]["ClientSecret"][];
         };
         /** @description What a new workspace still has to do. */
         Setup: {
@@ -2673,6 +3003,106 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Workspace"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_api_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ApiKey"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewApiKeyBody"];
+            };
+        };
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedApiKey"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_api_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Key */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -4160,6 +4590,250 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ServerDetail"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_service_accounts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The accounts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ServiceAccount"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    create_service_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAccountBody"];
+            };
+        };
+        responses: {
+            /** @description Made. The secret is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedAccount"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_service_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_service_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceAccount"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replace_public_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicKeysBody"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceAccount"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    add_account_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_account_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Account */
+                id: string;
+                /** @description Secret */
+                secret: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

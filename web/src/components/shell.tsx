@@ -10,6 +10,7 @@ import {
   IconFileText,
   IconGauge,
   IconHistory,
+  IconKey,
   IconLogout,
   IconMail,
   IconMessage2,
@@ -136,6 +137,9 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         </Link>
         <Link to="/w/$ws/apps" params={params} className={classes.link}>
           <IconPlugConnected size={19} stroke={1.7} aria-hidden /> Connected apps
+        </Link>
+        <Link to="/w/$ws/keys" params={params} className={classes.link}>
+          <IconKey size={19} stroke={1.7} aria-hidden /> Keys
         </Link>
         <Link to="/w/$ws/limits" params={params} className={classes.link}>
           <IconGauge size={19} stroke={1.7} aria-hidden /> Limits

@@ -1,21 +1,15 @@
-import { Alert, Button, Group, Select, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Select, Stack, TextInput } from '@mantine/core';
 import { IconUserPlus, IconUsers } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Role } from '../api/me';
-import {
-  confirmPath,
-  invitationsQuery,
-  useInvite,
-  useRemoveMember,
-  useRevokeInvitation,
-  useSetRole,
-} from '../api/people';
+import { invitationsQuery, useInvite, useRemoveMember, useRevokeInvitation, useSetRole } from '../api/people';
 import { type Member, membersQuery } from '../api/workspaces';
 import { Tag } from '../components/badges';
 import { Dialog } from '../components/dialog';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -40,29 +34,6 @@ const meanings: Record<Role, string> = {
 /** Roles that somebody may give: none above their own. */
 export function givable(own: Role): { value: Role; label: string }[] {
   return power.slice(0, power.indexOf(own) + 1).map((value) => ({ value, label: roles[value] }));
-}
-
-/** A refusal, with the way on when the person only has to prove who they are. */
-function Refused({ error, title }: { error: unknown; title: string }) {
-  if (!error) return null;
-  const path = confirmPath(error);
-  return (
-    <Alert
-      color={path ? 'sea' : 'red'}
-      data-tone={path ? undefined : 'red'}
-      role="alert"
-      title={path ? 'Confirm it is you' : title}
-    >
-      <Stack gap="sm" align="flex-start">
-        {error instanceof Error ? error.message : 'Try again.'}
-        {path && (
-          <Button component="a" href={path} size="compact-md">
-            Confirm
-          </Button>
-        )}
-      </Stack>
-    </Alert>
-  );
 }
 
 export function MembersPage() {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use portolan_model::{Digest, token_family::Verdict};
 use portolan_storage::{
-    Store, authorization_requests, clients, grants,
+    Store, SystemTx, authorization_requests, clients, grants,
     refresh_tokens::{self, Locked},
     revocations, signing_keys,
 };
@@ -391,4 +391,43 @@ async fn j2_the_rotation_lock_lets_one_node_make_the_keys() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[tokio::test]
+async fn case_139_what_is_committed_out_of_order_is_seen_by_the_reader_that_looks_back() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let write = async |tx: &mut SystemTx, reference: &str, at| {
+        let new = revocations::New {
+            kind: revocations::Kind::Client,
+            reference,
+            tenant: None,
+            epoch: None,
+            expires_at: now() + Duration::HOUR,
+        };
+        revocations::insert(tx, &new, at).await.unwrap();
+    };
+    let (mut ten, mut eleven) = (system(&store).await, system(&store).await);
+    write(&mut ten, "ten", now()).await;
+    write(&mut eleven, "eleven", now() + Duration::SECOND).await;
+    eleven.commit().await.unwrap();
+    let seen = async |since| -> Vec<String> {
+        let mut tx = system(&store).await;
+        revocations::live(&mut tx, since, now())
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|one| one.reference)
+            .collect()
+    };
+    assert_eq!(seen(None).await, ["eleven"]);
+    ten.commit().await.unwrap();
+    assert!(
+        !seen(Some(now() + Duration::SECOND))
+            .await
+            .contains(&"ten".to_owned()),
+        "a reader that goes on from the last one it saw would miss it"
+    );
+    let overlap = now() + Duration::SECOND - Duration::seconds(10);
+    assert_eq!(seen(Some(overlap)).await, ["ten", "eleven"]);
 }

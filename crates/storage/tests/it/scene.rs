@@ -115,6 +115,7 @@ impl Scene {
             auth_time: now(),
             expires_at: now() + Duration::days(90),
             is_revoked: false,
+            is_key_bound: false,
         };
         let new = NewGrant {
             grant: &grant,

@@ -7,7 +7,7 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration as StdDuration};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use portolan_keys::digest;
+use portolan_keys::{ClientKeys, InvalidKeys, digest};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     client::{AuthMethod, ClientKind},
@@ -98,7 +98,7 @@ impl Default for Fetches {
 
 impl Fetches {
     /// The lock of this URL: of a hundred requests for one document one fetches (case 85).
-    fn flight(&self, url: &str) -> Arc<Mutex<()>> {
+    pub(super) fn flight(&self, url: &str) -> Arc<Mutex<()>> {
         let mut map = self
             .by_url
             .lock()
@@ -107,7 +107,7 @@ impl Fetches {
         Arc::clone(map.entry(url.to_owned()).or_default())
     }
 
-    fn host(&self, host: &str) -> Arc<Semaphore> {
+    pub(super) fn host(&self, host: &str) -> Arc<Semaphore> {
         let mut map = self
             .by_host
             .lock()
@@ -218,7 +218,7 @@ async fn fetch_and_store(
         name: &described.name,
         metadata: &metadata,
         metadata_digest: digest(metadata.to_string().as_bytes()),
-        auth_method: AuthMethod::None,
+        auth_method: described.auth_method,
         application_type: described.application_type,
         grant_types: &described.grant_types,
         redirect_uris: &described.redirect_uris,
@@ -259,7 +259,7 @@ async fn fetch_and_store(
 }
 
 /// C1. The text is used as it is; what a parser would repair is refused.
-fn check_url(text: &str) -> Result<Url, DocumentFault> {
+pub(crate) fn check_url(text: &str) -> Result<Url, DocumentFault> {
     let fault = |why| Err(DocumentFault::Url(why));
     let Some(rest) = text.strip_prefix("https://") else {
         return fault("it does not begin with https");
@@ -313,6 +313,7 @@ struct Described {
     redirect_uris: Vec<String>,
     grant_types: Vec<String>,
     application_type: &'static str,
+    auth_method: AuthMethod,
     metadata: Map<String, Value>,
 }
 
@@ -331,35 +332,28 @@ impl Described {
         {
             return Err(fault("it contains a secret"));
         }
-        if document.get("jwks").is_some_and(holds_secret_key) {
-            return Err(fault("it contains a key that is not public"));
-        }
-        if let Some(uri) = document.get("jwks_uri") {
-            uri.as_str()
-                .map(check_url)
-                .transpose()?
-                .ok_or(fault("its jwks_uri is not a URL"))?;
-        }
-        // Proof by key is not served yet. A client that can do without says so; one that cannot is told clearly (C3).
+        let keys = keys_of(&document)?;
         let offers = strings(&document, "token_endpoint_auth_methods_supported");
-        let offers_none = offers
-            .as_ref()
-            .is_some_and(|methods| methods.contains(&"none"));
-        match string(&document, "token_endpoint_auth_method") {
-            Some("none") => {}
-            None if offers.is_none() || offers_none => {}
-            Some("private_key_jwt") if offers_none => {}
-            Some("private_key_jwt") | None => {
+        let offers = |word: &str| offers.as_ref().is_some_and(|list| list.contains(&word));
+        let is_silent = !document.contains_key("token_endpoint_auth_methods_supported");
+        let auth_method = match string(&document, "token_endpoint_auth_method") {
+            Some("none") => AuthMethod::None,
+            Some("private_key_jwt") if keys.is_some() => AuthMethod::PrivateKeyJwt,
+            Some("private_key_jwt") if offers("none") => AuthMethod::None,
+            Some("private_key_jwt") => {
                 return Err(fault(
-                    "it authenticates by private_key_jwt only, which is not served here",
+                    "it authenticates by private_key_jwt, but has neither jwks nor jwks_uri",
                 ));
             }
-            Some(_) => {
+            // Negotiated, the stronger one first (C3).
+            None if offers("private_key_jwt") && keys.is_some() => AuthMethod::PrivateKeyJwt,
+            None if is_silent || offers("none") => AuthMethod::None,
+            _ => {
                 return Err(fault(
                     "its token_endpoint_auth_method cannot be used with a public document",
                 ));
             }
-        }
+        };
         let grant_types = match strings(&document, "grant_types") {
             None => vec!["authorization_code", "refresh_token"],
             Some(types) if types.contains(&"authorization_code") => types,
@@ -393,32 +387,55 @@ impl Described {
         metadata.insert("client_name".to_owned(), json!(name));
         metadata.insert("redirect_uris".to_owned(), json!(redirect_uris));
         metadata.insert("grant_types".to_owned(), json!(grant_types));
-        metadata.insert("token_endpoint_auth_method".to_owned(), json!("none"));
+        metadata.insert(
+            "token_endpoint_auth_method".to_owned(),
+            json!(auth_method.as_str()),
+        );
+        if auth_method == AuthMethod::PrivateKeyJwt
+            && let Some((member, value)) = keys
+        {
+            metadata.insert(member.to_owned(), value);
+        }
         Ok(Self {
             name,
             redirect_uris,
             grant_types,
             application_type: if native { "native" } else { "web" },
+            auth_method,
             metadata,
         })
     }
 }
 
-/// Symmetric keys, and private members of asymmetric ones.
-fn holds_secret_key(jwks: &Value) -> bool {
-    jwks.get("keys")
-        .and_then(Value::as_array)
-        .is_some_and(|keys| {
-            keys.iter().any(|key| {
-                key.get("kty").and_then(Value::as_str) == Some("oct")
-                    || ["d", "k", "p", "q", "dp", "dq", "qi", "oth"]
-                        .iter()
-                        .any(|member| key.get(*member).is_some())
-            })
-        })
+/// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on another host (C3). Keys that nobody
+/// may know spoil a document, whether it means to use them or not.
+fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)>, DocumentFault> {
+    let uri = match document.get("jwks_uri") {
+        None => None,
+        Some(uri) => {
+            let text = uri
+                .as_str()
+                .ok_or(DocumentFault::Content("its jwks_uri is not a URL"))?;
+            check_url(text)?;
+            Some(("jwks_uri", uri.clone()))
+        }
+    };
+    match document.get("jwks") {
+        None => Ok(uri),
+        Some(jwks) => match ClientKeys::read(jwks) {
+            Ok(_) => Ok(Some(("jwks", jwks.clone()))),
+            Err(InvalidKeys::Secret) => Err(DocumentFault::Content(
+                "it contains a key that is not public",
+            )),
+            Err(_) if uri.is_some() => Ok(uri),
+            Err(InvalidKeys::Form) => Err(DocumentFault::Content("its jwks is not a key set")),
+            // Keys of another kind: no use here, and no harm.
+            Err(InvalidKeys::NoneUsable) => Ok(None),
+        },
+    }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

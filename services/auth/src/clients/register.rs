@@ -60,7 +60,9 @@ impl Registration {
         let auth_method = match string(metadata, "token_endpoint_auth_method") {
             // The default of RFC 7591 would be Basic, and breaks clients that leave it out.
             None => AuthMethod::None,
+            // Proof by key needs keys, and those of strangers are read from metadata documents only (C9).
             Some(word) => AuthMethod::parse(word)
+                .filter(|method| *method != AuthMethod::PrivateKeyJwt)
                 .ok_or_else(|| invalid("token_endpoint_auth_method is not supported"))?,
         };
         if let Some(types) = strings(metadata, "response_types")
@@ -233,11 +235,10 @@ pub(crate) async fn register(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let id = ClientId::generate();
     let client_id = id.to_string();
-    let secret = match registration.auth_method {
-        AuthMethod::None => None,
-        AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost => {
-            Some(SecretToken::generate(TokenForm::ClientSecret)?)
-        }
+    let secret = if registration.auth_method.has_secret() {
+        Some(SecretToken::generate(TokenForm::ClientSecret)?)
+    } else {
+        None
     };
     let stored = Value::Object(registration.to_metadata());
     let client = clients::register(
@@ -254,7 +255,9 @@ pub(crate) async fn register(
             application_type: registration.application_type,
             grant_types: &registration.grant_types,
             redirect_uris: &registration.redirect_uris,
-            secret: secret.as_ref().map(SecretToken::digest),
+            secret: secret
+                .as_ref()
+                .map(|secret| (secret.digest(), secret.hint())),
             ip_block: Some(&visitor.ip_block()),
         },
         now,

@@ -174,7 +174,7 @@ fn provenance(client: &Client) -> String {
             .and_then(|url| url.host_str().map(|host| format!("described at {host}")))
             .unwrap_or_default(),
         ClientKind::Dynamic => "registered by itself".to_owned(),
-        ClientKind::Static => "registered by an administrator".to_owned(),
+        ClientKind::Static | ClientKind::Service => "registered by an administrator".to_owned(),
     }
 }
 

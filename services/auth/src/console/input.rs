@@ -135,6 +135,33 @@ impl<S: Send + Sync, K: Kind> FromRequestParts<S> for PathId<K> {
     }
 }
 
+/// A further id in a path, and what it is called there.
+pub trait Part {
+    /// Name in the path.
+    const NAME: &'static str;
+    /// Kind of the id.
+    type Kind: Kind;
+}
+
+/// The id in the part of a path that `P` names. 404 for what is no such id, as with [`PathId`].
+#[derive(Debug)]
+pub struct PathPart<P: Part> {
+    /// The id.
+    pub id: Id<P::Kind>,
+}
+
+impl<S: Send + Sync, P: Part> FromRequestParts<S> for PathPart<P> {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ConsoleError> {
+        path_parameter(parts, P::NAME)
+            .await?
+            .parse()
+            .map(|id| Self { id })
+            .map_err(|_| ConsoleError::not_found("this id"))
+    }
+}
+
 /// A named part of the path.
 pub(super) async fn path_parameter(
     parts: &mut Parts,

@@ -160,6 +160,9 @@ async fn exchange(
         return Err(NO_GOOD);
     }
     let mut grant = grants::find(&mut tx, code.grant).await?.ok_or(NO_GOOD)?;
+    if issue::is_downgraded(client, &grant) {
+        return Err(NO_GOOD);
+    }
     let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
         return Err(NO_GOOD);
     };

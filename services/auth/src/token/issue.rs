@@ -1,7 +1,7 @@
 //! Making an access token for a grant (`auth.md` K1–K3, §4.4).
 
 use portolan_keys::{AccessClaims, Epochs, Secret};
-use portolan_model::{id::TokenId, scope::ScopeSet};
+use portolan_model::{client::AuthMethod, id::TokenId, scope::ScopeSet};
 use portolan_storage::{
     SystemTx,
     clients::Client,
@@ -9,6 +9,11 @@ use portolan_storage::{
 };
 
 use crate::{error::OAuthError, state::AuthState};
+
+/// C5: a document that turns proof by key into none must not inherit what was allowed to the holder of the key.
+pub(super) fn is_downgraded(client: &Client, grant: &Grant) -> bool {
+    grant.is_key_bound && client.auth_method == AuthMethod::None
+}
 
 /// Reads who may still act, in the transaction that issues (K16): `None` if the grant, the person, the membership or the tenant
 /// is not active any more.
@@ -41,7 +46,7 @@ pub(super) fn access_token(
     let claims = AccessClaims {
         iss: state.site.issuer().to_owned(),
         aud: audience,
-        sub: grant.user,
+        sub: grant.user.into(),
         client_id: client.client_id.clone(),
         tid: grant.tenant,
         gid: grant.id,

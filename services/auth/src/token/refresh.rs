@@ -11,6 +11,7 @@ use portolan_keys::{
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
+    client::AuthMethod,
     id::FamilyId,
     scope::{self, ScopeSet},
     token_family::Verdict,
@@ -37,6 +38,11 @@ use crate::{
 const NO_GOOD: OAuthError =
     OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
 
+/// C5, case 75: the family lives on, for the day on which the client proves itself by key again.
+const DOWNGRADED: OAuthError = OAuthError::invalid_grant(
+    "this client proved itself by key when it was allowed to connect, and does not any more: authorize it again",
+);
+
 /// Reads the presented token; what cannot be one of ours is refused without a look into the table.
 pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
     let presented = form
@@ -62,6 +68,9 @@ pub(super) async fn refresh(
     if grant.client != client.id {
         return Err(foreign(visitor, tx, client, &grant, now).await?);
     }
+    if issue::is_downgraded(client, &grant) {
+        return Err(DOWNGRADED);
+    }
     if let Err(wait) = state.oauth.refreshes.take(&locked.family.to_string(), now) {
         return Err(OAuthError::TooMany {
             retry_after: wait.whole_seconds() + 1,
@@ -85,6 +94,11 @@ pub(super) async fn refresh(
     let audience = audience(state, &mut tx, form, &grant).await?;
 
     let head = match verdict {
+        // Nobody else can use it: the key is asked for each time. So it need not change, and no process of the client can be late (K8).
+        Verdict::Rotate if client.auth_method == AuthMethod::PrivateKeyJwt => {
+            refresh_tokens::keep(&mut tx, &locked, &presented.digest(), now).await?;
+            presented.clone()
+        }
         Verdict::Rotate => rotate(&mut tx, &locked, presented, now).await?,
         _ => {
             let kind = if verdict == Verdict::ReplayInWindow {

@@ -60,7 +60,12 @@ async fn remove(person: &Browser<'_>, user: impl ToString) -> Answer {
 }
 
 /// Somebody with a role in the workspace of `owner`.
-async fn member<'a>(house: &'a House, owner: &Browser<'_>, email: &str, role: &str) -> Browser<'a> {
+pub(crate) async fn member<'a>(
+    house: &'a House,
+    owner: &Browser<'_>,
+    email: &str,
+    role: &str,
+) -> Browser<'a> {
     let person = house.person(email).await;
     house.wait(Duration::seconds(1));
     assert_eq!(invite(owner, email, role).await.status, StatusCode::CREATED);

@@ -11,6 +11,7 @@ mod database;
 mod deletion;
 mod house;
 mod invitations;
+mod keys;
 mod limits;
 mod mail_delivery;
 mod mail_server;

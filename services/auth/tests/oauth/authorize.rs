@@ -227,11 +227,16 @@ async fn e1_e2_e4_discovery_and_what_is_not_there() {
     assert_eq!(metadata["issuer"], ISSUER);
     assert_eq!(
         metadata["token_endpoint_auth_methods_supported"],
-        json!(["none", "client_secret_basic", "client_secret_post"])
+        json!([
+            "none",
+            "client_secret_basic",
+            "client_secret_post",
+            "private_key_jwt"
+        ])
     );
-    assert!(
-        metadata.get("introspection_endpoint").is_none(),
-        "only what is served"
+    assert_eq!(
+        metadata["introspection_endpoint"],
+        format!("{ISSUER}/oauth/introspect")
     );
     assert!(
         metadata
@@ -326,6 +331,20 @@ async fn e10_machines_have_cors_and_pages_have_none() {
 #[tokio::test]
 async fn cases_76_and_83_documents_at_private_or_odd_addresses_are_pages() {
     let mut scene = Scene::new().await;
+    // Case 77: addresses in every spelling that some resolver takes for one.
+    for address in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f000001",
+        "0177.0.0.1",
+        "0x7f.1",
+        "[::1]",
+        "[::ffff:10.0.0.1]",
+        "93.184.216.34",
+    ] {
+        let client = format!("https://{address}/client.json");
+        scene.ann.authorize(&request(&client)).await.assert_page();
+    }
     for client in [
         "https://app.example/client.json",
         "http://app.example/client.json",

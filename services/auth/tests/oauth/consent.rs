@@ -394,3 +394,35 @@ async fn a10_a_fresh_sign_in_is_asked_for_when_the_client_wants_one() {
         .await;
     assert_eq!(scene.ann.get(&path).await.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn case_23_two_requests_of_one_browser_finished_in_reverse_order_get_their_own_codes() {
+    let mut scene = Scene::new().await;
+    let other = scene.node.client("Other").await;
+    let first = scene
+        .ann
+        .begin(&with(request(&scene.client), "state", Some("first")))
+        .await;
+    let second = scene
+        .ann
+        .begin(&with(request(&other), "state", Some("second")))
+        .await;
+    assert_ne!(first, second);
+    let back_second = scene.ann.decide(&second, "approve").await.back();
+    let back_first = scene.ann.decide(&first, "approve").await.back();
+    assert_eq!(back_second["state"], "second");
+    assert_eq!(back_first["state"], "first");
+    assert_ne!(back_first["code"], back_second["code"]);
+    for (client, back, stranger) in [
+        (scene.client.clone(), &back_first, &other),
+        (other.clone(), &back_second, &scene.client),
+    ] {
+        assert_eq!(
+            scene.node.redeem(stranger, &back["code"]).await.refusal(),
+            (400, "invalid_grant".to_owned()),
+            "each code is its own client's"
+        );
+        let reply = scene.node.redeem(&client, &back["code"]).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+    }
+}

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, net::IpAddr, sync::Arc};
 
 use axum::{Router, body::Body};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::{HeaderMap, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
@@ -397,6 +397,37 @@ impl Browser {
         }
         self.send(request.body(Body::from(encode(fields))).unwrap())
             .await
+    }
+
+    /// A request to the console's API.
+    pub(crate) async fn api(&mut self, method: Method, path: &str, body: Option<Value>) -> Reply {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/api/v1/workspaces{path}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header("sec-fetch-site", "same-origin");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        self.send(request.body(body).unwrap()).await
+    }
+
+    /// A service account of acme: its id, and its secret if it has one.
+    pub(crate) async fn service_account(&mut self, extra: Value) -> (String, String) {
+        let mut body = json!({"name": "Nightly", "auth": "client_secret"});
+        body.as_object_mut()
+            .unwrap()
+            .extend(extra.as_object().unwrap().clone());
+        let reply = self
+            .api(Method::POST, "/acme/service-accounts", Some(body))
+            .await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{}", reply.text);
+        let made = reply.json();
+        (
+            made["account"]["id"].as_str().unwrap().to_owned(),
+            made["client_secret"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        )
     }
 
     pub(crate) async fn authorize(&mut self, parameters: &[(&str, &str)]) -> Reply {

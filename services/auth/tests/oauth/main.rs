@@ -11,5 +11,6 @@ mod harness;
 mod refresh;
 mod registration;
 mod revoke;
+mod service;
 mod signing_keys;
 mod token;

@@ -104,7 +104,7 @@ fn is_revoked(scene: &Scene, tokens: &Value) -> bool {
     scene.node.state.oauth.revocations.is_revoked(&TokenFacts {
         token: claims.jti,
         grant: claims.gid,
-        user: claims.sub,
+        subject: claims.sub,
         tenant: claims.tid,
         client: &claims.client_id,
         key: "",

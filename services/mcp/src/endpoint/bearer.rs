@@ -1,12 +1,14 @@
 //! Who calls: the bearer token, verified once and remembered by its digest (`auth.md` §4.5, §5.2; AR-1…AR-14).
 
 use std::{
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, header};
+use ipnet::IpNet;
 use portolan_cluster::{Revocations, TokenFacts, node::LimitKey, store::Principal};
 use portolan_keys::{AccessClaims, Verifier, VerifyError, digest};
 use portolan_model::{
@@ -17,7 +19,13 @@ use portolan_model::{
 use quick_cache::sync::Cache;
 use tokio_util::sync::CancellationToken;
 
-use crate::{endpoint::target::Target, error::McpError};
+use crate::{
+    endpoint::{
+        api_key::{self, ApiKeys, KeyRefused},
+        target::Target,
+    },
+    error::McpError,
+};
 
 /// How long a stream stays open for the last word of a call that was stopped: well within the second that a revocation may take (R9).
 const LAST_WORD: Duration = Duration::from_millis(400);
@@ -43,6 +51,10 @@ pub(crate) struct Caller {
     pub(crate) revoked: CancellationToken,
     key_id: String,
     has_scope: bool,
+    /// Until then, in seconds, it is not looked at again: the end of a token, or a few minutes of an API key.
+    remembered_until: i64,
+    /// From where an API key may be used; `None` is from everywhere.
+    networks: Option<Box<[IpNet]>>,
 }
 
 impl Caller {
@@ -67,7 +79,38 @@ impl Caller {
             revoked: CancellationToken::new(),
             key_id: key_id(token).unwrap_or_default(),
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
+            remembered_until: claims.exp,
+            networks: None,
             claims,
+        }
+    }
+
+    /// The holder of an API key, which is looked up again after `remembered_until`.
+    pub(crate) fn of_key(
+        site: &Site,
+        claims: AccessClaims,
+        remembered_until: Timestamp,
+        networks: Option<Box<[IpNet]>>,
+    ) -> Self {
+        let until = remembered_until.unix_timestamp().min(claims.exp);
+        Self {
+            remembered_until: until,
+            networks,
+            ..Self::new(site, "", claims)
+        }
+    }
+
+    /// Whether it need not be looked at again.
+    pub(crate) const fn is_fresh(&self, now: Timestamp) -> bool {
+        now.unix_timestamp() < self.remembered_until
+    }
+
+    /// Whether it may call from there (C17).
+    pub(crate) fn may_come_from(&self, address: Option<IpAddr>) -> bool {
+        match (&self.networks, address) {
+            (None, _) => true,
+            (Some(networks), Some(address)) => api_key::is_within(networks, address),
+            (Some(_), None) => false,
         }
     }
 
@@ -77,7 +120,7 @@ impl Caller {
         TokenFacts {
             token: claims.jti,
             grant: claims.gid,
-            user: claims.sub,
+            subject: claims.sub,
             tenant: claims.tid,
             client: &claims.client_id,
             key: &self.key_id,
@@ -193,6 +236,7 @@ pub(crate) struct Bearer {
     site: Site,
     verifier: Verifier,
     revocations: Revocations,
+    api_keys: ApiKeys,
     verified: Cache<Digest, Arc<Caller>>,
     living: Mutex<Living>,
 }
@@ -220,12 +264,14 @@ impl Bearer {
         site: Site,
         verifier: Verifier,
         revocations: Revocations,
+        api_keys: ApiKeys,
         remembered: usize,
     ) -> Self {
         Self {
             site,
             verifier,
             revocations,
+            api_keys,
             verified: Cache::new(remembered),
             living: Mutex::default(),
         }
@@ -252,13 +298,12 @@ impl Bearer {
             return None;
         }
         let caller = self.verified.get(&digest(token.as_bytes()))?;
-        let is_good = now.unix_timestamp() < caller.claims.exp
-            && !self.revocations.is_revoked(&caller.facts());
+        let is_good = caller.is_fresh(now) && !self.revocations.is_revoked(&caller.facts());
         is_good.then_some(caller)
     }
 
     /// Steps 1–7 and 9 of §4.5: what does not depend on whether the target exists.
-    pub(crate) fn authenticate(
+    pub(crate) async fn authenticate(
         &self,
         headers: &HeaderMap,
         target: &Target<'_>,
@@ -279,13 +324,39 @@ impl Bearer {
         if token.len() > MAX_HEADER_BYTES - "Bearer ".len() {
             return Err(invalid(VerifyError::Malformed.description()));
         }
-        let caller = self.verified_token(token, now).map_err(|error| {
-            tracing::debug!(reason = %error, "token refused");
-            invalid(error.description())
-        })?;
+        let caller = if api_key::is_key(token) {
+            match self.opened_key(token, now).await {
+                Ok(caller) => caller,
+                Err(KeyRefused::Unknown) => {
+                    return Err(invalid("the API key is unknown, expired or revoked"));
+                }
+                // Never 401: a client would throw a good key away (§4.3).
+                Err(KeyRefused::Unavailable(error)) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "an API key cannot be looked up"
+                    );
+                    return Err(McpError::Unavailable);
+                }
+            }
+        } else {
+            self.verified_token(token, now).map_err(|error| {
+                tracing::debug!(reason = %error, "token refused");
+                invalid(error.description())
+            })?
+        };
         if self.revocations.is_revoked(&caller.facts()) {
             return Err(invalid("the access token was revoked"));
         }
+        Ok(caller)
+    }
+
+    async fn opened_key(&self, token: &str, now: Timestamp) -> Result<Arc<Caller>, KeyRefused> {
+        let is_over = |caller: &Caller| self.revocations.is_revoked(&caller.facts());
+        let caller = self.api_keys.open(token, is_over, now).await?;
+        self.keep_in_touch(&caller);
+        self.verified
+            .insert(digest(token.as_bytes()), Arc::clone(&caller));
         Ok(caller)
     }
 
@@ -300,15 +371,35 @@ impl Bearer {
         }
         let claims = self.verifier.verify(token, now)?;
         let caller = Arc::new(Caller::new(&self.site, token, claims));
-        // Before anybody looks whether it is revoked: who finds that it is not is told when it is.
-        self.living
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(&caller);
+        self.keep_in_touch(&caller);
         if now.unix_timestamp() < caller.claims.exp {
             self.verified.insert(digest, Arc::clone(&caller));
         }
         Ok(caller)
+    }
+
+    /// Before anybody looks whether it is revoked: who finds that it is not is told when it is.
+    fn keep_in_touch(&self, caller: &Arc<Caller>) {
+        self.living
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(caller);
+    }
+
+    /// The place from which an API key may be used (C17): 401, since with another key it would go.
+    pub(crate) fn check_address(
+        &self,
+        caller: &Caller,
+        target: &Target<'_>,
+        address: Option<IpAddr>,
+    ) -> Result<(), McpError> {
+        if caller.may_come_from(address) {
+            return Ok(());
+        }
+        let text = "the API key may not be used from this network";
+        Err(McpError::Unauthorized(Challenge::invalid(
+            &self.site, target, text,
+        )))
     }
 
     /// Step 8, once the target's tenant is known to be the token's, and step 11.
@@ -352,7 +443,7 @@ pub(crate) mod tests {
         let claims = AccessClaims {
             iss: site().issuer().to_owned(),
             aud: "https://mcp.example.com/t/acme/github/mcp".to_owned(),
-            sub: user,
+            sub: user.into(),
             client_id: client.to_owned(),
             tid: tenant,
             gid: Id::generate(),

@@ -432,7 +432,7 @@ mod tests {
             wire,
             ..
         } = case();
-        let (tenant, user) = (owner.claims.tid, owner.claims.sub);
+        let (tenant, user) = (owner.claims.tid, owner.claims.sub.user().unwrap());
         let strangers = [
             caller(TenantId::generate(), user, "client-a"),
             caller(tenant, UserId::generate(), "client-a"),

@@ -93,7 +93,7 @@ async fn ar_12_a_token_for_a_sibling_server_is_not_accepted() {
 }
 
 #[tokio::test]
-async fn ar_5_a_token_without_the_scope_gets_403_with_the_scope_it_needs() {
+async fn ar_5_case_118_a_token_without_the_scope_gets_403_with_the_scope_it_needs() {
     let node = Node::start().await;
     let claims = AccessClaims {
         scope: "offline_access".to_owned(),
@@ -110,6 +110,48 @@ async fn ar_5_a_token_without_the_scope_gets_403_with_the_scope_it_needs() {
         answer
             .header("www-authenticate")
             .starts_with("Bearer error=\"insufficient_scope\", scope=\"mcp\", resource_metadata=")
+    );
+}
+
+#[tokio::test]
+async fn ar_11_case_114_two_credentials_are_400_and_a_huge_one_is_401() {
+    let node = Node::start().await;
+    let mut twice = node.request("POST", &[], initialize("2025-11-25").to_string());
+    twice
+        .headers_mut()
+        .append("authorization", node.token().parse().unwrap());
+    assert_eq!(node.send(twice).await.status, 400);
+    let huge = format!("Bearer {}", "x".repeat(5 * 1024));
+    let answer = node
+        .post(&[("authorization", &huge)], &initialize("2025-11-25"))
+        .await;
+    assert_eq!(answer.status, 401);
+    assert!(
+        answer
+            .header("www-authenticate")
+            .starts_with("Bearer error=\"invalid_token\"")
+    );
+}
+
+#[tokio::test]
+async fn case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
+    let node = Node::start().await;
+    let mut foreign = node.claims();
+    foreign.tid = Id::generate();
+    // `aud` is right and the signature is ours; the tenant of the token does not have the slug of the path.
+    node.state
+        .catalog
+        .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None);
+    let answer = node
+        .post(
+            &[("authorization", &node.sign(&foreign))],
+            &initialize("2025-11-25"),
+        )
+        .await;
+    assert_eq!(
+        (answer.status, answer.code()),
+        (404, -32600),
+        "as for a server that is not there: nothing is told of acme"
     );
 }
 

@@ -1,0 +1,610 @@
+//! Service accounts of a workspace: what acts in it without a person (`auth.md` C17, T12, M9).
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_cluster::revocations::Revocation;
+use portolan_keys::{ClientKeys, SecretToken, TokenForm, digest};
+use portolan_model::{
+    client::{AuthMethod, ClientKind},
+    id::{
+        ClientId, ClientSecretId, ClientSecretKind, ServerId, ServiceAccountId, ServiceAccountKind,
+    },
+    member::Action,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit, client_proofs, client_secrets,
+    clients::{self, NewClient},
+    grants::REVOCATION_MEMORY,
+    service_accounts::{self, NewServiceAccount},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{
+    Listing,
+    error::ConsoleError,
+    input::{JsonBody, PathId, PathPart},
+    servers::{found_server, server_url},
+    workspace::Workspace,
+    workspaces::display_name,
+};
+use crate::{
+    clients::metadata_document::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
+};
+
+/// Accounts that a workspace may have (M9).
+const MOST: usize = 100;
+/// Largest set of keys that is taken from a form, as JSON.
+const MAX_JWKS_BYTES: usize = 16 * 1024;
+
+/// How an account proves itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountAuth {
+    /// A secret, in the header or in the form.
+    ClientSecret,
+    /// A JWT signed with a key that only the account has.
+    PrivateKeyJwt,
+}
+
+/// A service account.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ServiceAccount {
+    /// Its id, which is its `client_id` too.
+    #[schema(value_type = String, example = "svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a")]
+    id: ServiceAccountId,
+    /// As people call it.
+    name: String,
+    /// How it proves itself.
+    auth: AccountAuth,
+    /// URL of the one server that it may use; absent if it may use the whole workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    resource: Option<String>,
+    /// False while it is switched off.
+    enabled: bool,
+    /// Who made it, if they still have an account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    created_by: Option<String>,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+    /// When it last got a token.
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(nullable = false)]
+    last_used_at: Option<OffsetDateTime>,
+    /// Its secrets, oldest first; none if it proves itself by key.
+    secrets: Vec<ClientSecret>,
+    /// Where its public keys stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    jwks_uri: Option<String>,
+    /// Its public keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object, nullable = false)]
+    jwks: Option<Value>,
+}
+
+/// A secret, as far as it may be shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ClientSecret {
+    #[schema(value_type = String)]
+    id: ClientSecretId,
+    /// Its beginning.
+    hint: String,
+    #[serde(with = "time::serde::rfc3339")]
+    created_at: OffsetDateTime,
+    /// When it last proved the account.
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(nullable = false)]
+    last_used_at: Option<OffsetDateTime>,
+}
+
+impl From<client_secrets::ClientSecret> for ClientSecret {
+    fn from(secret: client_secrets::ClientSecret) -> Self {
+        Self {
+            id: secret.id,
+            hint: secret.hint,
+            created_at: secret.created_at,
+            last_used_at: secret.last_used_at,
+        }
+    }
+}
+
+/// A secret that was just made. It is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewSecret {
+    /// As it is listed from now on.
+    secret: ClientSecret,
+    /// The secret itself.
+    client_secret: String,
+}
+
+async fn views(
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+) -> Result<Vec<ServiceAccount>, ConsoleError> {
+    let accounts = service_accounts::list(tx, workspace.id).await?;
+    let ids: Vec<ClientId> = accounts.iter().map(|account| account.client).collect();
+    let secrets = client_secrets::list(tx, &ids).await?;
+    let member = |metadata: &Value, name: &str| metadata.get(name).cloned();
+    Ok(accounts
+        .into_iter()
+        .map(|account| ServiceAccount {
+            secrets: secrets
+                .iter()
+                .filter(|secret| secret.client == account.client)
+                .cloned()
+                .map(ClientSecret::from)
+                .collect(),
+            id: account.id,
+            name: account.name,
+            auth: if account.auth_method == AuthMethod::PrivateKeyJwt {
+                AccountAuth::PrivateKeyJwt
+            } else {
+                AccountAuth::ClientSecret
+            },
+            resource: account.resource,
+            enabled: account.disabled_at.is_none(),
+            created_by: account.created_by,
+            created_at: account.created_at,
+            last_used_at: account.last_used_at,
+            jwks_uri: member(&account.metadata, "jwks_uri")
+                .and_then(|uri| uri.as_str().map(str::to_owned)),
+            jwks: member(&account.metadata, "jwks"),
+        })
+        .collect())
+}
+
+async fn found(
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+    id: ServiceAccountId,
+) -> Result<service_accounts::ServiceAccount, ConsoleError> {
+    service_accounts::list(tx, workspace.id)
+        .await?
+        .into_iter()
+        .find(|account| account.id == id)
+        .ok_or_else(|| ConsoleError::not_found("this service account"))
+}
+
+async fn view(
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+    id: ServiceAccountId,
+) -> Result<ServiceAccount, ConsoleError> {
+    views(tx, workspace)
+        .await?
+        .into_iter()
+        .find(|account| account.id == id)
+        .ok_or_else(|| ConsoleError::not_found("this service account"))
+}
+
+/// The service accounts of a workspace, by name. For admins and owners.
+#[utoipa::path(get, path = "/workspaces/{ws}/service-accounts", tag = "keys", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "The accounts.", body = Listing<ServiceAccount>)))]
+pub(crate) async fn list_service_accounts(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<Listing<ServiceAccount>>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    Ok(Json(Listing::whole(views(&mut tx, &workspace).await?)))
+}
+
+/// What a new account is made of.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAccountBody {
+    /// As people call it: 1 to 80 characters.
+    name: String,
+    /// How it is to prove itself.
+    auth: AccountAuth,
+    /// Its public keys as a JWK set, for `private_key_jwt`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    jwks: Option<Value>,
+    /// Or where they stand: `https`, without query.
+    #[serde(default)]
+    jwks_uri: Option<String>,
+    /// The one server that it may use; absent for the whole workspace.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    server_id: Option<ServerId>,
+}
+
+/// What was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CreatedAccount {
+    /// The account.
+    account: ServiceAccount,
+    /// Its secret, shown this once; absent if it proves itself by key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    client_secret: Option<String>,
+    /// Where it gets its tokens.
+    token_endpoint: String,
+}
+
+pub(super) fn account_name(text: &str) -> Result<&str, ConsoleError> {
+    display_name(text).ok_or_else(|| {
+        ConsoleError::invalid("name_invalid", "Give it a name of 1 to 80 characters.").field("name")
+    })
+}
+
+/// Makes a service account. It belongs to the workspace and stays when its maker leaves.
+#[utoipa::path(post, path = "/workspaces/{ws}/service-accounts", tag = "keys", params(("ws" = String, Path, description = "Slug")),
+    request_body = NewAccountBody, responses((status = 201, description = "Made. The secret is shown this once.", body = CreatedAccount)))]
+pub(crate) async fn create_service_account(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(new): JsonBody<NewAccountBody>,
+) -> Result<(StatusCode, Json<CreatedAccount>), ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let name = account_name(&new.name)?;
+    let now = state.now();
+    let (auth_method, metadata) = match new.auth {
+        AccountAuth::ClientSecret => (AuthMethod::ClientSecretBasic, json!({})),
+        AccountAuth::PrivateKeyJwt => (
+            AuthMethod::PrivateKeyJwt,
+            key_metadata(new.jwks, new.jwks_uri)?,
+        ),
+    };
+    let resource = resource_of(&state, &workspace, new.server_id).await?;
+    workspace.require_recent(now, ConsolePage::Keys)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    if service_accounts::list(&mut tx, workspace.id).await?.len() >= MOST {
+        return Err(ConsoleError::conflict(
+            "too_many_accounts",
+            format!("A workspace can have {MOST} service accounts. Delete one that is not used."),
+        ));
+    }
+    let id = ServiceAccountId::generate();
+    let client_id = id.to_string();
+    let secret = if auth_method.has_secret() {
+        Some(SecretToken::generate(TokenForm::ClientSecret)?)
+    } else {
+        None
+    };
+    let client = clients::register(
+        &mut tx,
+        &NewClient {
+            id: ClientId::generate(),
+            client_id: &client_id,
+            kind: ClientKind::Service,
+            tenant: Some(workspace.id),
+            name,
+            metadata: &metadata,
+            metadata_digest: digest(client_id.as_bytes()),
+            auth_method,
+            application_type: "web",
+            grant_types: &["client_credentials".to_owned()],
+            redirect_uris: &[],
+            secret: secret
+                .as_ref()
+                .map(|secret| (secret.digest(), secret.hint())),
+            ip_block: None,
+        },
+        now,
+    )
+    .await?;
+    let account = NewServiceAccount {
+        id,
+        client: client.id,
+        tenant: workspace.id,
+        resource: resource.as_deref(),
+        created_by: workspace.session.user,
+    };
+    service_accounts::create(&mut tx, &account, now).await?;
+    let detail = json!({ "name": name, "auth": new.auth, "resource": resource });
+    let event = workspace.event("service_account.created", "service_account", id, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let account = view(&mut tx, &workspace, id).await?;
+    tx.commit().await?;
+    let created = CreatedAccount {
+        account,
+        client_secret: secret.map(|secret| secret.expose().to_owned()),
+        token_endpoint: state.site.url("/oauth/token"),
+    };
+    Ok((StatusCode::CREATED, Json(created)))
+}
+
+/// The canonical resource of a server; `None` for the whole workspace.
+pub(super) async fn resource_of(
+    state: &AuthState,
+    workspace: &Workspace,
+    server: Option<ServerId>,
+) -> Result<Option<String>, ConsoleError> {
+    let Some(id) = server else { return Ok(None) };
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let server = found_server(&mut tx, id).await?;
+    Ok(Some(server_url(state, workspace, &server.slug)))
+}
+
+/// Where a client's public keys are, checked.
+pub(super) fn key_metadata(
+    jwks: Option<Value>,
+    jwks_uri: Option<String>,
+) -> Result<Value, ConsoleError> {
+    let invalid =
+        |field, message: String| Err(ConsoleError::invalid("keys_invalid", message).field(field));
+    match (jwks, jwks_uri) {
+        (Some(jwks), None) => {
+            if jwks.to_string().len() > MAX_JWKS_BYTES {
+                return invalid("jwks", "The key set is larger than 16 KiB.".to_owned());
+            }
+            match ClientKeys::read(&jwks) {
+                Ok(_) => Ok(json!({ "jwks": jwks })),
+                Err(fault) => invalid("jwks", format!("This key set cannot be used: {fault}.")),
+            }
+        }
+        (None, Some(uri)) => match check_url(uri.trim()) {
+            Ok(url) => Ok(json!({ "jwks_uri": url.as_str() })),
+            Err(_) => invalid(
+                "jwks_uri",
+                "Give an https address with a host name and a path, without query.".to_owned(),
+            ),
+        },
+        _ => invalid(
+            "jwks",
+            "Give either the public keys or the address where they stand.".to_owned(),
+        ),
+    }
+}
+
+/// What can be changed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AccountChange {
+    /// As people call it.
+    #[serde(default)]
+    name: Option<String>,
+    /// False switches it off: its tokens and keys are refused within a second.
+    #[serde(default)]
+    enabled: Option<bool>,
+}
+
+/// Renames an account, or switches it off or on.
+#[utoipa::path(patch, path = "/workspaces/{ws}/service-accounts/{id}", tag = "keys",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
+    request_body = AccountChange, responses((status = 200, description = "Changed.", body = ServiceAccount)))]
+pub(crate) async fn change_service_account(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ServiceAccountKind>,
+    visitor: Visitor,
+    JsonBody(change): JsonBody<AccountChange>,
+) -> Result<Json<ServiceAccount>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    found(&mut tx, &workspace, id).await?;
+    let mut epoch = None;
+    if let Some(name) = &change.name {
+        let name = account_name(name)?;
+        service_accounts::rename(&mut tx, workspace.id, id, name).await?;
+        let event = workspace.event(
+            "service_account.renamed",
+            "service_account",
+            id,
+            json!({ "name": name }),
+        );
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
+    if let Some(enabled) = change.enabled {
+        // Switching off is always possible at once; switching on gives access.
+        if enabled {
+            workspace.require_recent(now, ConsolePage::Keys)?;
+        }
+        epoch = service_accounts::set_disabled(&mut tx, workspace.id, id, !enabled, now).await?;
+        if epoch.is_some() {
+            let action = if enabled {
+                "service_account.enabled"
+            } else {
+                "service_account.disabled"
+            };
+            let event = workspace.event(action, "service_account", id, json!({}));
+            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        }
+    }
+    let account = view(&mut tx, &workspace, id).await?;
+    tx.commit().await?;
+    tell(&state, id, epoch);
+    Ok(Json(account))
+}
+
+/// Tells the nodes of this process at once; the others read it from the feed.
+fn tell(state: &AuthState, account: ServiceAccountId, epoch: Option<i32>) {
+    if let Some(epoch) = epoch {
+        state.oauth.revocations.insert(
+            Revocation::Service { account, epoch },
+            state.now() + REVOCATION_MEMORY,
+        );
+    }
+}
+
+/// Deletes an account with its secrets and API keys. What it held is refused within a second.
+#[utoipa::path(delete, path = "/workspaces/{ws}/service-accounts/{id}", tag = "keys",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
+    responses((status = 204, description = "Deleted.")))]
+pub(crate) async fn delete_service_account(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ServiceAccountKind>,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let account = found(&mut tx, &workspace, id).await?;
+    let epoch = service_accounts::delete(&mut tx, workspace.id, id, now).await?;
+    let detail = json!({ "name": account.name });
+    let event = workspace.event("service_account.deleted", "service_account", id, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    tell(&state, id, epoch);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Where an account's public keys are.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublicKeysBody {
+    /// A JWK set.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    jwks: Option<Value>,
+    /// Or its address.
+    #[serde(default)]
+    jwks_uri: Option<String>,
+}
+
+/// Replaces the public keys of an account that proves itself by key. Tokens that it got with the former ones are refused.
+#[utoipa::path(put, path = "/workspaces/{ws}/service-accounts/{id}/public-keys", tag = "keys",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
+    request_body = PublicKeysBody, responses((status = 200, description = "Replaced.", body = ServiceAccount)))]
+pub(crate) async fn replace_public_keys(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ServiceAccountKind>,
+    visitor: Visitor,
+    JsonBody(keys): JsonBody<PublicKeysBody>,
+) -> Result<Json<ServiceAccount>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let account = found(&mut tx, &workspace, id).await?;
+    if account.auth_method != AuthMethod::PrivateKeyJwt {
+        return Err(ConsoleError::conflict(
+            "has_a_secret",
+            "This account proves itself by secret. Make another one that proves itself by key.",
+        ));
+    }
+    workspace.require_recent(now, ConsolePage::Keys)?;
+    clients::set_metadata(&mut tx, account.client, &metadata).await?;
+    client_proofs::forget_key_set(&mut tx, account.client).await?;
+    let epoch = service_accounts::end_tokens(&mut tx, workspace.id, id, now).await?;
+    let event = workspace.event(
+        "service_account.keys_replaced",
+        "service_account",
+        id,
+        json!({}),
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let account = view(&mut tx, &workspace, id).await?;
+    tx.commit().await?;
+    tell(&state, id, epoch);
+    Ok(Json(account))
+}
+
+/// Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one.
+#[utoipa::path(post, path = "/workspaces/{ws}/service-accounts/{id}/secrets", tag = "keys",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account")),
+    responses((status = 201, description = "Made. It is shown this once.", body = NewSecret)))]
+pub(crate) async fn add_account_secret(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ServiceAccountKind>,
+    visitor: Visitor,
+) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let account = found(&mut tx, &workspace, id).await?;
+    if !account.auth_method.has_secret() {
+        return Err(ConsoleError::conflict(
+            "has_keys",
+            "This account proves itself by key and has no secrets.",
+        ));
+    }
+    workspace.require_recent(now, ConsolePage::Keys)?;
+    let secret = add_secret(&mut tx, account.client, now).await?;
+    let detail = json!({ "secret": secret.secret.id });
+    let event = workspace.event(
+        "service_account.secret_added",
+        "service_account",
+        id,
+        detail,
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(secret)))
+}
+
+/// A secret for a client that may have one more.
+pub(super) async fn add_secret(
+    tx: &mut SystemTx,
+    client: ClientId,
+    now: OffsetDateTime,
+) -> Result<NewSecret, ConsoleError> {
+    let secret = SecretToken::generate(TokenForm::ClientSecret)?;
+    let id = client_secrets::add(tx, client, &secret.digest(), secret.hint(), now)
+        .await?
+        .ok_or_else(|| {
+            ConsoleError::conflict(
+                "too_many_secrets",
+                "There are two secrets already. Revoke the one that is not used any more first.",
+            )
+        })?;
+    Ok(NewSecret {
+        secret: ClientSecret {
+            id,
+            hint: secret.hint().to_owned(),
+            created_at: now,
+            last_used_at: None,
+        },
+        client_secret: secret.expose().to_owned(),
+    })
+}
+
+/// Revokes a secret. Tokens of the account from before are refused within a second; with its other secret it gets new ones.
+#[utoipa::path(delete, path = "/workspaces/{ws}/service-accounts/{id}/secrets/{secret}", tag = "keys",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Account"),
+        ("secret" = String, Path, description = "Secret")),
+    responses((status = 204, description = "Revoked.")))]
+pub(crate) async fn revoke_account_secret(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<ServiceAccountKind>,
+    secret: PathPart<SecretPart>,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let account = found(&mut tx, &workspace, id).await?;
+    if !client_secrets::revoke(&mut tx, account.client, secret.id, now).await? {
+        return Err(ConsoleError::not_found("this secret"));
+    }
+    let epoch = service_accounts::end_tokens(&mut tx, workspace.id, id, now).await?;
+    let detail = json!({ "secret": secret.id });
+    let event = workspace.event(
+        "service_account.secret_revoked",
+        "service_account",
+        id,
+        detail,
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    tell(&state, id, epoch);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The part `{secret}` of a path.
+#[derive(Debug)]
+pub struct SecretPart;
+
+impl super::input::Part for SecretPart {
+    const NAME: &'static str = "secret";
+    type Kind = ClientSecretKind;
+}

@@ -1,0 +1,220 @@
+//! The client credentials grant: a service account gets a token for itself (`auth.md` T12, AX-1…AX-5; the extension
+//! `io.modelcontextprotocol/oauth-client-credentials`).
+//!
+//! Programs ask for tokens far more often than people sign in, so who proved itself with a secret is remembered for some seconds. That
+//! takes nothing from a revocation: what is remembered includes the epochs that stood in the database when it was read, and a token with
+//! an old epoch is refused by every node. A stale answer is therefore a token that is dead on arrival, never one that lives on.
+
+use std::{fmt, sync::Arc};
+
+use http::HeaderMap;
+use portolan_cluster::TokenFacts;
+use portolan_keys::{AccessClaims, Epochs};
+use portolan_model::{
+    Digest, Timestamp,
+    client::ClientKind,
+    id::{GrantId, TokenId},
+    resource::Resource,
+    scope::{self, ScopeSet},
+};
+use portolan_storage::{
+    Reason, grants,
+    service_accounts::{self, Standing},
+};
+use quick_cache::sync::Cache;
+use time::Duration;
+
+use super::{Tokens, read_resource};
+use crate::{
+    clients,
+    error::{ErrorCode, OAuthError},
+    parameters::Parameters,
+    state::AuthState,
+};
+
+/// Life of a token of a service account, in seconds (K2).
+const LIFE: i64 = 15 * 60;
+/// So long a proof by secret is remembered.
+const REMEMBERED: Duration = Duration::seconds(5);
+/// Accounts that are remembered at most.
+const ACCOUNTS: usize = 4096;
+
+/// An account that proved itself a moment ago.
+#[derive(Debug)]
+struct Proved {
+    client_id: String,
+    standing: Standing,
+    read_at: Timestamp,
+}
+
+/// Accounts that proved themselves lately, by the digest of id and secret.
+pub(crate) struct Services(Cache<Digest, Arc<Proved>>);
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Services")
+    }
+}
+
+impl Default for Services {
+    fn default() -> Self {
+        Self(Cache::new(ACCOUNTS))
+    }
+}
+
+/// The account, proved: from memory, or by its secret or assertion.
+async fn account(
+    state: &AuthState,
+    headers: &HeaderMap,
+    form: &Parameters,
+) -> Result<Arc<Proved>, OAuthError> {
+    let now = state.now();
+    let by_secret = clients::secret_digest(headers, form)?;
+    if let Some(digest) = &by_secret
+        && let Some(proved) = state.oauth.services.0.get(digest)
+        && now - proved.read_at < REMEMBERED
+        && !is_known_to_be_over(state, &proved)
+    {
+        return Ok(proved);
+    }
+    let client = clients::authenticate(state, headers, form).await?;
+    if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
+        return Err(OAuthError::refused(
+            ErrorCode::UnauthorizedClient,
+            "this client did not register for client_credentials",
+        ));
+    }
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    let standing = service_accounts::standing(&mut tx, client.id)
+        .await?
+        .filter(|standing| standing.is_active)
+        .ok_or(OAuthError::invalid_client(
+            "this service account is switched off",
+        ))?;
+    service_accounts::note_used(&mut tx, standing.id, now).await?;
+    tx.commit().await?;
+    let proved = Arc::new(Proved {
+        client_id: client.client_id,
+        standing,
+        read_at: now,
+    });
+    if let Some(digest) = by_secret {
+        state.oauth.services.0.insert(digest, Arc::clone(&proved));
+    }
+    Ok(proved)
+}
+
+/// True if this process has heard that the account's epoch, or its tenant's, has moved since it was read.
+fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
+    let standing = &proved.standing;
+    state.oauth.revocations.is_revoked(&TokenFacts {
+        token: TokenId::from_uuid(standing.id.uuid()),
+        grant: GrantId::from_uuid(standing.id.uuid()),
+        subject: standing.id.into(),
+        tenant: standing.tenant,
+        client: &proved.client_id,
+        key: "",
+        user_epoch: standing.epoch,
+        tenant_epoch: standing.tenant_epoch,
+        member_epoch: 0,
+    })
+}
+
+/// Answers with a token, and never with a refresh token (AX-3).
+pub(super) async fn grant(
+    state: &AuthState,
+    headers: &HeaderMap,
+    form: &Parameters,
+) -> Result<Tokens, OAuthError> {
+    let proved = account(state, headers, form).await?;
+    let scopes = scopes(form)?;
+    let audience = audience(state, &proved.standing, form).await?;
+    let now = state.now();
+    let expires_in = LIFE.min(state.oauth.config.access_token_secs);
+    let iat = now.unix_timestamp();
+    let standing = &proved.standing;
+    let claims = AccessClaims {
+        iss: state.site.issuer().to_owned(),
+        aud: audience,
+        sub: standing.id.into(),
+        client_id: proved.client_id.clone(),
+        tid: standing.tenant,
+        // The account stands for what it may do: there is nobody else who could have granted it.
+        gid: GrantId::from_uuid(standing.id.uuid()),
+        ep: Epochs {
+            user: standing.epoch,
+            tenant: standing.tenant_epoch,
+            member: 0,
+        },
+        scope: scopes.to_string(),
+        jti: TokenId::generate(),
+        iat,
+        exp: iat + expires_in,
+        auth_time: None,
+    };
+    Ok(Tokens {
+        access: state.signing_keys.sign(&claims, now)?,
+        expires_in,
+        scope: claims.scope,
+        refresh: None,
+    })
+}
+
+/// A8, A11: what is unknown is dropped; nobody can be away, so that `offline_access` means nothing here.
+fn scopes(form: &Parameters) -> Result<ScopeSet, OAuthError> {
+    let Some(text) = form.first("scope") else {
+        return Ok(ScopeSet::default_grant());
+    };
+    let asked = ScopeSet::from_request(text)
+        .map_err(|_| {
+            OAuthError::refused(ErrorCode::InvalidScope, "scope is malformed or too long")
+        })?
+        .without(scope::OFFLINE_ACCESS);
+    Ok(if asked.is_empty() {
+        ScopeSet::default_grant()
+    } else {
+        asked
+    })
+}
+
+/// T12: in the account's tenant, and no wider than the account; its own resource if none is named.
+async fn audience(
+    state: &AuthState,
+    standing: &Standing,
+    form: &Parameters,
+) -> Result<String, OAuthError> {
+    let refused = || {
+        OAuthError::refused(
+            ErrorCode::InvalidTarget,
+            "this service account may not use that resource",
+        )
+    };
+    let asked = read_resource(state, form)?;
+    let site = &state.oauth.resources;
+    let own = match &standing.resource {
+        Some(url) => site.read_canonical(url).ok_or_else(refused)?,
+        None => Resource::Workspace {
+            tenant: standing.slug.clone(),
+        },
+    };
+    let Some(asked) = asked.filter(|asked| *asked != own) else {
+        return Ok(site.url(&own));
+    };
+    let Some(slug) = asked.tenant() else {
+        // `https://HOST/mcp`, where the tenant is the token's.
+        return if standing.resource.is_none() {
+            Ok(site.url(&asked))
+        } else {
+            Err(refused())
+        };
+    };
+    let is_ours = slug == standing.slug || {
+        let mut tx = state.store.system(Reason::OAuth).await?;
+        grants::names_tenant(&mut tx, slug, standing.tenant).await?
+    };
+    if own.narrows_to(&asked, |_| is_ours) {
+        Ok(site.url(&asked))
+    } else {
+        Err(refused())
+    }
+}

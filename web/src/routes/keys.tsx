@@ -1,0 +1,696 @@
+import {
+  Alert,
+  Button,
+  Group,
+  NumberInput,
+  SegmentedControl,
+  Select,
+  Stack,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { IconKey, IconPlus, IconRobot } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { ApiError } from '../api/http';
+import {
+  type ApiKey,
+  apiKeysQuery,
+  type ServiceAccount,
+  serviceAccountsQuery,
+  useAddSecret,
+  useChangeAccount,
+  useCreateAccount,
+  useCreateKey,
+  useDeleteAccount,
+  useRevokeKey,
+  useRevokeSecret,
+} from '../api/keys';
+import { serversQuery } from '../api/servers';
+import { Ago } from '../components/ago';
+import { Status, Tag } from '../components/badges';
+import { CodeBlock } from '../components/copy';
+import { Dialog } from '../components/dialog';
+import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
+import { cell, Table } from '../components/table';
+import { toastDone } from '../components/toast';
+import { useMay, useSession } from '../session';
+import { formatDate } from '../time';
+
+/** What a key or an account may use, in words. */
+export function reach(resource: string | undefined): ReactNode {
+  if (!resource) return 'the whole workspace';
+  return <code>{resource.replace(window.location.origin, '')}</code>;
+}
+
+const fieldOf = (error: unknown) => (error instanceof ApiError ? error.field : undefined);
+const textAt = (error: unknown, field: string) =>
+  fieldOf(error) === field && error instanceof Error ? error.message : null;
+
+export function KeysPage() {
+  const { workspace } = useSession();
+  const administers = useMay('administer');
+  const calls = useMay('call_tools');
+  const [making, setMaking] = useState<'key' | 'account'>();
+  const [shown, setShown] = useState<Shown>();
+  return (
+    <Page
+      title="Keys"
+      lede="For programs: API keys for clients that cannot sign in with OAuth, and service accounts that act without a person."
+      actions={
+        calls && (
+          <Group gap="sm">
+            {administers && (
+              <Button
+                variant="default"
+                leftSection={<IconRobot size={17} />}
+                onClick={() => setMaking('account')}
+              >
+                New service account
+              </Button>
+            )}
+            <Button leftSection={<IconPlus size={17} />} onClick={() => setMaking('key')}>
+              New API key
+            </Button>
+          </Group>
+        )
+      }
+    >
+      <Keys ws={workspace.slug} />
+      {administers && <Accounts ws={workspace.slug} show={setShown} />}
+      <NewKeyDialog
+        ws={workspace.slug}
+        opened={making === 'key'}
+        close={() => setMaking(undefined)}
+        show={setShown}
+      />
+      <NewAccountDialog
+        ws={workspace.slug}
+        opened={making === 'account'}
+        close={() => setMaking(undefined)}
+        show={setShown}
+      />
+      <SecretDialog shown={shown} close={() => setShown(undefined)} />
+    </Page>
+  );
+}
+
+function Keys({ ws }: { ws: string }) {
+  const { me } = useSession();
+  const keys = useQuery(apiKeysQuery(ws));
+  const revoke = useRevokeKey(ws);
+  const [ending, setEnding] = useState<ApiKey>();
+  return (
+    <Panel title="API keys" flush>
+      <Refused error={revoke.error} title="The key was not revoked" />
+      <Loaded query={keys}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon={<IconKey size={24} />} title="No API keys">
+              A key is sent as a bearer token to a server’s address, and works until it ends or is revoked.
+            </Empty>
+          ) : (
+            <Table
+              label="API keys"
+              head={
+                <>
+                  <th>Key</th>
+                  <th>Acts as</th>
+                  <th>May use</th>
+                  <th>Last used</th>
+                  <th>
+                    <span className="visually-hidden">Actions</span>
+                  </th>
+                </>
+              }
+            >
+              {items.map((key) => (
+                <tr key={key.id}>
+                  <td data-wide>
+                    <span className={cell.main}>{key.name}</span>
+                    <div className={cell.sub}>
+                      <code>{key.hint}…</code>
+                    </div>
+                  </td>
+                  <td data-wide>
+                    {key.holder_name} {key.holder === me.user.id && <Tag>you</Tag>}
+                    {key.holder.startsWith('svc_') && <Tag>service account</Tag>}
+                  </td>
+                  <td data-wide>
+                    {reach(key.resource)}
+                    <div className={cell.sub}>
+                      until {formatDate(key.expires_at)}
+                      {key.networks.length > 0 && `, from ${key.networks.join(', ')}`}
+                    </div>
+                  </td>
+                  <td data-label="Last used">{key.last_used_at ? <Ago at={key.last_used_at} /> : 'never'}</td>
+                  <td data-align="right">
+                    <Button
+                      variant="subtle"
+                      color="red"
+                      size="compact-sm"
+                      aria-label={`Revoke ${key.name}`}
+                      onClick={() => setEnding(key)}
+                    >
+                      Revoke
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <Confirm
+        title="Revoke this key?"
+        word="Revoke"
+        opened={ending !== undefined}
+        close={() => setEnding(undefined)}
+        busy={revoke.isPending}
+        act={() => {
+          if (!ending) return;
+          revoke.mutate(ending.id, {
+            onSuccess: () => toastDone(`${ending.name} was revoked.`),
+            onSettled: () => setEnding(undefined),
+          });
+        }}
+      >
+        Whatever uses {ending?.name} is refused within a second, and its streams are closed. This cannot be
+        undone.
+      </Confirm>
+    </Panel>
+  );
+}
+
+function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
+  const accounts = useQuery(serviceAccountsQuery(ws));
+  const change = useChangeAccount(ws);
+  const remove = useDeleteAccount(ws);
+  const addSecret = useAddSecret(ws);
+  const revokeSecret = useRevokeSecret(ws);
+  const [ending, setEnding] = useState<ServiceAccount>();
+  const [secret, setSecret] = useState<{ account: ServiceAccount; id: string; hint: string }>();
+  const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
+  const forget = () => {
+    for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
+  };
+  return (
+    <Panel
+      title="Service accounts"
+      note="They get tokens by themselves, with the client credentials grant. The client id is the account’s."
+      flush
+    >
+      <Refused error={error} title="Nothing was changed" />
+      <Loaded query={accounts}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon={<IconRobot size={24} />} title="No service accounts">
+              Make one for a program that calls tools without anybody signing in.
+            </Empty>
+          ) : (
+            <Table
+              label="Service accounts"
+              head={
+                <>
+                  <th>Account</th>
+                  <th>Proves itself by</th>
+                  <th>May use</th>
+                  <th>Last token</th>
+                  <th>
+                    <span className="visually-hidden">Actions</span>
+                  </th>
+                </>
+              }
+            >
+              {items.map((account) => (
+                <tr key={account.id}>
+                  <td data-wide>
+                    <span className={cell.main}>{account.name}</span>{' '}
+                    {!account.enabled && <Status tone="warn">Off</Status>}
+                    <div className={cell.sub}>
+                      <code>{account.id}</code>
+                    </div>
+                  </td>
+                  <td data-wide>
+                    {account.auth === 'private_key_jwt' ? (
+                      <>
+                        its own key
+                        <div className={cell.sub}>{account.jwks_uri ?? 'public keys kept here'}</div>
+                      </>
+                    ) : (
+                      <Stack gap={2}>
+                        {account.secrets.map((one) => (
+                          <Group key={one.id} gap="xs" wrap="nowrap">
+                            <code>{one.hint}…</code>
+                            <Button
+                              variant="subtle"
+                              color="red"
+                              size="compact-xs"
+                              aria-label={`Revoke the secret ${one.hint} of ${account.name}`}
+                              onClick={() => setSecret({ account, id: one.id, hint: one.hint })}
+                            >
+                              Revoke
+                            </Button>
+                          </Group>
+                        ))}
+                        {account.secrets.length < 2 && (
+                          <div>
+                            <Button
+                              variant="subtle"
+                              size="compact-xs"
+                              aria-label={`Add a secret to ${account.name}`}
+                              loading={addSecret.isPending && addSecret.variables === account.id}
+                              onClick={() => {
+                                forget();
+                                addSecret.mutate(account.id, {
+                                  onSuccess: ({ client_secret }) =>
+                                    show({
+                                      title: `A new secret of ${account.name}`,
+                                      values: [{ label: 'Client secret', value: client_secret }],
+                                      note: 'Put it into use, then revoke the old one: both work until then.',
+                                    }),
+                                });
+                              }}
+                            >
+                              Add a secret
+                            </Button>
+                          </div>
+                        )}
+                      </Stack>
+                    )}
+                  </td>
+                  <td data-wide>
+                    {reach(account.resource)}
+                    <div className={cell.sub}>
+                      since {formatDate(account.created_at)}
+                      {account.created_by && `, made by ${account.created_by}`}
+                    </div>
+                  </td>
+                  <td data-label="Last token">
+                    {account.last_used_at ? <Ago at={account.last_used_at} /> : 'never'}
+                  </td>
+                  <td data-align="right">
+                    <Group gap={4} justify="flex-end" wrap="nowrap">
+                      <Button
+                        variant="subtle"
+                        size="compact-sm"
+                        aria-label={`Switch ${account.name} ${account.enabled ? 'off' : 'on'}`}
+                        loading={change.isPending && change.variables.id === account.id}
+                        onClick={() => {
+                          forget();
+                          change.mutate(
+                            { id: account.id, enabled: !account.enabled },
+                            {
+                              onSuccess: () =>
+                                toastDone(`${account.name} is ${account.enabled ? 'off' : 'on'} now.`),
+                            },
+                          );
+                        }}
+                      >
+                        {account.enabled ? 'Switch off' : 'Switch on'}
+                      </Button>
+                      <Button
+                        variant="subtle"
+                        color="red"
+                        size="compact-sm"
+                        aria-label={`Delete ${account.name}`}
+                        onClick={() => setEnding(account)}
+                      >
+                        Delete
+                      </Button>
+                    </Group>
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      <Confirm
+        title="Delete this service account?"
+        word="Delete"
+        opened={ending !== undefined}
+        close={() => setEnding(undefined)}
+        busy={remove.isPending}
+        act={() => {
+          if (!ending) return;
+          forget();
+          remove.mutate(ending.id, {
+            onSuccess: () => toastDone(`${ending.name} was deleted.`),
+            onSettled: () => setEnding(undefined),
+          });
+        }}
+      >
+        The tokens, secrets and API keys of {ending?.name} are refused within a second. This cannot be undone;
+        switching it off can.
+      </Confirm>
+      <Confirm
+        title="Revoke this secret?"
+        word="Revoke"
+        opened={secret !== undefined}
+        close={() => setSecret(undefined)}
+        busy={revokeSecret.isPending}
+        act={() => {
+          if (!secret) return;
+          forget();
+          revokeSecret.mutate(
+            { id: secret.account.id, secret: secret.id },
+            {
+              onSuccess: () => toastDone('The secret was revoked.'),
+              onSettled: () => setSecret(undefined),
+            },
+          );
+        }}
+      >
+        The secret {secret?.hint}… of {secret?.account.name} does not work any more, and tokens from before
+        are refused within a second. With another secret the account gets new ones.
+      </Confirm>
+    </Panel>
+  );
+}
+
+function Confirm({
+  title,
+  word,
+  opened,
+  close,
+  busy,
+  act,
+  children,
+}: {
+  title: string;
+  word: string;
+  opened: boolean;
+  close: () => void;
+  busy: boolean;
+  act: () => void;
+  children: ReactNode;
+}) {
+  return (
+    <Dialog opened={opened} onClose={close} title={title}>
+      <Stack gap="md">
+        <span>{children}</span>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            Keep
+          </Button>
+          <Button color="red" loading={busy} onClick={act}>
+            {word}
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}
+
+/** Something that is shown this once. */
+interface Shown {
+  title: string;
+  values: { label: string; value: string }[];
+  note?: string;
+}
+
+function SecretDialog({ shown, close }: { shown: Shown | undefined; close: () => void }) {
+  return (
+    <Dialog opened={shown !== undefined} onClose={close} title={shown?.title ?? ''}>
+      <Stack gap="md">
+        <Alert color="sea" title="Copy it now">
+          It is shown this once. Portolan keeps only what it takes to recognise it.
+        </Alert>
+        {shown?.values.map(({ label, value }) => (
+          <div key={label}>
+            <span>{label}</span>
+            <CodeBlock code={value} label={label} wrap />
+          </div>
+        ))}
+        {shown?.note && <span>{shown.note}</span>}
+        <Group justify="flex-end">
+          <Button onClick={close}>Done</Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}
+
+const whole = 'all';
+
+function ReachSelect({
+  ws,
+  value,
+  onChange,
+  error,
+}: {
+  ws: string;
+  value: string;
+  onChange: (value: string) => void;
+  error: string | null;
+}) {
+  const servers = useQuery(serversQuery(ws));
+  const options = servers.data?.items.map((one) => ({ value: one.id, label: one.name })) ?? [];
+  return (
+    <Select
+      label="May use"
+      data={[{ value: whole, label: 'The whole workspace' }, ...options]}
+      value={value}
+      allowDeselect={false}
+      onChange={(chosen) => chosen && onChange(chosen)}
+      error={error}
+    />
+  );
+}
+
+function NewKeyDialog({
+  ws,
+  opened,
+  close,
+  show,
+}: {
+  ws: string;
+  opened: boolean;
+  close: () => void;
+  show: (shown: Shown) => void;
+}) {
+  const administers = useMay('administer');
+  const create = useCreateKey(ws);
+  const accounts = useQuery({ ...serviceAccountsQuery(ws), enabled: administers && opened });
+  const [name, setName] = useState('');
+  const [holder, setHolder] = useState('me');
+  const [server, setServer] = useState(whole);
+  const [days, setDays] = useState(90);
+  const [networks, setNetworks] = useState('');
+
+  function leave() {
+    create.reset();
+    setName('');
+    setNetworks('');
+    close();
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (name.trim() === '') return;
+    create.mutate(
+      {
+        name: name.trim(),
+        days,
+        networks: networks.split(/[\s,]+/).filter((one) => one !== ''),
+        ...(holder !== 'me' && { service_account_id: holder }),
+        ...(server !== whole && { server_id: server }),
+      },
+      {
+        onSuccess: ({ key, secret }) => {
+          leave();
+          show({
+            title: `The key ${key.name}`,
+            values: [
+              { label: 'API key', value: secret },
+              { label: 'Header', value: `Authorization: Bearer ${secret}` },
+            ],
+          });
+        },
+      },
+    );
+  }
+
+  const field = fieldOf(create.error);
+  return (
+    <Dialog opened={opened} onClose={leave} title="New API key">
+      <form onSubmit={submit} noValidate>
+        <Stack gap="md">
+          {!['name', 'networks', 'days', 'server_id'].includes(field ?? '') && (
+            <Refused error={create.error} title="The key was not made" />
+          )}
+          <TextInput
+            label="Name"
+            description="What uses it, so that you know it again."
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={textAt(create.error, 'name')}
+            maxLength={80}
+            data-autofocus
+          />
+          {administers && (accounts.data?.items.length ?? 0) > 0 && (
+            <Select
+              label="Acts as"
+              data={[
+                { value: 'me', label: 'You' },
+                ...(accounts.data?.items.map((one) => ({ value: one.id, label: one.name })) ?? []),
+              ]}
+              value={holder}
+              allowDeselect={false}
+              onChange={(chosen) => chosen && setHolder(chosen)}
+            />
+          )}
+          <ReachSelect
+            ws={ws}
+            value={server}
+            onChange={setServer}
+            error={textAt(create.error, 'server_id')}
+          />
+          <NumberInput
+            label="Days"
+            description="When it ends. At most 366."
+            value={days}
+            onChange={(value) => setDays(Number(value) || 0)}
+            min={1}
+            max={366}
+            error={textAt(create.error, 'days')}
+          />
+          <TextInput
+            label="Networks"
+            description="From where it may be used, as 192.0.2.0/24. Empty is from everywhere."
+            value={networks}
+            onChange={(event) => setNetworks(event.currentTarget.value)}
+            error={textAt(create.error, 'networks')}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={leave}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+              Make the key
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+function NewAccountDialog({
+  ws,
+  opened,
+  close,
+  show,
+}: {
+  ws: string;
+  opened: boolean;
+  close: () => void;
+  show: (shown: Shown) => void;
+}) {
+  const create = useCreateAccount(ws);
+  const [name, setName] = useState('');
+  const [auth, setAuth] = useState<'client_secret' | 'private_key_jwt'>('client_secret');
+  const [keys, setKeys] = useState('');
+  const [server, setServer] = useState(whole);
+  const [unreadable, setUnreadable] = useState<string | null>(null);
+
+  function leave() {
+    create.reset();
+    setName('');
+    setKeys('');
+    setUnreadable(null);
+    close();
+  }
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (name.trim() === '') return;
+    let proof = {};
+    if (auth === 'private_key_jwt') {
+      const text = keys.trim();
+      if (text.startsWith('https://')) proof = { jwks_uri: text };
+      else {
+        try {
+          proof = { jwks: JSON.parse(text) as Record<string, unknown> };
+        } catch {
+          setUnreadable('This is neither an https address nor a key set in JSON.');
+          return;
+        }
+      }
+    }
+    setUnreadable(null);
+    create.mutate(
+      { name: name.trim(), auth, ...proof, ...(server !== whole && { server_id: server }) },
+      {
+        onSuccess: ({ account, client_secret, token_endpoint }) => {
+          leave();
+          show({
+            title: `The service account ${account.name}`,
+            values: [
+              { label: 'Client id', value: account.id },
+              ...(client_secret ? [{ label: 'Client secret', value: client_secret }] : []),
+              { label: 'Token endpoint', value: token_endpoint },
+            ],
+          });
+        },
+      },
+    );
+  }
+
+  const field = fieldOf(create.error);
+  return (
+    <Dialog opened={opened} onClose={leave} title="New service account">
+      <form onSubmit={submit} noValidate>
+        <Stack gap="md">
+          {!['name', 'jwks', 'jwks_uri'].includes(field ?? '') && (
+            <Refused error={create.error} title="The account was not made" />
+          )}
+          <TextInput
+            label="Name"
+            description="What it is for. It belongs to the workspace and stays when you leave."
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={textAt(create.error, 'name')}
+            maxLength={80}
+            data-autofocus
+          />
+          <SegmentedControl
+            aria-label="Proves itself by"
+            data={[
+              { value: 'client_secret', label: 'A secret' },
+              { value: 'private_key_jwt', label: 'Its own key' },
+            ]}
+            value={auth}
+            onChange={(value) => setAuth(value as typeof auth)}
+          />
+          {auth === 'private_key_jwt' && (
+            <Textarea
+              label="Public keys"
+              description="A JWK set, or the https address where it stands. The private key stays with the program."
+              value={keys}
+              onChange={(event) => setKeys(event.currentTarget.value)}
+              error={unreadable ?? textAt(create.error, 'jwks') ?? textAt(create.error, 'jwks_uri')}
+              rows={6}
+            />
+          )}
+          <ReachSelect
+            ws={ws}
+            value={server}
+            onChange={setServer}
+            error={textAt(create.error, 'server_id')}
+          />
+          <Group justify="flex-end">
+            <Button variant="default" onClick={leave}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
+              Make the account
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}

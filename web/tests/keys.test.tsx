@@ -1,0 +1,117 @@
+import { notifications } from '@mantine/notifications';
+import { screen, within } from '@testing-library/react';
+import { userEvent } from '@testing-library/user-event';
+import { afterEach, expect, test } from 'vitest';
+import type { Schemas } from '../src/api/http';
+import { open } from './page';
+import { me, refusal, serve } from './server';
+
+afterEach(() => notifications.clean());
+
+const base = '/api/v1/workspaces/harbour';
+const key: Schemas['ApiKey'] = {
+  id: 'key_1',
+  name: 'Laptop',
+  hint: 'mcpk_AbCdEf',
+  holder: 'usr_1',
+  holder_name: 'Ada',
+  networks: ['192.0.2.0/24'],
+  created_at: '2026-01-01T00:00:00Z',
+  expires_at: '2026-04-01T00:00:00Z',
+};
+const account: Schemas['ServiceAccount'] = {
+  id: 'svc_1',
+  name: 'Nightly',
+  auth: 'client_secret',
+  enabled: true,
+  created_at: '2026-01-01T00:00:00Z',
+  secrets: [{ id: 'sec_1', hint: 'cs_AbCdEf', created_at: '2026-01-01T00:00:00Z' }],
+};
+const as = (role: Schemas['Role']): Schemas['Me'] => ({
+  ...me,
+  workspaces: me.workspaces.map((one) => ({ ...one, role })),
+});
+const lists = (role: Schemas['Role'] = 'owner') => ({
+  'GET /api/v1/me': { body: as(role) },
+  [`GET ${base}/api-keys`]: { body: { items: [key] } },
+  [`GET ${base}/service-accounts`]: { body: { items: [account] } },
+  [`GET ${base}/servers`]: { body: { items: [] } },
+});
+const patient = { timeout: 20_000 };
+
+test('a new key is shown once, with the header that it is sent in', async () => {
+  const received = serve({
+    ...lists(),
+    [`POST ${base}/api-keys`]: { status: 201, body: { key, secret: 'mcpk_secret' } },
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  expect(await screen.findByText('mcpk_AbCdEf…', {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'New API key' }));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  const make = within(dialog).getByRole('button', { name: 'Make the key' });
+  expect(make).toHaveProperty('disabled', true);
+  await user.type(within(dialog).getByLabelText('Name'), 'Laptop');
+  await user.type(within(dialog).getByLabelText('Networks'), '192.0.2.0/24, 2001:db8::/32');
+  await user.click(make);
+  expect(await screen.findByText('Authorization: Bearer mcpk_secret', {}, patient)).toBeTruthy();
+  const sent = received.find((one) => one.method === 'POST');
+  expect(sent?.body).toEqual({ name: 'Laptop', days: 90, networks: ['192.0.2.0/24', '2001:db8::/32'] });
+}, 30_000);
+
+test('keys of an account are not taken as text, and a refusal leads to the proof', async () => {
+  const received = serve({
+    ...lists(),
+    [`POST ${base}/service-accounts`]: refusal(403, {
+      code: 'confirm_first',
+      message: 'Confirm that it is you.',
+      details: { path: '/account/confirm?request=w.keys.harbour' },
+    }),
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'New service account' }, patient));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  await user.type(within(dialog).getByLabelText('Name'), 'Weekly');
+  await user.click(within(dialog).getByText('Its own key'));
+  await user.type(within(dialog).getByLabelText('Public keys'), 'not a key set');
+  await user.click(within(dialog).getByRole('button', { name: 'Make the account' }));
+  expect(await screen.findByText('This is neither an https address nor a key set in JSON.')).toBeTruthy();
+  expect(received.some((one) => one.method === 'POST')).toBe(false);
+  await user.clear(within(dialog).getByLabelText('Public keys'));
+  await user.type(within(dialog).getByLabelText('Public keys'), 'https://app.example/keys.json');
+  await user.click(within(dialog).getByRole('button', { name: 'Make the account' }));
+  const way = await screen.findByRole('link', { name: 'Confirm' }, patient);
+  expect(way.getAttribute('href')).toBe('/account/confirm?request=w.keys.harbour');
+  const sent = received.find((one) => one.method === 'POST');
+  expect(sent?.body).toEqual({
+    name: 'Weekly',
+    auth: 'private_key_jwt',
+    jwks_uri: 'https://app.example/keys.json',
+  });
+}, 30_000);
+
+test('an account is switched off, and a secret is revoked only when that is confirmed', async () => {
+  const received = serve({
+    ...lists(),
+    [`PATCH ${base}/service-accounts/svc_1`]: { body: { ...account, enabled: false } },
+    [`DELETE ${base}/service-accounts/svc_1/secrets/sec_1`]: { status: 204 },
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'Switch Nightly off' }, patient));
+  expect(await screen.findByText('Nightly is off now.', {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Revoke the secret cs_AbCdEf of Nightly' }));
+  const dialog = await screen.findByRole('dialog', {}, patient);
+  expect(received.some((one) => one.method === 'DELETE')).toBe(false);
+  await user.click(within(dialog).getByRole('button', { name: 'Revoke' }));
+  expect(await screen.findByText('The secret was revoked.', {}, patient)).toBeTruthy();
+}, 30_000);
+
+test('a member sees keys and no service accounts; a viewer makes none', async () => {
+  serve(lists('viewer'));
+  open('/w/harbour/keys');
+  expect(await screen.findByText('mcpk_AbCdEf…', {}, patient)).toBeTruthy();
+  expect(screen.queryByRole('button', { name: 'New API key' })).toBeNull();
+  expect(screen.queryByText('Service accounts')).toBeNull();
+}, 30_000);
