@@ -14,10 +14,12 @@
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`jwks`] | public keys on the wire |
+//! | [`assertion`] | how we name ourselves to somebody else's authorization server |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
+pub mod assertion;
 pub mod error;
 pub mod jwks;
 pub mod jwt;
