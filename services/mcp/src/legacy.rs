@@ -344,6 +344,7 @@ pub(crate) async fn delete(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<A
         let over = OfSession {
             key,
             principal: visit.caller.session_principal(),
+            person: visit.caller.claims.sub,
             life,
             level: session.level(),
         };

@@ -81,6 +81,8 @@ pub struct Shared {
     /// The connections of the transport with two endpoints that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
+    /// Accounts at upstream servers.
+    pub(crate) accounts: portolan_connections::Connections,
     pub(crate) upstreams: Upstreams,
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
@@ -162,6 +164,13 @@ impl McpState {
             streams: Streams::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
+            accounts: portolan_connections::Connections::new(
+                store.clone(),
+                keys.clone(),
+                egress.clone(),
+                clock.clone(),
+                tracker.clone(),
+            ),
             upstreams: Upstreams::default(),
             gate,
             node,

@@ -316,6 +316,7 @@ impl Node {
                 ..SourceSettings::default()
             },
             credential: None,
+            sharing: None,
         }
     }
 
