@@ -23,6 +23,7 @@ npm_ci() {
 npm_ci tests/clients/typescript
 npm_ci tests/fixtures-upstream/typescript
 npm_ci tests/conformance
+npm_ci tests/oauth-provider
 npm_ci tests/browser
 npm_ci tests/mail
 

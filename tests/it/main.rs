@@ -21,4 +21,5 @@ mod revisions;
 mod tenancy;
 mod tools;
 mod upstream;
+mod upstream_accounts;
 mod upstreams;
