@@ -25,7 +25,7 @@ cargo clippy --quiet --workspace --all-targets -- -D warnings
 step "Deploy files"
 scripts/lint-deploy.sh
 step "Build"
-cargo build --workspace --bins --tests
+cargo build --workspace --bins --tests --examples
 step "Tests"
 # Tests of SQL get a private Postgres; end-to-end tests start the built binary, which brings its own.
 if cargo nextest --version >/dev/null 2>&1; then

@@ -253,6 +253,47 @@ async fn tasks_of_2026_07_28_through_portolan() -> Result<()> {
     Ok(())
 }
 
+/// Our upstream client and its OAuth as the client under test: `crates/upstream/examples/conformance_client.rs`.
+async fn client(version: &str) -> Result<()> {
+    let under_test = needs_built("examples/conformance_client")?;
+    let mut command = suite()?;
+    command
+        .args(["client", "--requirements", version, "--command"])
+        .arg(under_test)
+        .arg("--expected-failures")
+        .arg(program::needs(&format!(
+            "tests/conformance/client-failures-{version}.yaml"
+        ))?)
+        .arg("-o")
+        .arg(findings("client", version)?)
+        .kill_on_drop(true);
+    let finished = tokio::time::timeout(LIMIT, command.output()).await??;
+    let output = String::from_utf8_lossy(&finished.stdout);
+    assert!(finished.status.success(), "{output}");
+    Ok(())
+}
+
+/// A program beside the binary that the tests start.
+fn needs_built(name: &str) -> Result<PathBuf> {
+    let path = portolan_tests::stack::binary().with_file_name(name);
+    anyhow::ensure!(
+        path.exists(),
+        "{} is missing: `cargo build -p portolan-upstream --examples` makes it",
+        path.display()
+    );
+    Ok(path)
+}
+
+#[tokio::test]
+async fn upstream_client_for_2025_11_25() -> Result<()> {
+    client("2025-11-25").await
+}
+
+#[tokio::test]
+async fn upstream_client_for_2026_07_28() -> Result<()> {
+    client("2026-07-28").await
+}
+
 /// The suite sends no token: this stands in front, adds one, and changes nothing else. Host and Origin pass as they came, so that the
 /// checks for DNS rebinding reach the product.
 struct HeaderAddingProxy {

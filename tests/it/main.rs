@@ -24,5 +24,6 @@ mod tasks;
 mod tenancy;
 mod tools;
 mod upstream;
+mod upstream_accounts;
 mod upstreams;
 mod watching;

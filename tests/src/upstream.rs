@@ -135,7 +135,7 @@ pub struct Upstream {
 }
 
 #[derive(Debug)]
-struct Process {
+pub(crate) struct Process {
     child: Child,
     // Its end is the program's.
     _stdin: ChildStdin,
@@ -253,7 +253,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Waits until the program says on which port it listens.
-fn listen(mut command: Command) -> Result<(Process, SocketAddr)> {
+pub(crate) fn listen(mut command: Command) -> Result<(Process, SocketAddr)> {
     let mut child = command
         .current_dir(repository())
         .stdin(Stdio::piped())

@@ -24,6 +24,9 @@ pub enum KeysError {
     /// A token could not be signed.
     #[error("signing failed")]
     Sign(#[source] jsonwebtoken::errors::Error),
+    /// A client's private key is none that signs: P-256 or RSA in PEM.
+    #[error("the client's key is neither a P-256 nor an RSA key in PEM")]
+    ClientKey,
     /// Password parameters are below the floor.
     #[error("password cost is below the floor of 19456 KiB, 2 passes, 1 lane")]
     PasswordCost,

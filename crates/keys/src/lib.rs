@@ -16,11 +16,13 @@
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
 //! | [`jwks`] | public keys on the wire |
+//! | [`client_key`] | how we name ourselves to somebody else's authorization server |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
 pub mod assertion;
+pub mod client_key;
 pub mod error;
 pub mod jwks;
 pub mod jwt;

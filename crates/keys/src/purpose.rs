@@ -30,10 +30,12 @@ pub enum Purpose {
     RecoveryCode,
     /// A sign-in between password and second factor.
     SignInStep,
+    /// Links to the page where a person connects an account at another service (EL-11).
+    ConnectLink,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Credential,
         Self::SigningKey,
         Self::MailCode,
@@ -47,6 +49,7 @@ impl Purpose {
         Self::SecondFactor,
         Self::RecoveryCode,
         Self::SignInStep,
+        Self::ConnectLink,
     ];
 
     pub(crate) const fn label(self) -> &'static str {
@@ -64,6 +67,7 @@ impl Purpose {
             Self::SecondFactor => "second-factor",
             Self::RecoveryCode => "recovery-code",
             Self::SignInStep => "sign-in-step",
+            Self::ConnectLink => "connect-link",
         }
     }
 

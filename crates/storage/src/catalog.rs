@@ -82,6 +82,8 @@ pub struct PublishedSource {
     pub settings: SourceSettings,
     /// What calls sign in with.
     pub credential: Option<SealedCredential>,
+    /// Whose connected accounts calls use instead: `workspace` or `person`.
+    pub sharing: Option<String>,
 }
 
 /// The tenant of the transaction. `None` if it is suspended or gone.
@@ -171,11 +173,12 @@ async fn sources(
 ) -> Result<BTreeMap<SourceId, PublishedSource>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
-        r#"select s.id, s.kind, s.base_url, s.settings,
+        r#"select s.id, s.kind, s.base_url, s.settings, i.sharing as "sharing?",
                   c.kind as "credential_kind?", c.sealed as "sealed?", c.version as "version?", k.id as "key_id?", k.wrapped as "wrapped?"
              from sources s
              left join source_credentials c on c.tenant_id = s.tenant_id and c.source_id = s.id
              left join tenant_deks k on k.tenant_id = c.tenant_id and k.id = c.dek_id
+             left join upstream_sign_ins i on i.tenant_id = s.tenant_id and i.source_id = s.id
             where s.tenant_id = $1 and s.deleted_at is null
               and (exists (select 1 from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
                             where u.tenant_id = s.tenant_id and u.server_id = $2 and t.source_id = s.id)
@@ -215,6 +218,7 @@ async fn sources(
             base_url: row.base_url,
             settings: serde_json::from_value(row.settings).map_err(|_| wrong("settings"))?,
             credential,
+            sharing: row.sharing,
         };
         Ok((SourceId::from_uuid(row.id), source))
     });

@@ -44,6 +44,8 @@ pub enum Expired {
     ToolCalls,
     /// What limits refused: 30 d.
     LimitRefusals,
+    /// Ways to authorization servers of others that nobody came back from: 1 d.
+    UpstreamAttempts,
 }
 
 impl Expired {
@@ -65,6 +67,7 @@ impl Expired {
         Self::Sources,
         Self::ToolCalls,
         Self::LimitRefusals,
+        Self::UpstreamAttempts,
     ];
 }
 
@@ -231,6 +234,16 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                 "delete from limit_refusals where (tenant_id, minute, name) in
                    (select tenant_id, minute, name from limit_refusals where minute < $1 limit $2 for update skip locked)",
                 now - Duration::days(30),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::UpstreamAttempts => {
+            sqlx::query!(
+                "delete from upstream_attempts where state_digest in
+                   (select state_digest from upstream_attempts where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(1),
                 BATCH
             )
             .execute(connection)

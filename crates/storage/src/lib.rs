@@ -50,6 +50,7 @@ pub mod signing_keys;
 pub mod sources;
 pub mod tenants;
 pub mod tools;
+pub mod upstream_oauth;
 pub mod upstreams;
 pub mod users;
 pub mod verifications;

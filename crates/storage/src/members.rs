@@ -239,6 +239,14 @@ pub async fn end(
     user: UserId,
     now: Timestamp,
 ) -> Result<Option<i32>, StorageError> {
+    // Accounts that the person linked for calls here are nobody's any more.
+    sqlx::query!(
+        "delete from upstream_connections where tenant_id = $1 and owner_id = $2",
+        tenant.uuid(),
+        user.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
     Ok(sqlx::query_scalar!(
         "update memberships set status = 'ended', ended_at = $3, epoch = epoch + 1
          where tenant_id = $1 and user_id = $2 and status = 'active' returning epoch",

@@ -186,8 +186,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// What a status that is no success comes to, when its body says nothing (X-84…X-87).
 pub(crate) fn refusal(status: StatusCode, headers: &HeaderMap) -> UpstreamError {
     let challenge = || {
-        let value = headers.get(header::WWW_AUTHENTICATE)?;
-        value.to_str().ok().map(str::to_owned)
+        let all = headers.get_all(header::WWW_AUTHENTICATE).iter();
+        let all: Vec<&str> = all.filter_map(|value| value.to_str().ok()).collect();
+        (!all.is_empty()).then(|| all.join(", "))
     };
     match status {
         StatusCode::UNAUTHORIZED => UpstreamError::Unauthorized {

@@ -11,6 +11,7 @@
 //! - What goes out is built from scratch: no header and no id of somebody else's request is ever copied.
 //! - What comes in is trusted with nothing: sizes, times, pages and shapes have bounds, and what is beyond them is an
 //!   [`UpstreamError`].
+//! - [`oauth`] is how we get what a server wants that answers 401: as a client of its authorization server.
 //! - A request is sent once. What is sent again: a `tools/call` of which the server said that it was not processed, and
 //!   the asking for the rest of a broken stream (X-7E).
 
@@ -23,6 +24,7 @@ mod legacy;
 mod link;
 mod message;
 mod modern;
+pub mod oauth;
 mod offer;
 mod outgoing;
 mod probe;

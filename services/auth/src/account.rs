@@ -5,6 +5,7 @@
 mod apps;
 mod confirm;
 mod email;
+mod linked;
 mod overview;
 mod password;
 mod sessions;
@@ -51,6 +52,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
             get(two_factor::show).post(two_factor::submit),
         )
         .route("/account/apps", get(apps::show).post(apps::submit))
+        .route("/account/linked", get(linked::show).post(linked::submit))
         .route("/account/confirm", get(confirm::show).post(confirm::submit));
     pages::protect(router, &state.site, FormTarget::Here)
 }

@@ -29,6 +29,7 @@ pub mod reimports;
 pub mod resources;
 pub mod servers;
 pub mod service_accounts;
+pub mod sign_in;
 pub mod sources;
 pub mod tools;
 pub mod trial;
@@ -129,6 +130,12 @@ fn documented() -> OpenApiRouter<AuthState> {
             upstreams::change_upstream
         ))
         .routes(routes!(upstreams::sync_upstream))
+        .routes(routes!(
+            sign_in::show_sign_in,
+            sign_in::set_sign_in,
+            sign_in::delete_sign_in
+        ))
+        .routes(routes!(sign_in::connect_source, sign_in::disconnect_source))
         .routes(routes!(
             credentials::set_credential,
             credentials::delete_credential

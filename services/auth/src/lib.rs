@@ -5,6 +5,7 @@
 //! | [`login`] | sign-up, verification, sign-in, sign-out: pages that work without script |
 //! | `account` | a person's own pages: password, address, browsers, apps |
 //! | [`console`] | the JSON API of the console, and its OpenAPI document |
+//! | `connect` | accounts at other people's MCP servers: to their authorization server and back |
 //! | [`session`] | who is signed in: extractors over the `sid` cookie |
 //! | [`browser`] | which browser this is, signed in or not: the `bid` cookie |
 //! | [`forms`] | tokens in forms against cross-site requests |
@@ -21,6 +22,7 @@ mod authorize;
 pub mod browser;
 mod clients;
 pub mod config;
+mod connect;
 mod consent;
 #[expect(
     unused_qualifications,
@@ -61,6 +63,7 @@ pub fn router(state: &AuthState) -> Router {
         .merge(login::router(state))
         .merge(account::router(state))
         .merge(invitations::router(state))
+        .merge(connect::router(state))
         .merge(oauth::router(state))
         .merge(mail::router(state))
         .merge(pages::router(state))

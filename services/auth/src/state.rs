@@ -2,10 +2,13 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use portolan_connections::Connections;
 use portolan_keys::{Keys, PasswordHasher, SigningKeys};
 use portolan_model::{Timestamp, clock::Clock};
 use portolan_net::egress::Egress;
 use portolan_storage::Store;
+
+use tokio_util::task::TaskTracker;
 
 use crate::{
     config::{AuthConfig, Site},
@@ -16,7 +19,10 @@ use crate::{
 
 /// Made once by the binary, cheap to clone. Fields are reached through it: `state.store`, `state.keys` …
 #[derive(Debug, Clone)]
-pub struct AuthState(Arc<AuthParts>);
+pub struct AuthState {
+    parts: Arc<AuthParts>,
+    connections: Connections,
+}
 
 /// The parts of [`AuthState`].
 #[derive(Debug)]
@@ -48,7 +54,23 @@ pub struct AuthParts {
 impl AuthState {
     /// Puts the parts together.
     pub fn new(parts: AuthParts) -> Self {
-        Self(Arc::new(parts))
+        // Renewals are short, and what they gave is committed or lost with the process as much as any request.
+        let connections = Connections::new(
+            parts.store.clone(),
+            parts.keys.clone(),
+            parts.egress.clone(),
+            parts.clock.clone(),
+            TaskTracker::new(),
+        );
+        Self {
+            parts: Arc::new(parts),
+            connections,
+        }
+    }
+
+    /// Accounts at upstream servers.
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
     }
 
     /// The present time.
@@ -60,6 +82,6 @@ impl AuthState {
 impl Deref for AuthState {
     type Target = AuthParts;
     fn deref(&self) -> &AuthParts {
-        &self.0
+        &self.parts
     }
 }

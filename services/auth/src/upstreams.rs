@@ -1,30 +1,32 @@
 //! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
 //! A client's request never leads here: lists are served from the registry (`translation.md` §9).
 
+mod look;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use portolan_http_tools::{CredentialSlot, TokenSource};
 use portolan_keys::{digest, random};
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
     id::{SourceId, TenantId},
-    registry::{SourceSettings, ToolState},
+    registry::ToolState,
 };
 use portolan_storage::{
     Reason, StorageError, TenantTx, audit, registry_news, sources,
     tools::{self, Filter, Imported, Tool, Wording},
     upstreams::{self, Said, SyncedPrompt, SyncedResource, Upstream},
 };
-use portolan_upstream::{Client, Endpoint, Limits, Offer, Probed, Speaker, UpstreamError};
+use portolan_upstream::Offer;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 use utoipa::ToSchema;
 
-use crate::{console::credentials, state::AuthState};
+pub(crate) use self::look::{LookError, Opener, Target, look, try_tool};
+use crate::state::AuthState;
 
 /// Between two looks at a server, give or take a fifth.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -33,8 +35,6 @@ const TICK: Duration = Duration::from_secs(5);
 /// Servers that a node looks at at once, and those of one tenant among them.
 const AT_ONCE: usize = 16;
 const AT_ONCE_OF_A_TENANT: usize = 2;
-/// The longest look, all lists together.
-const LONGEST_LOOK: Duration = Duration::from_secs(60);
 /// Tools written by one statement: their schemas can be large.
 const CHUNK: usize = 100;
 
@@ -63,87 +63,6 @@ pub(crate) struct PendingChanges {
     pub(crate) found_at: time::OffsetDateTime,
     /// What they are.
     pub(crate) changes: Vec<UpstreamChange>,
-}
-
-/// Where a server is, and what opens it.
-pub(crate) struct Target<'a> {
-    pub(crate) url: Url,
-    pub(crate) settings: SourceSettings,
-    pub(crate) credential: Option<&'a CredentialSlot>,
-}
-
-/// Why a server could not be looked at.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LookError {
-    /// It cannot be signed in to.
-    #[error("{0}")]
-    SignIn(#[from] portolan_http_tools::SignInError),
-    /// It gave nothing of use.
-    #[error("{0}")]
-    Upstream(#[from] UpstreamError),
-    /// All of it together took too long.
-    #[error("it took more than {} s", LONGEST_LOOK.as_secs())]
-    TooSlow,
-}
-
-/// Asks a server what it is and what it offers.
-pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
-    with_server(state, target, async |server| server.offer().await).await
-}
-
-/// Calls a tool of a server once, for a person who tries it.
-pub(crate) async fn try_tool(
-    state: &AuthState,
-    target: Target<'_>,
-    name: &str,
-    arguments: &Map<String, Value>,
-    input_schema: &Value,
-) -> Result<Value, LookError> {
-    let call = async |server: &Probed| server.call_tool(name, arguments, input_schema).await;
-    with_server(state, target, call).await
-}
-
-/// A short conversation with a server.
-async fn with_server<T>(
-    state: &AuthState,
-    target: Target<'_>,
-    talk: impl AsyncFnOnce(&Probed) -> Result<T, UpstreamError>,
-) -> Result<T, LookError> {
-    let mut url = target.url;
-    let headers = match target.credential {
-        Some(slot) => {
-            // A fresh token source: a look also tells whether the client credentials work now.
-            let tokens = TokenSource::new(state.clock.clone());
-            slot.sign_in(&state.egress, &tokens, &mut url).await?
-        }
-        None => http::HeaderMap::new(),
-    };
-    let limits = Limits {
-        silence: Duration::from_millis(target.settings.timeout_ms.into()),
-        total: LONGEST_LOOK,
-        ..Limits::default()
-    };
-    let endpoint = Endpoint {
-        url,
-        headers,
-        limits,
-    };
-    let client = Client::new(state.egress.clone(), endpoint);
-    // Only an HTTP+SSE server needs a task, which is over before this is.
-    let tracker = TaskTracker::new();
-    let talked = tokio::time::timeout(LONGEST_LOOK, async {
-        let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
-        let outcome = talk(&probed).await;
-        probed.connection.end().await;
-        outcome
-    })
-    .await;
-    tracker.close();
-    tracker.wait().await;
-    match talked {
-        Ok(outcome) => Ok(outcome?),
-        Err(_elapsed) => Err(LookError::TooSlow),
-    }
 }
 
 /// Names an offer: two looks that find the same have the same.
@@ -471,7 +390,7 @@ pub(crate) async fn sync(
     ) else {
         return Err(SyncError::Unknown);
     };
-    let credential = credentials::open(state, &mut tx, tenant, source)
+    let opener = Opener::of(state, &mut tx, tenant, source)
         .await
         .map_err(SyncError::Credential)?;
     // Somebody else's server must not hold a connection of ours.
@@ -480,7 +399,7 @@ pub(crate) async fn sync(
     let target = Target {
         url,
         settings: row.settings,
-        credential: credential.as_ref(),
+        opened_by: opener.as_opened_by(),
     };
     let looked = look(state, target).await;
     let now = state.now();

@@ -89,6 +89,7 @@ impl Context<'_> {
         };
         Who {
             session: self.of_session(),
+            person: self.caller.claims.sub.user(),
             principal: self.caller.principal,
             tenant_slug: self.tenant_slug.into(),
             speaker: Speaker {
@@ -104,6 +105,7 @@ impl Context<'_> {
         self.session.map(|session| OfSession {
             key: session.id.key,
             principal: self.caller.session_principal(),
+            person: self.caller.claims.sub.user(),
             life: session.id.life(self.now),
             level: session.level(),
         })

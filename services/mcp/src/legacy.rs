@@ -330,6 +330,7 @@ fn of_session(visit: &Visit<'_>, session: &LiveSession) -> OfSession {
     OfSession {
         key: session.id.key,
         principal: visit.caller.session_principal(),
+        person: visit.caller.claims.sub.user(),
         life: session.id.life(visit.now),
         level: session.level(),
     }

@@ -92,6 +92,8 @@ pub struct Shared {
     /// The connections of the transport with two endpoints that this node holds.
     pub(crate) connections: Connections,
     pub(crate) tokens: TokenSource,
+    /// Accounts at upstream servers.
+    pub(crate) accounts: portolan_connections::Connections,
     pub(crate) upstreams: Upstreams,
     /// What they say beside the streams of calls.
     pub(crate) beside: Beside,
@@ -184,6 +186,13 @@ impl McpState {
             crowd: Crowd::default(),
             connections: Connections::default(),
             tokens: TokenSource::new(clock.clone()),
+            accounts: portolan_connections::Connections::new(
+                store.clone(),
+                keys.clone(),
+                egress.clone(),
+                clock.clone(),
+                tracker.clone(),
+            ),
             upstreams: Upstreams::default(),
             beside: Beside::default(),
             looks: Looks::default(),

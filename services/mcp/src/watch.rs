@@ -445,6 +445,7 @@ impl Running {
             let watching = Watching {
                 state: self.state.clone(),
                 source: Arc::clone(&self.watch.source),
+                token: None,
                 wanted: watched,
                 told: telling,
                 stop: stop.clone(),

@@ -328,6 +328,7 @@ impl Node {
                 ..SourceSettings::default()
             },
             credential: None,
+            sharing: None,
         }
     }
 

@@ -732,6 +732,24 @@ export interface paths {
         patch: operations["change_source"];
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sources/{id}/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begins to connect the workspace's account: by a sign-in at the server's authorization server, or at once by client credentials. */
+        post: operations["connect_source"];
+        /** Disconnects the workspace's account, and gives its tokens back where the server takes them. */
+        delete: operations["disconnect_source"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources/{id}/credential": {
         parameters: {
             query?: never;
@@ -796,6 +814,25 @@ export interface paths {
         /** Takes a deletion back. */
         post: operations["restore_source"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/sources/{id}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a server is signed in to, and the account that is connected. */
+        get: operations["show_sign_in"];
+        /** Says how a server is signed in to. What is connected stays connected. */
+        put: operations["set_sign_in"];
+        post?: never;
+        /** The server is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too. */
+        delete: operations["delete_sign_in"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1150,6 +1187,11 @@ export interface components {
             /** @description What happens there, and what to do. */
             message: string;
         };
+        /** @description Where to go on. */
+        ConnectAnswer: {
+            /** @description The authorization server's page, for this browser and ten minutes; null if the account is connected already. */
+            url?: string | null;
+        };
         /** @description An app that may act for a person here. */
         ConnectedApp: {
             /** @description The app on the wire: the address of its document, or an id that we gave it. */
@@ -1337,6 +1379,14 @@ export interface components {
         /** @description Whether a prompt or resource can be published. */
         EnabledChange: {
             enabled: boolean;
+        };
+        /** @description A client that the authorization server's operator gave the workspace. */
+        EnteredClient: {
+            client_id: string;
+            /** @description Its secret, if it has one. */
+            client_secret?: string;
+            /** @description Its private key in PEM, for servers that know it by its public key. */
+            private_key?: string;
         };
         /** @description What is sent. */
         ErrorAnswer: {
@@ -2023,6 +2073,8 @@ export interface components {
             name?: string;
             /** @description Stands before the names of its tools and prompts; mostly empty. */
             prefix?: string;
+            /** @description The server is signed in to by OAuth, with these accounts. What it offers is looked at once the account is connected. */
+            sign_in?: components["schemas"]["Sharing"];
             /** @description Names of the tools that are enabled; all if absent. The others are kept disabled. */
             tools?: string[] | null;
             /** @description Address of its MCP endpoint. */
@@ -2500,6 +2552,78 @@ export interface components {
          * @enum {string}
          */
         Severity: "error" | "warning";
+        /**
+         * @description Whose accounts calls use.
+         * @enum {string}
+         */
+        Sharing: "workspace" | "person";
+        /** @description Who the workspace is at the authorization server. */
+        SignInClient: {
+            client_id: string;
+            /** @description Where it is known. */
+            issuer?: string | null;
+            /** @description `document`, `registered` or `entered`. */
+            kind: string;
+        };
+        /** @description The account that the workspace connected. */
+        SignInConnection: {
+            /** Format: date-time */
+            connected_at: string;
+            /** @description Who connected it. */
+            connected_by?: string | null;
+            /**
+             * Format: date-time
+             * @description End of the access token.
+             */
+            expires_at: string;
+            /** @description Who issued the tokens. */
+            issuer: string;
+            /** @description Why somebody has to sign in again: `expired`, `ended` or `refused`. */
+            reason?: string | null;
+            /**
+             * Format: date-time
+             * @description When the tokens were last renewed.
+             */
+            refreshed_at?: string | null;
+            /** @description Tokens are renewed without a person. */
+            renewable: boolean;
+            /** @description What was granted. */
+            scope?: string | null;
+            /** @description `ok` or `needs_sign_in`. */
+            status: string;
+            /** @description What the server asked for beyond it: connecting again asks for that too. */
+            wanted_scope?: string | null;
+        };
+        /** @description How a server is to be signed in to. */
+        SignInForm: {
+            /** @description A client that was registered by hand; what is known stays if absent. */
+            client?: components["schemas"]["EnteredClient"];
+            method?: components["schemas"]["SignInMethod"];
+            /** @description Scopes to ask for, separated by spaces; what the server names if absent. */
+            scope?: string;
+            sharing: components["schemas"]["Sharing"];
+        };
+        /**
+         * @description How the workspace's account gets its tokens.
+         * @enum {string}
+         */
+        SignInMethod: "code" | "client_credentials";
+        /** @description How a server is signed in to. */
+        SignInView: {
+            client?: components["schemas"]["SignInClient"] | null;
+            connection?: components["schemas"]["SignInConnection"] | null;
+            /**
+             * Format: int64
+             * @description How many persons have linked their own account.
+             */
+            linked_persons: number;
+            method: components["schemas"]["SignInMethod"];
+            /** @description For clients that are registered by hand. */
+            redirect_uri: string;
+            /** @description Scopes that are asked for; what the server names if null. */
+            scope?: string | null;
+            sharing?: components["schemas"]["Sharing"] | null;
+        };
         /** @description A source. */
         Source: {
             /** @description Prefix of every call. */
@@ -5020,6 +5144,72 @@ export interface operations {
             };
         };
     };
+    connect_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where to go on. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectAnswer"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    disconnect_source: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Disconnected, or there was none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     set_credential: {
         parameters: {
             query?: never;
@@ -5188,6 +5378,110 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Source"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    set_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignInForm"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInView"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Forgotten, or there was none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

@@ -1,10 +1,13 @@
 import { Alert, Button, Checkbox, Group, Stack, Switch, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { ApiError } from '../api/http';
+import { type Sharing, useConnect } from '../api/sign-in';
 import type { Credential } from '../api/sources';
 import { type UpstreamPreview, useAddUpstream, usePreviewUpstream } from '../api/upstreams';
 import { CredentialForm } from '../components/credential-form';
 import { Page, Panel } from '../components/page';
+import { SharingChoice } from '../components/sign-in';
 import { Offered, ServerFacts } from '../components/upstream';
 import { useMay, useSession } from '../session';
 
@@ -40,6 +43,8 @@ export function NewUpstreamPage() {
     look();
   }
 
+  const wantsSignIn =
+    preview.error instanceof ApiError && preview.error.code === 'upstream_wants_sign_in' && !credential;
   if (preview.data) {
     return (
       <Choose url={url.trim()} credential={credential} offer={preview.data} onBack={() => preview.reset()} />
@@ -54,7 +59,8 @@ export function NewUpstreamPage() {
     >
       <Panel>
         <Stack gap="md" maw={560}>
-          {preview.error && (
+          {wantsSignIn && <SignInFirst url={url.trim()} />}
+          {preview.error && !wantsSignIn && (
             <Alert color="red" data-tone="red" role="alert" title="The server could not be looked at">
               {preview.error.message}
             </Alert>
@@ -98,6 +104,57 @@ export function NewUpstreamPage() {
         </Stack>
       </Panel>
     </Page>
+  );
+}
+
+/** A server that wants a token: it is added first, and looked at once an account is connected. */
+function SignInFirst({ url }: { url: string }) {
+  const { workspace } = useSession();
+  const navigate = useNavigate();
+  const add = useAddUpstream(workspace.slug);
+  const connect = useConnect(workspace.slug);
+  const [sharing, setSharing] = useState<Sharing>('workspace');
+
+  function go() {
+    add.mutate(
+      { url, sign_in: sharing },
+      {
+        onSuccess: (made) =>
+          connect.mutate(made.id, {
+            onSuccess: (begun) => {
+              if (begun.url) window.location.assign(begun.url);
+            },
+            // It is there, and its page says what is missing.
+            onError: () =>
+              void navigate({
+                to: '/w/$ws/sources/$id',
+                params: { ws: workspace.slug, id: made.id },
+                search: { tab: 'credential' },
+              }),
+          }),
+      },
+    );
+  }
+
+  return (
+    <Panel
+      title="This server wants you to sign in"
+      note="You go to its own authorization server and come back. If it gave you a key instead, set a credential below."
+    >
+      <Stack gap="md">
+        {add.error && (
+          <Alert color="red" data-tone="red" role="alert" title="The server was not added">
+            {add.error.message}
+          </Alert>
+        )}
+        <SharingChoice value={sharing} onChange={setSharing} />
+        <div>
+          <Button onClick={go} loading={add.isPending || connect.isPending || connect.isSuccess}>
+            Add the server and sign in
+          </Button>
+        </div>
+      </Stack>
+    </Panel>
   );
 }
 

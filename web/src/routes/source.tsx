@@ -20,6 +20,7 @@ import { Tag } from '../components/badges';
 import { CredentialForm } from '../components/credential-form';
 import { LinkButton } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
+import { SignInPanel } from '../components/sign-in';
 import { SourceSettingsForm } from '../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { ToolList } from '../components/tool-list';
@@ -125,6 +126,11 @@ function SourceView({ source }: { source: Source }) {
         )}
         <Tabs.Panel value="credential">
           <SourceCredential source={source} />
+          {source.kind === 'mcp' && (
+            <div style={{ marginTop: 24 }}>
+              <SignInPanel id={source.id} hasCredential={source.credential != null} />
+            </div>
+          )}
         </Tabs.Panel>
         <Tabs.Panel value="settings">
           <SourceSettings source={source} />

@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_http_tools::{Credential, CredentialSlot};
 use portolan_keys::{
-    OpenError,
+    KeysError, OpenError,
     vault::{credential_place, data_key_owner},
 };
 use portolan_model::{
@@ -12,7 +12,7 @@ use portolan_model::{
     member::Action,
 };
 use portolan_storage::{
-    TenantTx,
+    StorageError, TenantTx,
     credentials::{self, SealedCredential, WrappedKey},
     sources::CredentialNote,
 };
@@ -238,6 +238,24 @@ pub(crate) async fn delete_credential(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The workspace's newest data key, made when there is none.
+pub(crate) async fn data_key<E: From<StorageError> + From<KeysError>>(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    tenant: TenantId,
+    now: OffsetDateTime,
+) -> Result<WrappedKey, E> {
+    if let Some(key) = credentials::newest_data_key(tx).await? {
+        return Ok(key);
+    }
+    let id = Uuid::now_v7();
+    let owner = data_key_owner(tenant.uuid().into_bytes(), id.into_bytes());
+    let (_, wrapped) = state.keys.new_data_key(&owner)?;
+    let key = WrappedKey { id, wrapped };
+    credentials::insert_data_key(tx, &key, now).await?;
+    Ok(key)
+}
+
 /// Seals under the workspace's newest data key, making the first one when there is none.
 pub(super) async fn seal(
     state: &AuthState,
@@ -249,29 +267,16 @@ pub(super) async fn seal(
     now: OffsetDateTime,
 ) -> Result<SealedCredential, ConsoleError> {
     let tenant_bytes = tenant.uuid().into_bytes();
-    let (key, data_key) = match credentials::newest_data_key(tx).await? {
-        Some(key) => {
-            let owner = data_key_owner(tenant_bytes, key.id.into_bytes());
-            let data_key = state
-                .keys
-                .open_data_key(&owner, &key.wrapped, now)
-                .map_err(|error: OpenError| ConsoleError::internal("data key", error))?;
-            (key, data_key)
-        }
-        None => {
-            let id = Uuid::now_v7();
-            let (data_key, wrapped) = state
-                .keys
-                .new_data_key(&data_key_owner(tenant_bytes, id.into_bytes()))?;
-            let key = WrappedKey { id, wrapped };
-            credentials::insert_data_key(tx, &key, now).await?;
-            (key, data_key)
-        }
-    };
+    let key = data_key::<ConsoleError>(state, tx, tenant, now).await?;
+    let owner = data_key_owner(tenant_bytes, key.id.into_bytes());
+    let opened = state
+        .keys
+        .open_data_key(&owner, &key.wrapped, now)
+        .map_err(|error: OpenError| ConsoleError::internal("data key", error))?;
     let plaintext = serde_json::to_vec(credential)
         .map_err(|error| ConsoleError::internal("credential", error))?;
     let place = credential_place(tenant_bytes, source.uuid().into_bytes(), version);
-    let sealed = data_key.seal(&place, &plaintext)?;
+    let sealed = opened.seal(&place, &plaintext)?;
     Ok(SealedCredential {
         kind: credential.kind().to_owned(),
         sealed,

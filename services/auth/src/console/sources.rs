@@ -14,6 +14,7 @@ use portolan_storage::{
     TenantTx, credentials,
     sources::{self, NewDocument, NewSource, Source},
     tools::{self, Imported, Wording},
+    upstream_oauth,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -481,7 +482,17 @@ pub(crate) async fn change_source(
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
     });
     // Who may change the address must not be able to send the secret to a host of their choice.
-    let credential_removed = moved && credentials::delete(&mut tx, id).await?;
+    let mut credential_removed = moved && credentials::delete(&mut tx, id).await?;
+    let elsewhere = url
+        .as_ref()
+        .is_some_and(|url| url.as_str() != before.base_url);
+    if elsewhere && let Some(before) = upstream_oauth::sign_in(&mut tx, id).await? {
+        // Accounts of the old address, those of persons too: a token goes only where it was issued for. The new one is connected anew.
+        upstream_oauth::delete_sign_in(&mut tx, id).await?;
+        let (sharing, method) = (&before.sharing, &before.method);
+        upstream_oauth::set_sign_in(&mut tx, id, sharing, method, None, now).await?;
+        credential_removed = true;
+    }
     let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
     let source = found(&mut tx, id).await?;
     change::commit(

@@ -22,7 +22,6 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::{
-    credentials,
     error::ConsoleError,
     input::{JsonBody, PathId},
     sources::found,
@@ -31,7 +30,7 @@ use super::{
 };
 use crate::{
     state::AuthState,
-    upstreams::{self, LookError, Target},
+    upstreams::{self, LookError, Opener, Target},
 };
 
 /// Arguments to try.
@@ -165,7 +164,7 @@ pub(crate) async fn try_tool(
     let mut tx = state.store.tenant(workspace.id).await?;
     let tool = found_tool(&mut tx, id).await?;
     let source = found(&mut tx, tool.source_id).await?;
-    let credential = credentials::open(&state, &mut tx, workspace.id, tool.source_id).await?;
+    let opener = Opener::of(&state, &mut tx, workspace.id, tool.source_id).await?;
     let own = limits::own(&mut tx).await?;
     // The transaction ends before the call: somebody else's API must not hold a connection of ours.
     drop(tx);
@@ -180,7 +179,7 @@ pub(crate) async fn try_tool(
             url: Url::parse(&source.base_url)
                 .map_err(|error| ConsoleError::internal("stored address", error))?,
             settings: source.settings,
-            credential: credential.as_ref(),
+            opened_by: opener.as_opened_by(),
         };
         let (own, schema) = (&tool.operation_key, &tool.input_schema);
         let begun = Instant::now();
@@ -203,6 +202,12 @@ pub(crate) async fn try_tool(
         tx.commit().await?;
         return Ok(Json(trial));
     }
+    let Opener::Credential(credential) = opener else {
+        return Err(ConsoleError::internal(
+            "trial",
+            "an HTTP API is not signed in to by OAuth",
+        ));
+    };
     let plan = serde_json::from_value(tool.plan)
         .map_err(|error| ConsoleError::internal("stored plan", error))?;
     let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);

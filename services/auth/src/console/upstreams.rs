@@ -12,9 +12,9 @@ use portolan_model::{
 use portolan_storage::{
     StorageError, TenantTx, credentials as stored_credentials,
     sources::{self, NewSource},
-    upstreams as stored,
+    upstream_oauth, upstreams as stored,
 };
-use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
+use portolan_upstream::{Offer, OfferedPrompt, OfferedResource, OfferedTool, UpstreamError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
@@ -26,6 +26,7 @@ use super::{
     credentials::{self, CredentialForm},
     error::ConsoleError,
     input::{JsonBody, PathId},
+    sign_in::{Sharing, SignInMethod},
     sources::{SourceView, found, source_name, view},
     workspace::Workspace,
 };
@@ -167,6 +168,19 @@ pub(super) fn checked_prefix(text: &str) -> Result<&str, ConsoleError> {
 }
 
 fn not_looked_at(error: &LookError) -> ConsoleError {
+    if matches!(
+        error,
+        LookError::Upstream(UpstreamError::Unauthorized { .. })
+    ) {
+        let message = "This server opens only with a credential or after signing in to it.";
+        return ConsoleError::invalid("upstream_wants_sign_in", message).field("url");
+    }
+    if let LookError::Account(error) = error {
+        let message = format!(
+            "The server cannot be signed in to: {error}. Connect the account on this page first."
+        );
+        return ConsoleError::conflict("upstream_not_connected", message);
+    }
     ConsoleError::invalid(
         "upstream_unusable",
         format!("This address could not be used as an MCP server: {error}."),
@@ -201,7 +215,7 @@ pub(crate) async fn preview_upstream(
     let target = Target {
         url,
         settings: SourceSettings::default(),
-        credential: slot.as_ref(),
+        opened_by: slot.as_ref().into(),
     };
     let offer = upstreams::look(&state, target)
         .await
@@ -252,6 +266,10 @@ pub struct NewUpstream {
     /// Names of the tools that are enabled; all if absent. The others are kept disabled.
     #[serde(default)]
     tools: Option<Vec<String>>,
+    /// The server is signed in to by OAuth, with these accounts. What it offers is looked at once the account is connected.
+    #[serde(default)]
+    #[schema(nullable = false)]
+    sign_in: Option<Sharing>,
 }
 
 /// Adds an MCP server, with its tools, prompts and resources.
@@ -267,20 +285,25 @@ pub(crate) async fn add_upstream(
     let url = endpoint_url(&state, &request.url)?;
     let prefix = checked_prefix(&request.prefix)?;
     let slot = slot(request.credential)?;
-    let target = Target {
-        url: url.clone(),
-        settings: SourceSettings::default(),
-        credential: slot.as_ref(),
+    if slot.is_some() && request.sign_in.is_some() {
+        let message = "A server is opened by a credential or by signing in, not by both.";
+        return Err(ConsoleError::invalid("credential_invalid", message).field("credential"));
+    }
+    let offer = if request.sign_in.is_some() {
+        None
+    } else {
+        let target = Target {
+            url: url.clone(),
+            settings: SourceSettings::default(),
+            opened_by: slot.as_ref().into(),
+        };
+        let looked = upstreams::look(&state, target).await;
+        Some(looked.map_err(|error| not_looked_at(&error))?)
     };
-    let offer = upstreams::look(&state, target)
-        .await
-        .map_err(|error| not_looked_at(&error))?;
     let given = request.name.trim().to_owned();
     let own = || {
-        offer
-            .facts
-            .name()
-            .map(|name| name.chars().take(80).collect())
+        let name = offer.as_ref()?.facts.name()?;
+        Some(name.chars().take(80).collect::<String>())
     };
     let host = || url.host_str().unwrap_or_default().to_owned();
     let name = if given.is_empty() {
@@ -318,9 +341,16 @@ pub(crate) async fn add_upstream(
         .await?;
         stored_credentials::put(&mut tx, new.id, &sealed, &credential.hint(), now).await?;
     }
-    let chosen = request.tools.as_deref();
-    upstreams::take_first(&mut tx, new.id, &offer, prefix, chosen, now).await?;
-    let detail = json!({ "name": new.name, "kind": new.kind, "tools": offer.tools.len() });
+    if let Some(sharing) = request.sign_in {
+        let method = SignInMethod::default().word();
+        upstream_oauth::set_sign_in(&mut tx, new.id, sharing.word(), method, None, now).await?;
+    }
+    if let Some(offer) = &offer {
+        let chosen = request.tools.as_deref();
+        upstreams::take_first(&mut tx, new.id, offer, prefix, chosen, now).await?;
+    }
+    let tools = offer.as_ref().map_or(0, |offer| offer.tools.len());
+    let detail = json!({ "name": new.name, "kind": new.kind, "tools": tools });
     let source = view(found(&mut tx, new.id).await?);
     change::commit(
         tx,

@@ -94,5 +94,6 @@ pub(crate) async fn path_after(
         Target::Invitation(id) => format!("/invitations/{id}"),
         Target::Account(page) => page.path().to_owned(),
         Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
+        Target::Connect(link) => format!("/connect/accounts/{link}"),
     })
 }

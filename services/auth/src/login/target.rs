@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use portolan_connections::looks_like_a_link;
 use portolan_model::{
     id::{InvitationId, RequestId},
     slug::Slug,
@@ -22,16 +23,19 @@ pub enum AccountPage {
     TwoFactor,
     /// Apps that may act for the person.
     Apps,
+    /// Accounts at other services.
+    Linked,
 }
 
 impl AccountPage {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Overview,
         Self::Password,
         Self::Email,
         Self::Sessions,
         Self::TwoFactor,
         Self::Apps,
+        Self::Linked,
     ];
 
     /// Its path.
@@ -43,6 +47,7 @@ impl AccountPage {
             Self::Sessions => "/account/sessions",
             Self::TwoFactor => "/account/two-factor",
             Self::Apps => "/account/apps",
+            Self::Linked => "/account/linked",
         }
     }
 }
@@ -84,6 +89,8 @@ pub enum Target {
     Account(AccountPage),
     /// A page of a workspace.
     Workspace(Slug, ConsolePage),
+    /// The page where an account at another service is connected: the sealed part of its link, which opens nothing for anybody else.
+    Connect(String),
 }
 
 impl Target {
@@ -104,6 +111,9 @@ impl Target {
                 .into_iter()
                 .find(|one| one.word() == page)?;
             return Some(Self::Workspace(slug.parse().ok()?, page));
+        }
+        if let Some(link) = text.strip_prefix("connect.") {
+            return looks_like_a_link(link).then(|| Self::Connect(link.to_owned()));
         }
         AccountPage::ALL
             .into_iter()
@@ -156,6 +166,7 @@ impl fmt::Display for Target {
                 write!(f, "account.{}", page.path().trim_start_matches("/account/"))
             }
             Self::Workspace(slug, page) => write!(f, "w.{}.{slug}", page.word()),
+            Self::Connect(link) => write!(f, "connect.{link}"),
         }
     }
 }
@@ -173,6 +184,7 @@ mod tests {
             Target::Account(AccountPage::Overview),
             Target::Account(AccountPage::TwoFactor),
             Target::Workspace("acme".parse().unwrap(), ConsolePage::Keys),
+            Target::Connect("AbC-_9".to_owned()),
         ];
         for place in places {
             assert_eq!(Target::parse(&place.to_string()), Some(place));
@@ -184,6 +196,8 @@ mod tests {
             "account.",
             "account.//evil.example",
             "w.keys.//evil",
+            "connect.",
+            "connect.//evil.example",
             "w.keys.",
             "w.else.acme",
             "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a",

@@ -2,6 +2,7 @@
 //! anew (`translation.md`). What a client never sees of a server: its session ids, request ids, progress tokens and cursors; what a
 //! server never sees of a client: its token.
 
+mod account;
 mod beside;
 mod forward;
 mod looks;
@@ -12,24 +13,26 @@ mod task;
 
 use std::{sync::Arc, time::Duration};
 
-use portolan_http_tools::{OutputCheck, TokenSource};
+use portolan_connections::Account;
+use portolan_http_tools::OutputCheck;
 use portolan_model::{
-    id::{SourceId, TenantId},
+    id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
-use portolan_net::egress::Egress;
 use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
+use self::account::bearer;
 pub(crate) use self::{
+    account::{Sharing, SignedIn},
     beside::Beside,
     forward::{Forward, complete, forward, renamed, said},
     looks::{Looks, ask_for_a_look},
     pass::Pass,
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
 };
-use crate::catalog::server::Access;
+use crate::{catalog::server::Access, state::McpState};
 
 /// The hard maximum of a call, whatever it tells and asks meanwhile (L-12, X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -41,6 +44,8 @@ pub(crate) struct UpstreamSource {
     pub(crate) id: SourceId,
     url: Url,
     access: Access,
+    /// Whose connected accounts open it, if it is signed in to by OAuth.
+    sharing: Option<Sharing>,
     /// Silence after which a call is given up.
     silence: Duration,
     answer_bytes: usize,
@@ -77,6 +82,12 @@ pub(crate) enum NoClient {
     /// It does not sign in.
     #[error("no sign-in: {0}")]
     SignIn(#[from] portolan_http_tools::SignInError),
+    /// There is no account, or no token of it.
+    #[error("{0}")]
+    Account(#[from] portolan_connections::NoToken),
+    /// Each person has an account of their own there, and who calls is none.
+    #[error("only a person has an account there")]
+    NoPerson,
 }
 
 impl UpstreamSource {
@@ -85,11 +96,17 @@ impl UpstreamSource {
         id: SourceId,
         url: Url,
         access: Access,
+        sharing: Option<Sharing>,
         settings: &SourceSettings,
     ) -> Self {
         let credential = match &access {
             Access::With(slot) => slot.key.as_str(),
             Access::Open | Access::Broken => "",
+        };
+        let credential = if sharing.is_some() {
+            "account"
+        } else {
+            credential
         };
         Self {
             place: format!("{tenant}/{id}/{credential}/{url}"),
@@ -97,30 +114,44 @@ impl UpstreamSource {
             id,
             url,
             access,
+            sharing,
             silence: Duration::from_millis(settings.timeout_ms.into()),
             answer_bytes: settings.max_response_bytes as usize,
         }
     }
 
-    /// A way to the server, signed in.
-    async fn client(&self, egress: &Egress, tokens: &TokenSource) -> Result<Client, NoClient> {
-        self.client_for(egress, tokens, self.silence, LONGEST_CALL)
+    /// A way to the server, signed in for a person: none for who is no person, and for what the platform does by itself.
+    pub(super) async fn sign_in(
+        &self,
+        state: &McpState,
+        person: Option<UserId>,
+    ) -> Result<SignedIn, NoClient> {
+        self.sign_in_for(state, self.account(person)?, self.silence, LONGEST_CALL)
             .await
     }
 
-    /// The same with bounds of its own: how long the server may be silent, and how long an exchange may take.
-    pub(crate) async fn client_for(
+    /// The same with an account that is known, and bounds: how long the server may be silent, and how long an exchange may take.
+    pub(crate) async fn sign_in_for(
         &self,
-        egress: &Egress,
-        tokens: &TokenSource,
+        state: &McpState,
+        account: Option<Account>,
         silence: Duration,
         total: Duration,
-    ) -> Result<Client, NoClient> {
+    ) -> Result<SignedIn, NoClient> {
         let mut url = self.url.clone();
-        let headers = match &self.access {
-            Access::Open => http::HeaderMap::new(),
-            Access::With(slot) => slot.sign_in(egress, tokens, &mut url).await?,
-            Access::Broken => return Err(NoClient::Broken),
+        let mut token = None;
+        let headers = match (account, &self.access) {
+            (Some(account), _) => {
+                let opened = state.accounts.token(account).await?;
+                let headers = bearer(&opened)?;
+                token = Some(opened);
+                headers
+            }
+            (None, Access::Open) => http::HeaderMap::new(),
+            (None, Access::With(slot)) => {
+                slot.sign_in(&state.egress, &state.tokens, &mut url).await?
+            }
+            (None, Access::Broken) => return Err(NoClient::Broken),
         };
         let limits = Limits {
             answer_bytes: self.answer_bytes,
@@ -133,6 +164,9 @@ impl UpstreamSource {
             headers,
             limits,
         };
-        Ok(Client::new(egress.clone(), endpoint))
+        Ok(SignedIn {
+            client: Client::new(state.egress.clone(), endpoint),
+            token,
+        })
     }
 }

@@ -30,7 +30,7 @@ use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool}
 use crate::{
     backends::{
         Backend, HttpTool,
-        upstream::{UpstreamSource, UpstreamTool},
+        upstream::{Sharing, UpstreamSource, UpstreamTool},
     },
     catalog::{
         offers::{Marks, Offers, mark},
@@ -245,7 +245,9 @@ impl Source {
         let access = open(tenant, id, row, keys, now);
         let upstream = (row.kind == SourceKind::Mcp).then(|| {
             let (url, access) = (base_url.clone(), access.clone());
-            Arc::new(UpstreamSource::new(tenant, id, url, access, &row.settings))
+            let sharing = row.sharing.as_deref().map(Sharing::from_word);
+            let source = UpstreamSource::new(tenant, id, url, access, sharing, &row.settings);
+            Arc::new(source)
         });
         let target = CallTarget::new(base_url, &row.settings);
         Some(Self {

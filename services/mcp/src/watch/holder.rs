@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use portolan_connections::Token;
 use portolan_protocol::{
     jsonrpc::{Raw, RequestId},
     method::Method,
@@ -55,6 +56,8 @@ pub(super) enum Told {
 pub(super) struct Watching {
     pub(super) state: McpState,
     pub(super) source: Arc<UpstreamSource>,
+    /// What the conversation was opened with, if the server is signed in to.
+    pub(super) token: Option<Token>,
     pub(super) wanted: watch::Receiver<BTreeSet<String>>,
     pub(super) told: mpsc::Sender<Told>,
     pub(super) stop: CancellationToken,
@@ -99,6 +102,7 @@ impl Watching {
                 }
                 End::Failed(error) => {
                     tracing::debug!(source.id = %self.source.id, reason = %error, "an upstream server is not heard");
+                    self.renew(&error).await;
                     failures = if begun.elapsed() > GOOD {
                         0
                     } else {
@@ -114,6 +118,21 @@ impl Watching {
         }
     }
 
+    /// the next conversation begins with a token that the server has not refused.
+    async fn renew(&mut self, error: &NoConversation) {
+        let (NoConversation::Upstream(UpstreamError::Unauthorized { .. }), Some(refused)) =
+            (error, self.token.take())
+        else {
+            return;
+        };
+        let Some(account) = self.source.listening_account() else {
+            return;
+        };
+        if let Err(error) = self.state.accounts.renewed(account, &refused).await {
+            tracing::debug!(source.id = %self.source.id, reason = %error, "no other token for an upstream server");
+        }
+    }
+
     async fn tell(&self, told: Told) {
         // Who hears it may be gone: then so is this, soon.
         let _ = self.told.send(told).await;
@@ -122,10 +141,13 @@ impl Watching {
     /// One conversation. `again`: there was one before, of which something may be lost.
     async fn converse(&mut self, again: bool, is_there: &mut bool) -> End {
         let outcome = async {
-            let client = self
+            let account = self.source.listening_account();
+            let signed_in = self
                 .source
-                .client_for(&self.state.egress, &self.state.tokens, SILENCE, TOTAL)
+                .sign_in_for(&self.state, account, SILENCE, TOTAL)
                 .await?;
+            self.token = signed_in.token;
+            let client = signed_in.client;
             let spoken = self
                 .state
                 .upstreams

@@ -8,7 +8,7 @@ use std::{
 };
 
 use portolan_keys::digest;
-use portolan_model::Digest;
+use portolan_model::{Digest, id::UserId};
 use portolan_protocol::method::Method;
 use portolan_upstream::{Connection, Event, Legacy, Standing, UpstreamError, unavailable};
 use tokio::{
@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
 
-use super::{LONGEST_CALL, UpstreamSource, ask_for_a_look};
+use super::{LONGEST_CALL, SignedIn, UpstreamSource, ask_for_a_look};
 use crate::state::McpState;
 
 /// How long a call waits for the stream before it is made without.
@@ -117,6 +117,7 @@ impl Beside {
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
+        person: Option<UserId>,
         legacy: &Legacy,
     ) -> Option<Seat> {
         let ticket = legacy.ticket();
@@ -142,6 +143,7 @@ impl Beside {
             let reading = Reading {
                 state: state.clone(),
                 source: Arc::clone(source),
+                person,
                 legacy: legacy.clone(),
                 reader: Arc::clone(&seat.reader),
                 name,
@@ -163,6 +165,8 @@ impl Beside {
 struct Reading {
     state: McpState,
     source: Arc<UpstreamSource>,
+    /// Whose session it is.
+    person: Option<UserId>,
     legacy: Legacy,
     reader: Arc<Reader>,
     name: Digest,
@@ -203,17 +207,16 @@ impl Reading {
     }
 
     async fn open(&self) -> Result<Option<(Connection, Standing)>, UpstreamError> {
-        let client = self
-            .source
-            .client_for(
-                &self.state.egress,
-                &self.state.tokens,
-                SILENCE,
-                LONGEST_CALL,
-            )
-            .await;
+        let signed_in = async {
+            let account = self.source.account(self.person)?;
+            self.source
+                .sign_in_for(&self.state, account, SILENCE, LONGEST_CALL)
+                .await
+        };
         // A credential that cannot be used is told by the call itself.
-        let Ok(client) = client else { return Ok(None) };
+        let Ok(SignedIn { client, .. }) = signed_in.await else {
+            return Ok(None);
+        };
         let ticket = self.legacy.ticket().clone();
         let connection = Connection::Legacy(Legacy::resume(client, ticket));
         let standing = connection.stand(&[]).await?;

@@ -8,7 +8,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use portolan_keys::random;
-use portolan_model::{registry::CallOutcome, resource::Site};
+use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     ask::AskMethod,
     capability::{ClientCapabilities, TASKS_EXTENSION},
@@ -30,6 +30,7 @@ use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
+    account::SignedIn,
     beside::Seat,
     looks::ask_for_a_look,
     questions::answer,
@@ -122,7 +123,13 @@ pub(crate) async fn forward(
             Ok(reply) => reply,
             Err(error) => {
                 tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
-                return ask.failed(&error, source, state.site());
+                match ask.ask_to_connect(state, source, &error).await {
+                    // Once: who was there and is not connected all the same hears why.
+                    Ok(true) if steps_left == MOST_ROUNDS => steps_left -= 1,
+                    Ok(_) => return ask.failed(state, &error, source),
+                    Err(visible) => return ask.said(&visible, CallOutcome::UpstreamError),
+                }
+                continue;
             }
         };
         match outcome {
@@ -143,7 +150,7 @@ pub(crate) async fn forward(
                 if let Some(asker) = ask.asker {
                     asker.settle().await;
                 }
-                return ask.ended(ended, source, state.site());
+                return ask.ended(state, ended, source);
             }
             Ok(result) => {
                 if let Some(asker) = ask.asker {
@@ -284,12 +291,31 @@ pub(super) async fn exchange(
         ..ask.who.clone()
     };
     let mut gone = None;
-    let mut again = true;
+    let (mut again, mut renewed) = (true, false);
     loop {
-        let connection = state
+        let SignedIn { client, token } = source.sign_in(state, who.person).await?;
+        let connected = state
             .upstreams
-            .connect(state, source, &who, gone.as_ref())
-            .await?;
+            .connect(state, source, &who, client, gone.as_ref())
+            .await;
+        let connection = match (connected, &token) {
+            (Ok(connection), _) => connection,
+            // tokens that the server does not take any more are renewed, once.
+            (
+                Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
+                Some(token),
+            ) => {
+                if !source
+                    .renew(state, who.person, token, renewed)
+                    .await?
+                {
+                    return Err(error.into());
+                }
+                renewed = true;
+                continue;
+            }
+            (Err(error), _) => return Err(error),
+        };
         let is_modern = connection.revision().era() == Era::Modern;
         let request = Request {
             method: ask.method.name(),
@@ -310,7 +336,7 @@ pub(super) async fn exchange(
         // before the server can say anything.
         let seat = match (&connection, ask.asker) {
             (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
-                state.beside.sit(state, source, legacy).await
+                state.beside.sit(state, source, who.person, legacy).await
             }
             _ => None,
         };
@@ -323,7 +349,25 @@ pub(super) async fn exchange(
             // It was not processed: once more, in a new session, or in the era that the server is of now.
             Err(UpstreamError::SessionGone) if again => gone = Some(connection),
             Err(UpstreamError::Version(_)) if again => state.upstreams.forget(source).await,
-            Err(error) => return Err(error.into()),
+            Err(error @ UpstreamError::Unauthorized { .. }) if token.is_some() => {
+                let Some(token) = &token else {
+                    return Err(error.into());
+                };
+                if !source
+                    .renew(state, who.person, token, renewed)
+                    .await?
+                {
+                    return Err(error.into());
+                }
+                renewed = true;
+                // What is open keeps the token that it was opened with.
+                gone = matches!(connection, Connection::Link(_)).then_some(connection);
+                continue;
+            }
+            Err(error) => {
+                source.note_scope(state, who.person, &error).await;
+                return Err(error.into());
+            }
         }
         again = false;
     }
@@ -600,11 +644,18 @@ impl Forward<'_> {
     /// No answer (§10).
     pub(super) fn failed(
         &self,
+        state: &McpState,
         error: &NoConversation,
         source: &UpstreamSource,
-        site: &Site,
     ) -> Answered {
         let outcome = CallOutcome::UpstreamError;
+        if let Some((_, url)) = self.connect_page(state, source, error) {
+            return match self.connect_error(source, &url) {
+                Some(error) => self.error(&error, outcome),
+                None => self.said(&Visible::NotLinked { url }, outcome),
+            };
+        }
+        let site = state.site();
         let page = || Visible::NotLinked {
             url: format!(
                 "{}/w/{}/sources/{}?tab=credential",
@@ -615,9 +666,10 @@ impl Forward<'_> {
         };
         let error = match error {
             NoConversation::Upstream(error) => error,
-            NoConversation::Client(NoClient::Broken | NoClient::SignIn(_)) => {
-                return self.said(&page(), outcome);
+            NoConversation::Client(NoClient::Account(error)) if !error.is_for_a_person() => {
+                return self.said(&Visible::Unreachable, outcome);
             }
+            NoConversation::Client(_) => return self.said(&page(), outcome),
             NoConversation::Store => {
                 return self.said(&Visible::Unreachable, CallOutcome::Internal);
             }

@@ -15,7 +15,10 @@ use portolan_cluster::{
     store::{Fresh, Principal, Update, Version},
 };
 use portolan_keys::{Purpose, digest};
-use portolan_model::{Digest, id::SourceId};
+use portolan_model::{
+    Digest,
+    id::{SourceId, UserId},
+};
 use portolan_protocol::{jsonrpc::Raw, logging::Level, method::Method, result::write_string};
 use portolan_upstream::{
     Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, Ticket, UpstreamError,
@@ -91,6 +94,8 @@ impl Default for Upstreams {
 pub(crate) struct OfSession {
     pub(crate) key: SessionKey,
     pub(crate) principal: Principal,
+    /// The person whose it is, if one's.
+    pub(crate) person: Option<UserId>,
     /// What is left of its life.
     pub(crate) life: Duration,
     /// What it wants to hear of logs.
@@ -102,6 +107,8 @@ pub(crate) struct OfSession {
 pub(crate) struct Who {
     /// Its session, if it has one.
     pub(crate) session: Option<OfSession>,
+    /// The person behind it, if one is, for accounts of their own.
+    pub(crate) person: Option<UserId>,
     /// Tenant, person and client.
     pub(crate) principal: Digest,
     /// For the address of the console's page that mends a credential.
@@ -148,9 +155,9 @@ impl Upstreams {
         state: &McpState,
         source: &UpstreamSource,
         who: &Who,
+        client: Client,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
-        let client = source.client(&state.egress, &state.tokens).await?;
         let known = self.known(source);
         let spoken = known.spoken(state, &client).await?;
         match (spoken, who.session) {
@@ -507,8 +514,11 @@ impl UpstreamSource {
         let Ok((_, Some(ticket))) = record(state, place, session).await else {
             return None;
         };
-        let client = self.client(&state.egress, &state.tokens).await.ok()?;
-        Some(Connection::Legacy(Legacy::resume(client, ticket)))
+        let signed_in = self.sign_in(state, session.person).await.ok()?;
+        Some(Connection::Legacy(Legacy::resume(
+            signed_in.client,
+            ticket,
+        )))
     }
 }
 
@@ -550,9 +560,9 @@ pub(crate) async fn end_sessions(
             continue;
         };
         if let Some(ticket) = ticket
-            && let Ok(client) = source.client(&state.egress, &state.tokens).await
+            && let Ok(signed_in) = source.sign_in(&state, session.person).await
         {
-            Connection::Legacy(Legacy::resume(client, ticket))
+            Connection::Legacy(Legacy::resume(signed_in.client, ticket))
                 .end()
                 .await;
         }

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use portolan_model::{registry::CallOutcome, resource::Site};
+use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     ask,
     capability::{ClientCapabilities, TASKS_EXTENSION},
@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LONGEST_CALL, UpstreamSource,
+    account::SignedIn,
     forward::{Answered, Forward, Reply, exchange, said},
     sessions::{NoConversation, Who},
 };
@@ -88,7 +89,11 @@ impl Drop for Abandon {
         let (who, params) = (self.who.clone(), self.params.clone());
         let tracker = state.tracker.clone();
         tracker.spawn(async move {
-            let connected = state.upstreams.connect(&state, &source, &who, None).await;
+            let Ok(SignedIn { client, .. }) = source.sign_in(&state, who.person).await else {
+                return;
+            };
+            let upstreams = &state.upstreams;
+            let connected = upstreams.connect(&state, &source, &who, client, None).await;
             let Ok(connection) = connected else { return };
             let request = Request::new(Method::TasksCancel.name(), params);
             // It may have ended meanwhile (X-5B).
@@ -183,7 +188,12 @@ impl Forward<'_> {
     }
 
     /// What a task of the server came to.
-    pub(super) fn ended(&self, ended: Ended, source: &UpstreamSource, site: &Site) -> Answered {
+    pub(super) fn ended(
+        &self,
+        state: &McpState,
+        ended: Ended,
+        source: &UpstreamSource,
+    ) -> Answered {
         let is_task = self.asker.is_some_and(Asker::is_task);
         match ended {
             Ended::Answer(from, Ok(result)) => self.complete(from, &task::unrelated(&result)),
@@ -197,7 +207,7 @@ impl Forward<'_> {
                 self.error(&Visible::Lost.error(), CallOutcome::UpstreamError)
             }
             Ended::Cancelled | Ended::Lost => self.said(&Visible::Lost, CallOutcome::UpstreamError),
-            Ended::Away(error) => self.failed(&error, source, site),
+            Ended::Away(error) => self.failed(state, &error, source),
             Ended::Visible(visible) => self.said(&visible, CallOutcome::UpstreamError),
         }
     }

@@ -1,0 +1,328 @@
+//! Accounts at other people's MCP servers (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a person, sealed
+//! at rest, and renewed by one node at a time.
+//!
+//! ```text
+//! Connections::token ─► the row ─► still good ─► Token
+//!                          │ about to expire
+//!                          ▼
+//!                 lease: one guarded update ─► token endpoint ─► sealed, committed ─► Token
+//!                 lost: wait until the version moves
+//! ```
+//!
+//! - A caller's own token never comes here (AU-1): what goes upstream was issued by the upstream's authorization server.
+//! - New tokens are committed before they are used. Renewing goes on when the call that wanted it is dropped: a rotated refresh token that
+//!   nobody kept would be lost.
+//! - What a node remembers is asked for again after a few seconds, so that a disconnected account is not used for longer.
+
+mod held;
+mod link;
+mod renew;
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_keys::{Keys, OpenError};
+use portolan_model::{
+    Clock, Timestamp,
+    id::{SourceId, TenantId, UserId},
+};
+use portolan_net::egress::Egress;
+use portolan_storage::{
+    StorageError, Store,
+    upstream_oauth::{self as stored, Connection},
+};
+use portolan_upstream::oauth::{OauthError, union};
+use quick_cache::sync::Cache;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+pub use self::{
+    held::{Held, SealError, open, open_client, seal, seal_client},
+    link::{looks_like_a_link, read_link, write_link},
+};
+
+/// Accounts that a node remembers. Forgetting one costs a query.
+const REMEMBERED: usize = 10_000;
+/// How long what is remembered is used without asking.
+const FRESH: Duration = Duration::from_secs(5);
+/// Taken off a token's life for clocks and for the call itself.
+const MARGIN: time::Duration = time::Duration::seconds(10);
+/// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
+const FAILURE_LIFE: Duration = Duration::from_secs(5);
+
+/// Whose account, at which source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Account {
+    /// Workspace.
+    pub tenant: TenantId,
+    /// Where.
+    pub source: SourceId,
+    /// Whose; none for the workspace's.
+    pub owner: Option<UserId>,
+}
+
+/// An access token.
+#[derive(Clone)]
+pub struct Token {
+    /// For `Authorization: Bearer`.
+    pub access: Arc<str>,
+    /// Names these tokens: what is said of them later is said of no others.
+    pub name: TokenName,
+}
+
+/// Names the tokens of one version of one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenName {
+    connection: Uuid,
+    version: i32,
+}
+
+impl TokenName {
+    pub(crate) fn of(row: &Connection) -> Self {
+        Self {
+            connection: row.id,
+            version: row.version,
+        }
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no token.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoToken {
+    /// Nobody connected an account.
+    #[error("no account is connected")]
+    NotConnected,
+    /// Somebody has to sign in again.
+    #[error("the account has to be connected again")]
+    NeedsSignIn,
+    /// The authorization server gives none for now.
+    #[error("{0}")]
+    Server(Arc<OauthError>),
+    /// What is kept does not open.
+    #[error("the stored tokens do not open")]
+    Broken,
+    /// The database.
+    #[error("the database does not answer")]
+    Storage(Arc<StorageError>),
+}
+
+impl NoToken {
+    /// A person can mend it by connecting the account.
+    pub fn is_for_a_person(&self) -> bool {
+        matches!(self, Self::NotConnected | Self::NeedsSignIn | Self::Broken)
+    }
+}
+
+impl From<StorageError> for NoToken {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(Arc::new(error))
+    }
+}
+
+impl From<SealError> for NoToken {
+    fn from(error: SealError) -> Self {
+        tracing::error!(reason = %error, "the tokens of an upstream account do not open");
+        Self::Broken
+    }
+}
+
+impl From<OpenError> for NoToken {
+    fn from(error: OpenError) -> Self {
+        SealError::from(error).into()
+    }
+}
+
+#[derive(Debug)]
+enum Known {
+    Token {
+        token: Token,
+        until: Timestamp,
+        asked: Instant,
+    },
+    Failure {
+        error: NoToken,
+        until: Instant,
+    },
+}
+
+/// One question at a time.
+type Slot = Arc<tokio::sync::Mutex<Option<Known>>>;
+
+#[derive(Debug)]
+struct Parts {
+    store: Store,
+    keys: Keys,
+    egress: Egress,
+    clock: Clock,
+    tracker: TaskTracker,
+    slots: Cache<Account, Slot>,
+}
+
+/// The accounts. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Connections(Arc<Parts>);
+
+impl Connections {
+    /// Nothing is remembered yet. Renewals run on `tracker`.
+    pub fn new(
+        store: Store,
+        keys: Keys,
+        egress: Egress,
+        clock: Clock,
+        tracker: TaskTracker,
+    ) -> Self {
+        Self(Arc::new(Parts {
+            store,
+            keys,
+            egress,
+            clock,
+            tracker,
+            slots: Cache::new(REMEMBERED),
+        }))
+    }
+
+    fn slot(&self, account: &Account) -> Slot {
+        let made = || Ok::<_, std::convert::Infallible>(Slot::default());
+        let Ok(slot) = self.0.slots.get_or_insert_with(account, made);
+        slot
+    }
+
+    /// The access token of an account, renewed if it is about to expire.
+    ///
+    /// # Errors
+    /// [`NoToken`].
+    pub async fn token(&self, account: Account) -> Result<Token, NoToken> {
+        self.token_but(account, None).await
+    }
+
+    /// A token that is not `refused`: the server did not take that one (X-86).
+    ///
+    /// # Errors
+    /// [`NoToken`].
+    pub async fn renewed(&self, account: Account, refused: &Token) -> Result<Token, NoToken> {
+        self.token_but(account, Some(refused.name)).await
+    }
+
+    async fn token_but(
+        &self,
+        account: Account,
+        refused: Option<TokenName>,
+    ) -> Result<Token, NoToken> {
+        let slot = self.slot(&account);
+        let mut known = slot.lock().await;
+        let now = self.0.clock.now();
+        match &*known {
+            Some(Known::Token {
+                token,
+                until,
+                asked,
+            }) if refused != Some(token.name) && *until > now && asked.elapsed() < FRESH => {
+                return Ok(token.clone());
+            }
+            Some(Known::Failure { error, until }) if *until > Instant::now() => {
+                return Err(error.clone());
+            }
+            _ => {}
+        }
+        // On a task of its own: what a token endpoint gave is kept, whoever still waits for it.
+        let this = self.clone();
+        let remembered = match &*known {
+            Some(Known::Token { token, .. }) => Some(token.clone()),
+            _ => None,
+        };
+        let asking = self
+            .0
+            .tracker
+            .spawn(async move { this.ask(account, refused, remembered).await });
+        match asking.await.unwrap_or(Err(NoToken::Broken)) {
+            Ok((token, until)) => {
+                *known = Some(Known::Token {
+                    token: token.clone(),
+                    until,
+                    asked: Instant::now(),
+                });
+                Ok(token)
+            }
+            Err(error) => {
+                *known = matches!(error, NoToken::Server(_)).then(|| Known::Failure {
+                    error: error.clone(),
+                    until: Instant::now() + FAILURE_LIFE,
+                });
+                Err(error)
+            }
+        }
+    }
+
+    /// Forgets what is remembered of an account: it was connected or disconnected in this process.
+    pub fn forget(&self, account: &Account) {
+        self.0.slots.remove(account);
+    }
+
+    /// The server refused fresh tokens too: somebody has to sign in again.
+    ///
+    /// # Errors
+    /// [`NoToken::Storage`].
+    pub async fn give_up(&self, account: Account, refused: &Token) -> Result<(), NoToken> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        if let Some(row) = stored::connection(&mut tx, account.source, account.owner).await?
+            && TokenName::of(&row) == refused.name
+        {
+            stored::needs_sign_in(&mut tx, &row, "refused", None).await?;
+            tx.commit().await?;
+        }
+        self.forget(&account);
+        Ok(())
+    }
+
+    /// X-87, AU-11: the server wants more than was granted. What is asked for next time is all of it together.
+    ///
+    /// # Errors
+    /// [`NoToken::Storage`].
+    pub async fn wants_scope(&self, account: Account, scope: &str) -> Result<(), NoToken> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        if let Some(row) = stored::connection(&mut tx, account.source, account.owner).await? {
+            let earlier = row.scope.clone().unwrap_or_default();
+            let before = row.wanted_scope.clone().unwrap_or_default();
+            let all = union(&union(&earlier, &before), scope);
+            stored::wants_scope(&mut tx, &row, &all).await?;
+            tx.commit().await?;
+        }
+        // Whoever connects it again is not to wait for what is remembered.
+        self.forget(&account);
+        Ok(())
+    }
+
+    /// Since when an account is connected.
+    ///
+    /// # Errors
+    /// [`NoToken::Storage`].
+    pub async fn connected_at(&self, account: Account) -> Result<Option<Timestamp>, NoToken> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        let row = stored::connection(&mut tx, account.source, account.owner).await?;
+        Ok(row.map(|row| row.connected_at))
+    }
+
+    /// True once an account is there that differs from `before`: somebody connected it meanwhile.
+    ///
+    /// # Errors
+    /// [`NoToken::Storage`].
+    pub async fn is_connected(
+        &self,
+        account: Account,
+        before: Option<Timestamp>,
+    ) -> Result<bool, NoToken> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        let row = stored::connection(&mut tx, account.source, account.owner).await?;
+        Ok(row.is_some_and(|row| {
+            row.status == "ok" && before.is_none_or(|before| row.connected_at > before)
+        }))
+    }
+}

@@ -1,0 +1,196 @@
+//! Reading an account's tokens, and renewing them by one node at a time (§3.5, case 167).
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_model::Timestamp;
+use portolan_storage::upstream_oauth::{self as stored, Connection, Refreshed};
+use portolan_upstream::oauth::{AuthorizationServer, Grant, OauthError, redeem};
+use tokio::time::{Instant, sleep};
+
+use crate::{Account, Connections, Held, MARGIN, NoToken, Token, TokenName, open, seal};
+
+/// How long the right to renew is held: longer than a request to a token endpoint may take.
+const LEASE: time::Duration = time::Duration::seconds(30);
+/// The longest wait for somebody else's renewal.
+const LONGEST_WAIT: Duration = Duration::from_secs(35);
+/// Between two looks whether it is done.
+const STEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+type Found = Result<(Token, Timestamp), NoToken>;
+
+impl Connections {
+    /// The tokens as they are kept, renewed if they are about to expire or are those that were refused.
+    pub(crate) async fn ask(
+        &self,
+        account: Account,
+        refused: Option<TokenName>,
+        remembered: Option<Token>,
+    ) -> Found {
+        let give_up = Instant::now() + LONGEST_WAIT;
+        let mut step = STEP.0;
+        loop {
+            let mut tx = self.0.store.node(account.tenant).await?;
+            let row = stored::connection(&mut tx, account.source, account.owner).await?;
+            drop(tx);
+            let row = row.ok_or(NoToken::NotConnected)?;
+            if row.status != "ok" {
+                return Err(NoToken::NeedsSignIn);
+            }
+            let now = self.0.clock.now();
+            if refused != Some(TokenName::of(&row)) && row.expires_at - MARGIN > now {
+                let until = row.expires_at - MARGIN;
+                // Not opened again while it is the same.
+                if let Some(token) = remembered.filter(|token| token.name == TokenName::of(&row)) {
+                    return Ok((token, until));
+                }
+                let held = self.open(&account, &row)?;
+                return Ok((token_of(&held, TokenName::of(&row)), until));
+            }
+            if let Some(found) = self.renew(&account, &row, refused).await? {
+                return Ok(found);
+            }
+            // Somebody else renews them, or just did.
+            if Instant::now() > give_up {
+                return Err(NoToken::Server(Arc::new(OauthError::Unusable(
+                    "token answer",
+                ))));
+            }
+            sleep(step).await;
+            step = (step * 2).min(STEP.1);
+        }
+    }
+
+    fn open(&self, account: &Account, row: &Connection) -> Result<Held, NoToken> {
+        let (keys, now) = (&self.0.keys, self.0.clock.now());
+        let held = open(
+            keys,
+            account.tenant,
+            &row.key,
+            (row.id, row.version),
+            &row.sealed,
+            now,
+        );
+        Ok(held?)
+    }
+
+    /// Renews the tokens, unless somebody else does: `None`.
+    async fn renew(
+        &self,
+        account: &Account,
+        row: &Connection,
+        refused: Option<TokenName>,
+    ) -> Result<Option<(Token, Timestamp)>, NoToken> {
+        let store = &self.0.store;
+        let held = self.open(account, row)?;
+        if !held.is_renewable() {
+            let now = self.0.clock.now();
+            // The last seconds of a token that nothing follows are used too.
+            if refused.is_none() && row.expires_at > now {
+                return Ok(Some((token_of(&held, TokenName::of(row)), row.expires_at)));
+            }
+            let mut tx = store.node(account.tenant).await?;
+            stored::needs_sign_in(&mut tx, row, "expired", None).await?;
+            tx.commit().await?;
+            return Err(NoToken::NeedsSignIn);
+        }
+        let now = self.0.clock.now();
+        let mut tx = store.node(account.tenant).await?;
+        let ours = stored::begin_refresh(&mut tx, row, now, now + LEASE).await?;
+        tx.commit().await?;
+        if !ours {
+            return Ok(None);
+        }
+        let server: AuthorizationServer =
+            serde_json::from_value(row.server.clone()).map_err(|_| NoToken::Broken)?;
+        let grant = match &held.refresh {
+            Some(token) => Grant::Refresh { token },
+            None => Grant::ClientCredentials,
+        };
+        // RFC 6749 §6: without a scope a refresh means what was granted; client credentials ask for it each time.
+        let scope = held
+            .refresh
+            .is_none()
+            .then_some(row.scope.as_deref())
+            .flatten();
+        let resource = row.resource.as_deref();
+        let answered = redeem(
+            &self.0.egress,
+            &server,
+            &held.client,
+            grant,
+            resource,
+            scope,
+            now,
+        )
+        .await;
+        let tokens = match answered {
+            Ok(tokens) => tokens,
+            Err(error) => return self.not_renewed(account, row, &held, refused, error).await,
+        };
+        let now = self.0.clock.now();
+        let expires_at = now + tokens.life;
+        let granted = tokens.scope.clone();
+        let held = held.with(tokens);
+        let version = row.version + 1;
+        let sealed = seal(
+            &self.0.keys,
+            account.tenant,
+            &row.key,
+            (row.id, version),
+            &held,
+            now,
+        )?;
+        let new = Refreshed {
+            sealed: &sealed,
+            key: row.key.id,
+            scope: granted.as_deref(),
+            expires_at,
+        };
+        let mut tx = store.node(account.tenant).await?;
+        // Committed before it is used. Disconnected meanwhile: then these are used by nobody.
+        let kept = stored::refreshed(&mut tx, row, &new, now).await?;
+        tx.commit().await?;
+        tracing::debug!(tenant.id = %account.tenant, source.id = %account.source, "tokens of an upstream account were renewed");
+        Ok(kept.then(|| {
+            // A token of a few seconds is used for most of them.
+            let until = (expires_at - MARGIN).max(now + (expires_at - now) / 2);
+            let name = TokenName {
+                connection: row.id,
+                version,
+            };
+            (token_of(&held, name), until)
+        }))
+    }
+
+    async fn not_renewed(
+        &self,
+        account: &Account,
+        row: &Connection,
+        held: &Held,
+        refused: Option<TokenName>,
+        error: OauthError,
+    ) -> Result<Option<(Token, Timestamp)>, NoToken> {
+        tracing::info!(tenant.id = %account.tenant, source.id = %account.source, kind = error.kind(), reason = %error,
+            "tokens of an upstream account could not be renewed");
+        let mut tx = self.0.store.node(account.tenant).await?;
+        if error.is_final() || error.is_unknown_client() {
+            stored::needs_sign_in(&mut tx, row, "ended", None).await?;
+            tx.commit().await?;
+            return Err(NoToken::NeedsSignIn);
+        }
+        stored::not_refreshed(&mut tx, row).await?;
+        tx.commit().await?;
+        let now = self.0.clock.now();
+        if refused.is_none() && row.expires_at > now {
+            return Ok(Some((token_of(held, TokenName::of(row)), row.expires_at)));
+        }
+        Err(NoToken::Server(Arc::new(error)))
+    }
+}
+
+fn token_of(held: &Held, name: TokenName) -> Token {
+    Token {
+        access: held.access.as_str().into(),
+        name,
+    }
+}

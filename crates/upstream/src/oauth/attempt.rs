@@ -1,0 +1,244 @@
+//! One try to get a person's consent: the way to the authorization server, and what comes back (AU-9…AU-12).
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_keys::random;
+use portolan_net::egress::Egress;
+use url::Url;
+
+use super::{
+    Challenge, Discovered, OauthError, fetch::checked, metadata::AuthorizationServer, shown_code,
+};
+
+/// Secrets of one try. Both are unguessable and used once.
+#[derive(Clone)]
+pub struct Attempt {
+    /// Comes back with the answer.
+    pub state: String,
+    /// Proves that who redeems the code is who asked for it (RFC 7636).
+    pub verifier: String,
+}
+
+impl std::fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Attempt")
+    }
+}
+
+/// What an authorization server sent the browser back with.
+#[derive(Clone, Default)]
+pub struct Callback {
+    /// The code.
+    pub code: Option<String>,
+    /// An error code.
+    pub error: Option<String>,
+    /// Who answers (RFC 9207).
+    pub iss: Option<String>,
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Callback")
+    }
+}
+
+impl Attempt {
+    /// New secrets.
+    ///
+    /// # Errors
+    /// [`OauthError::Keys`].
+    pub fn begin() -> Result<Self, OauthError> {
+        Ok(Self {
+            state: URL_SAFE_NO_PAD.encode(random::bytes::<32>()?),
+            verifier: URL_SAFE_NO_PAD.encode(random::bytes::<48>()?),
+        })
+    }
+
+    /// Where the browser is sent.
+    ///
+    /// # Errors
+    /// [`OauthError::UnsafeAddress`] (AU-15), [`OauthError::Unusable`] if the server has no such endpoint.
+    pub fn address(
+        &self,
+        egress: &Egress,
+        server: &AuthorizationServer,
+        client_id: &str,
+        redirect_uri: &str,
+        resource: Option<&str>,
+        scope: Option<&str>,
+    ) -> Result<Url, OauthError> {
+        let endpoint = server
+            .authorization_endpoint
+            .as_deref()
+            .ok_or(OauthError::Unusable("metadata"))?;
+        let mut url = checked(egress, endpoint)?;
+        let challenge = portolan_keys::digest(self.verifier.as_bytes());
+        {
+            let mut query = url.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", client_id)
+                .append_pair("redirect_uri", redirect_uri)
+                .append_pair("state", &self.state)
+                .append_pair(
+                    "code_challenge",
+                    &URL_SAFE_NO_PAD.encode(challenge.as_bytes()),
+                )
+                .append_pair("code_challenge_method", "S256");
+            if let Some(resource) = resource {
+                query.append_pair("resource", resource);
+            }
+            if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
+                query.append_pair("scope", scope);
+                // OpenID Connect Core §11: without it some servers give no refresh token.
+                if scope.split(' ').any(|one| one == "offline_access") {
+                    query.append_pair("prompt", "consent");
+                }
+            }
+        }
+        Ok(url)
+    }
+
+    /// The code of an answer whose `state` was found to be this attempt's. The issuer is compared first: nothing of an answer of
+    /// somebody else is shown (AU-9).
+    ///
+    /// # Errors
+    /// [`OauthError::MixedUp`], [`OauthError::Denied`], [`OauthError::Unusable`].
+    pub fn check(server: &AuthorizationServer, callback: &Callback) -> Result<String, OauthError> {
+        match &callback.iss {
+            Some(iss) if *iss != server.issuer => return Err(OauthError::MixedUp),
+            None if server.authorization_response_iss_parameter_supported => {
+                return Err(OauthError::MixedUp);
+            }
+            _ => {}
+        }
+        if let Some(error) = &callback.error {
+            return Err(OauthError::Denied(shown_code(error)));
+        }
+        callback
+            .code
+            .clone()
+            .filter(|code| !code.is_empty())
+            .ok_or(OauthError::Unusable("answer"))
+    }
+}
+
+/// The scopes to ask for (AU-11, AU-12): those of the challenge, else all that the resource knows, else none; with those that were
+/// granted before, and `offline_access` where the server knows it.
+pub fn offered_scopes(
+    challenge: &Challenge,
+    found: &Discovered,
+    earlier: Option<&str>,
+) -> Option<String> {
+    let known = found.scopes.as_ref().map(|scopes| scopes.join(" "));
+    let wanted = challenge.scope.clone().or(known);
+    let mut scopes = union(
+        earlier.unwrap_or_default(),
+        wanted.as_deref().unwrap_or_default(),
+    );
+    let offline = found.server.scopes_supported.as_ref();
+    let knows_offline =
+        offline.is_some_and(|all| all.iter().any(|scope| scope == "offline_access"));
+    if knows_offline {
+        scopes = union(&scopes, "offline_access");
+    }
+    Some(scopes).filter(|scopes| !scopes.is_empty())
+}
+
+/// Scopes of both, each once, in the order in which they first came.
+pub fn union(one: &str, other: &str) -> String {
+    let mut seen = BTreeSet::new();
+    let all = one
+        .split_ascii_whitespace()
+        .chain(other.split_ascii_whitespace());
+    let kept: Vec<&str> = all.filter(|scope| seen.insert(*scope)).collect();
+    kept.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(advertised: bool) -> AuthorizationServer {
+        serde_json::from_value(serde_json::json!({
+            "issuer": "https://as.example", "token_endpoint": "https://as.example/token",
+            "authorization_response_iss_parameter_supported": advertised,
+        }))
+        .unwrap()
+    }
+
+    fn callback(iss: Option<&str>) -> Callback {
+        Callback {
+            code: Some("c".to_owned()),
+            error: None,
+            iss: iss.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn au_9_only_the_issuer_that_was_asked_answers_byte_for_byte() {
+        let good = [
+            (true, Some("https://as.example")),
+            (false, Some("https://as.example")),
+            (false, None),
+        ];
+        for (advertised, iss) in good {
+            assert_eq!(
+                Attempt::check(&server(advertised), &callback(iss)).unwrap(),
+                "c"
+            );
+        }
+        let bad = [
+            (true, None),
+            (true, Some("https://evil.example")),
+            (false, Some("https://evil.example")),
+            (true, Some("https://as.example/")),
+            (true, Some("HTTPS://as.example")),
+        ];
+        for (advertised, iss) in bad {
+            let mut answer = callback(iss);
+            // The words of a stranger are not shown either.
+            answer.error = Some("access_denied".to_owned());
+            let error = Attempt::check(&server(advertised), &answer).unwrap_err();
+            assert!(matches!(error, OauthError::MixedUp), "{iss:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn au_11_scopes_come_from_the_challenge_then_the_resource_and_only_grow() {
+        let mut found = Discovered {
+            resource: None,
+            scopes: Some(vec!["a".to_owned(), "b".to_owned()]),
+            server: server(false),
+        };
+        let challenge = |scope: Option<&str>| Challenge {
+            scope: scope.map(str::to_owned),
+            ..Challenge::default()
+        };
+        let ask =
+            |found: &Discovered, scope, earlier| offered_scopes(&challenge(scope), found, earlier);
+        assert_eq!(ask(&found, Some("x"), None).as_deref(), Some("x"));
+        assert_eq!(ask(&found, None, None).as_deref(), Some("a b"));
+        assert_eq!(
+            ask(&found, Some("x a"), Some("a c")).as_deref(),
+            Some("a c x")
+        );
+        found.scopes = None;
+        assert_eq!(ask(&found, None, None), None);
+        found.server.scopes_supported = Some(vec!["offline_access".to_owned()]);
+        assert_eq!(
+            ask(&found, Some("x"), None).as_deref(),
+            Some("x offline_access"),
+            "AU-12"
+        );
+    }
+
+    #[test]
+    fn au_10_no_two_attempts_share_a_secret() {
+        let (one, other) = (Attempt::begin().unwrap(), Attempt::begin().unwrap());
+        assert_ne!(one.state, other.state);
+        assert_ne!(one.verifier, other.verifier);
+        assert!((43..=128).contains(&one.verifier.len()), "RFC 7636 §4.1");
+    }
+}

@@ -1,0 +1,227 @@
+//! From a server that answered 401 to the authorization server that can help (AU-2…AU-5).
+
+use http::StatusCode;
+use portolan_net::egress::Egress;
+use url::Url;
+
+use super::{
+    Challenge, OauthError,
+    fetch::{checked, get},
+    metadata::{AuthorizationServer, ProtectedResource},
+};
+
+/// What discovery found.
+#[derive(Debug, Clone)]
+pub struct Discovered {
+    /// `resource` of every request for a token (AU-8); none for a server from before resource metadata (2025-03-26).
+    pub resource: Option<String>,
+    /// Scopes that the resource knows.
+    pub scopes: Option<Vec<String>>,
+    /// Who issues its tokens.
+    pub server: AuthorizationServer,
+}
+
+/// Finds the authorization server of an MCP server.
+///
+/// # Errors
+/// [`OauthError`].
+pub async fn discover(
+    egress: &Egress,
+    endpoint: &Url,
+    challenge: &Challenge,
+) -> Result<Discovered, OauthError> {
+    let Some(document) = protected_resource(egress, endpoint, challenge).await? else {
+        return Ok(Discovered {
+            resource: None,
+            scopes: None,
+            server: beside(egress, endpoint).await?,
+        });
+    };
+    if !covers(&document.resource, endpoint) {
+        return Err(OauthError::OtherResource);
+    }
+    let issuer = document
+        .authorization_servers
+        .first()
+        .ok_or(OauthError::NotFound)?;
+    let server = of_issuer(egress, issuer).await?;
+    // AU-5: a server of this age says that it knows PKCE.
+    if !knows_s256(&server).unwrap_or(false) {
+        return Err(OauthError::NoPkce);
+    }
+    Ok(Discovered {
+        resource: Some(document.resource),
+        scopes: document.scopes_supported,
+        server,
+    })
+}
+
+fn knows_s256(server: &AuthorizationServer) -> Option<bool> {
+    let methods = server.code_challenge_methods_supported.as_ref()?;
+    Some(methods.iter().any(|method| method == "S256"))
+}
+
+/// AU-2: where the challenge says; else beside the endpoint's path, then at the root.
+async fn protected_resource(
+    egress: &Egress,
+    endpoint: &Url,
+    challenge: &Challenge,
+) -> Result<Option<ProtectedResource>, OauthError> {
+    if let Some(named) = &challenge.resource_metadata {
+        let url = checked(egress, named.as_str())?;
+        let answer = get(egress, url).await?;
+        if answer.status != StatusCode::OK {
+            return Err(OauthError::Status {
+                what: "the resource metadata",
+                status: answer.status,
+            });
+        }
+        let read = serde_json::from_slice(&answer.body);
+        return read
+            .map(Some)
+            .map_err(|_| OauthError::Unusable("resource metadata"));
+    }
+    let path = endpoint.path().trim_end_matches('/');
+    let mut places = vec![format!("/.well-known/oauth-protected-resource{path}")];
+    if !path.is_empty() {
+        places.push("/.well-known/oauth-protected-resource".to_owned());
+    }
+    for place in places {
+        let answer = get(egress, at(endpoint, &place)).await?;
+        if answer.status == StatusCode::OK
+            && let Ok(document) = serde_json::from_slice(&answer.body)
+        {
+            return Ok(Some(document));
+        }
+    }
+    Ok(None)
+}
+
+/// The address with another path and nothing behind it.
+fn at(url: &Url, path: &str) -> Url {
+    let mut url = url.clone();
+    url.set_path(path);
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+/// AU-2: same origin, and a prefix of the path by whole segments.
+fn covers(resource: &str, endpoint: &Url) -> bool {
+    let Ok(resource) = Url::parse(resource) else {
+        return false;
+    };
+    let with_slash = |url: &Url| format!("{}/", url.path().trim_end_matches('/'));
+    resource.fragment().is_none()
+        && resource.origin() == endpoint.origin()
+        && with_slash(endpoint).starts_with(&with_slash(&resource))
+}
+
+/// AU-4: the metadata of a named issuer, in the order of RFC 8414 and OpenID discovery.
+async fn of_issuer(egress: &Egress, issuer: &str) -> Result<AuthorizationServer, OauthError> {
+    let url = checked(egress, issuer)?;
+    let path = url.path().trim_end_matches('/');
+    let mut places = vec![
+        format!("/.well-known/oauth-authorization-server{path}"),
+        format!("/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!("{path}/.well-known/openid-configuration"));
+    }
+    for place in places {
+        let answer = get(egress, at(&url, &place)).await?;
+        if answer.status == StatusCode::OK {
+            let server = read(egress, &answer.body)?;
+            if server.issuer != issuer {
+                return Err(OauthError::OtherIssuer);
+            }
+            return Ok(server);
+        }
+        if answer.status.is_server_error() {
+            return Err(OauthError::Status {
+                what: "its metadata",
+                status: answer.status,
+            });
+        }
+    }
+    Err(OauthError::NotFound)
+}
+
+/// AU-3: a server of 2025-03-26 is its own authorization server; without metadata its endpoints are where that revision says.
+async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, OauthError> {
+    let origin = endpoint.origin().ascii_serialization();
+    let place = at(endpoint, "/.well-known/oauth-authorization-server");
+    let answer = get(egress, place).await?;
+    if answer.status == StatusCode::OK {
+        let server = read(egress, &answer.body)?;
+        let same = Url::parse(&server.issuer).is_ok_and(|url| url.origin() == endpoint.origin());
+        if !same {
+            return Err(OauthError::OtherIssuer);
+        }
+        // AU-5: absent is allowed there; present without S256 is not.
+        if knows_s256(&server) == Some(false) {
+            return Err(OauthError::NoPkce);
+        }
+        return Ok(server);
+    }
+    if answer.status.is_server_error() {
+        return Err(OauthError::NotFound);
+    }
+    let here = |path: &str| format!("{origin}{path}");
+    Ok(AuthorizationServer {
+        authorization_endpoint: Some(here("/authorize")),
+        token_endpoint: here("/token"),
+        registration_endpoint: Some(here("/register")),
+        revocation_endpoint: None,
+        code_challenge_methods_supported: None,
+        scopes_supported: None,
+        token_endpoint_auth_methods_supported: None,
+        client_id_metadata_document_supported: false,
+        authorization_response_iss_parameter_supported: false,
+        issuer: origin,
+    })
+}
+
+fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
+    let server: AuthorizationServer =
+        serde_json::from_slice(body).map_err(|_| OauthError::Unusable("metadata"))?;
+    checked(egress, &server.token_endpoint)?;
+    let others = [
+        &server.authorization_endpoint,
+        &server.registration_endpoint,
+        &server.revocation_endpoint,
+    ];
+    for address in others.into_iter().flatten() {
+        checked(egress, address)?;
+    }
+    Ok(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn au_2_a_resource_covers_its_own_origin_and_paths_below_it() {
+        let endpoint = Url::parse("https://a.example/team/mcp").unwrap();
+        for good in [
+            "https://a.example",
+            "https://a.example/",
+            "https://a.example/team",
+            "https://a.example/team/mcp/",
+            "https://a.example:443/team/mcp",
+        ] {
+            assert!(covers(good, &endpoint), "{good}");
+        }
+        for bad in [
+            "https://b.example/team/mcp",
+            "http://a.example/team/mcp",
+            "https://a.example/tea",
+            "https://a.example/team/mcp/more",
+            "https://a.example:8443/team/mcp",
+            "not an address",
+        ] {
+            assert!(!covers(bad, &endpoint), "{bad}");
+        }
+    }
+}

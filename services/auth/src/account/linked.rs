@@ -1,0 +1,124 @@
+//! A person's accounts at other services, which tools use in their name; and the end of it.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_connections::Account;
+use portolan_storage::{
+    Reason,
+    upstream_oauth::{self as stored, Linked},
+};
+use serde::Deserialize;
+
+use super::{check_form, form_token, signed_in, written};
+use crate::{
+    browser::Browser,
+    connect::{ConnectError, disconnect},
+    login::AccountPage,
+    pages::{self, PageError},
+    session::MaybeSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_linked.html")]
+struct Page {
+    form_token: String,
+    accounts: Vec<Shown>,
+    notice: Option<&'static str>,
+}
+
+struct Shown {
+    tenant: String,
+    source: String,
+    name: String,
+    host: String,
+    workspace: String,
+    scope: Option<String>,
+    since: String,
+    renewed: Option<String>,
+    is_over: bool,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct LinkedQuery {
+    done: Option<String>,
+}
+
+/// Shows the list.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<LinkedQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Linked)?;
+    let mut tx = state.store.system(Reason::Upstreams).await?;
+    let accounts = stored::linked(&mut tx, session.user).await?;
+    let page = Page {
+        form_token: form_token(&state, &browser, &session),
+        accounts: accounts.into_iter().map(shown).collect(),
+        notice: query.done.is_some().then_some("Disconnected."),
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+fn shown(account: Linked) -> Shown {
+    let host = url::Url::parse(&account.issuer)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
+    Shown {
+        tenant: account.tenant.to_string(),
+        source: account.source.to_string(),
+        name: account.source_name,
+        host: host.unwrap_or(account.issuer),
+        workspace: account.tenant_name,
+        scope: account.scope.filter(|scope| !scope.is_empty()),
+        since: written(account.connected_at),
+        renewed: account.refreshed_at.map(written),
+        is_over: account.status != "ok",
+    }
+}
+
+/// What a button sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct LinkedForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    tenant: String,
+    #[serde(default)]
+    source: String,
+}
+
+/// Disconnects one. Only the person's own can be named: nothing of anybody else changes.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<LinkedForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Linked)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    if let (Ok(tenant), Ok(source)) = (form.tenant.parse(), form.source.parse()) {
+        let account = Account {
+            tenant,
+            source,
+            owner: Some(session.user),
+        };
+        match disconnect(&state, account, session.user, &visitor).await {
+            Ok(_) => {}
+            Err(ConnectError::Storage(error)) => return Err(error.into()),
+            Err(_) => return Err(PageError::Internal("disconnecting")),
+        }
+    }
+    Ok((browser, pages::see_other("/account/linked?done=1")?).into_response())
+}

@@ -1,0 +1,198 @@
+//! The answer of somebody else's authorization server (AU-9, AU-10).
+
+use axum::{
+    extract::{Path, Query, State},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_connections::Account;
+use portolan_keys::{digest, seal::open_under_token};
+use portolan_model::{audit::Actor, id::SourceId};
+use portolan_storage::{Reason, upstream_oauth as stored};
+use portolan_upstream::oauth::{Attempt, AuthorizationServer, Callback, Grant, redeem};
+use serde::Deserialize;
+
+use super::{
+    ConnectError,
+    flow::{Fresh, Sealed, forget_client_if, keep},
+};
+use crate::{
+    browser::Browser,
+    pages::{self, Message, PageError},
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    upstreams::{self, Why},
+    visitor::Visitor,
+};
+
+/// Longest `state`, code and issuer that are looked at.
+const LONGEST: usize = 4096;
+
+/// What an authorization server sends.
+#[derive(Deserialize)]
+pub(super) struct Answer {
+    #[serde(default)]
+    state: String,
+    code: Option<String>,
+    error: Option<String>,
+    iss: Option<String>,
+}
+
+/// Takes the answer. Whatever is wrong with it is one page; what a stranger wrote is not on it.
+pub(super) async fn take(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Path(source): Path<String>,
+    Query(answer): Query<Answer>,
+) -> Result<Response, PageError> {
+    let not_ours = |browser| {
+        let page = Message {
+            status: Some(400),
+            title: "Not connected",
+            text: "This sign-in was begun in another browser, too long ago, or was used already. Start again where you came from.",
+            link: None,
+            request_id: None,
+        };
+        Ok((browser, pages::html(StatusCode::BAD_REQUEST, &page)?).into_response())
+    };
+    let (Some(session), Ok(source)) = (session, source.parse::<SourceId>()) else {
+        return not_ours(browser);
+    };
+    let sizes = [
+        Some(&answer.state),
+        answer.code.as_ref(),
+        answer.iss.as_ref(),
+    ];
+    if answer.state.is_empty() || sizes.into_iter().flatten().any(|text| text.len() > LONGEST) {
+        return not_ours(browser);
+    }
+    let now = state.now();
+    let name = digest(answer.state.as_bytes());
+    let mut tx = state.store.system(Reason::Upstreams).await?;
+    let taken = stored::take_attempt(&mut tx, &name, source, session.user, session.id, now).await?;
+    tx.commit().await?;
+    let Some(attempt) = taken else {
+        return not_ours(browser);
+    };
+    let account = Account {
+        tenant: attempt.tenant,
+        source,
+        owner: attempt.owner,
+    };
+    let in_console = attempt.back == "console";
+    let slug = workspace_path(&state, &session, account).await?;
+    let link = match (&slug, in_console) {
+        (Some(slug), true) => format!("/w/{slug}/sources/{source}?tab=credential"),
+        _ => "/account/linked".to_owned(),
+    };
+    let outcome = match slug {
+        // Who is no member any more connects nothing.
+        None => Err(ConnectError::Unknown),
+        Some(_) => redeemed(&state, &session, account, attempt, &answer, &visitor).await,
+    };
+    if let Err(error) = outcome {
+        tracing::info!(tenant.id = %account.tenant, source.id = %source, reason = %error, "an upstream account was not connected");
+        if let ConnectError::Oauth(error) = &error {
+            forget_client_if(&state, account.tenant, source, error).await?;
+        }
+        let text = match &error {
+            ConnectError::Oauth(error) => format!("{}.", capitalised(&error.to_string())),
+            ConnectError::Storage(_) => {
+                "A part of the service does not answer. Please try again.".to_owned()
+            }
+            _ => "Please start again where you came from.".to_owned(),
+        };
+        let page = Message {
+            status: None,
+            title: "Not connected",
+            text: &text,
+            link: Some(("Go back", &link)),
+            request_id: None,
+        };
+        return Ok((browser, pages::html(StatusCode::BAD_REQUEST, &page)?).into_response());
+    }
+    if in_console {
+        // What it offers can be seen now. That it cannot is noted there.
+        let by = Actor::User(session.user);
+        let looked = upstreams::sync(&state, account.tenant, source, Why::Look, by).await;
+        if let Err(error) = looked {
+            tracing::debug!(tenant.id = %account.tenant, source.id = %source, reason = %error, "a connected server could not be looked at");
+        }
+        return Ok((browser, pages::see_other(&link)?).into_response());
+    }
+    let page = Message {
+        status: None,
+        title: "Connected",
+        text: "Your account is connected. Go back to your app and let it go on, or call the tool again.",
+        link: Some(("Your linked accounts", &link)),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// The slug of the account's workspace, if the person is a member of it.
+async fn workspace_path(
+    state: &AuthState,
+    session: &BrowserSession,
+    account: Account,
+) -> Result<Option<String>, PageError> {
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let mine = portolan_storage::members::workspaces_of(&mut tx, session.user).await?;
+    let found = mine
+        .into_iter()
+        .find(|workspace| workspace.tenant.id == account.tenant);
+    Ok(found.map(|workspace| workspace.tenant.slug.to_string()))
+}
+
+async fn redeemed(
+    state: &AuthState,
+    session: &BrowserSession,
+    account: Account,
+    attempt: stored::Attempt,
+    answer: &Answer,
+    visitor: &Visitor,
+) -> Result<(), ConnectError> {
+    let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
+        .map_err(|_| ConnectError::Internal("attempt"))?;
+    let callback = Callback {
+        code: answer.code.clone(),
+        error: answer.error.clone(),
+        iss: answer.iss.clone(),
+    };
+    let code = Attempt::check(&server, &callback)?;
+    let place = account.source.uuid();
+    let opened = open_under_token(&answer.state, &attempt.sealed, place.as_bytes())
+        .map_err(portolan_connections::SealError::from)?;
+    let sealed: Sealed =
+        serde_json::from_slice(opened.expose()).map_err(|_| ConnectError::Internal("attempt"))?;
+    let grant = Grant::Code {
+        code: &code,
+        verifier: &sealed.verifier,
+        redirect_uri: &attempt.redirect_uri,
+    };
+    let resource = attempt.resource.as_deref();
+    let (egress, now) = (&state.egress, state.now());
+    let tokens = redeem(egress, &server, &sealed.client, grant, resource, None, now).await?;
+    let fresh = Fresh {
+        account,
+        user: session.user,
+        server: attempt.server,
+        issuer: server.issuer,
+        resource: attempt.resource,
+        scope: attempt.scope,
+        client: sealed.client,
+        client_credentials: false,
+        tokens,
+    };
+    keep(state, fresh, visitor).await
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(first) => first.to_uppercase().chain(characters).collect(),
+        None => String::new(),
+    }
+}

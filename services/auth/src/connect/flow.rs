@@ -1,0 +1,489 @@
+//! From a source to its authorization server, and to tokens that are kept.
+
+use std::time::Duration;
+
+use portolan_connections::{Account, Held, open, open_client, seal, seal_client};
+use portolan_keys::{digest, seal::seal_under_token};
+use portolan_model::{
+    Timestamp,
+    audit::{Actor, Event, Outcome},
+    id::{SessionId, SourceId, TenantId, UserId},
+};
+use portolan_storage::{
+    StorageError, TenantTx, audit, sources,
+    upstream_oauth::{self as stored, NewAttempt, NewConnection, SealedClient, SignIn},
+};
+use portolan_upstream::{
+    Client, Endpoint, Limits, Speaker, UpstreamError,
+    oauth::{
+        Attempt, AuthMethod, Challenge, ClientIdentity, Discovered, Grant, OauthError,
+        Registration, Tokens, discover, offered_scopes, redeem, register, revoke, union,
+    },
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio_util::task::TaskTracker;
+use url::Url;
+use uuid::Uuid;
+
+use super::{ConnectError, document_url, redirect_uri};
+use crate::{console::credentials::data_key, state::AuthState, visitor::Visitor};
+
+/// What people read on the consent pages of others.
+pub(super) const CLIENT_NAME: &str = "Portolan";
+/// How long a browser may be on its way (AU-10).
+const WAY: time::Duration = time::Duration::minutes(10);
+/// The longest wait for the challenge of a server.
+const CHALLENGE: Duration = Duration::from_secs(15);
+
+/// Who wants to connect what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// Workspace, source, and whose account it becomes.
+    pub(crate) account: Account,
+    /// Who is at the browser.
+    pub(crate) user: UserId,
+    /// In which browser session.
+    pub(crate) session: SessionId,
+    /// `console` or `page`.
+    pub(crate) back: &'static str,
+}
+
+/// Where the browser goes.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// The authorization server's page.
+    pub(crate) address: Url,
+}
+
+/// What only the holder of `state` can open.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Sealed {
+    pub(super) verifier: String,
+    pub(super) client: ClientIdentity,
+}
+
+/// A source that is signed in to, and its authorization server.
+struct Found {
+    sign_in: SignIn,
+    discovered: Discovered,
+    client: ClientIdentity,
+    scope: Option<String>,
+}
+
+/// Sends a browser on its way: finds the authorization server, makes us known there, and keeps what the answer is checked with.
+pub(crate) async fn begin(state: &AuthState, asked: Asked) -> Result<Begun, ConnectError> {
+    let Account {
+        tenant,
+        source,
+        owner,
+    } = asked.account;
+    let found = find(state, asked.account).await?;
+    let attempt = Attempt::begin()?;
+    let redirect_uri = redirect_uri(&state.site, source);
+    let resource = found.discovered.resource.as_deref();
+    let server = &found.discovered.server;
+    let scope = found.scope.as_deref();
+    let client_id = &found.client.client_id;
+    let address = attempt.address(
+        &state.egress,
+        server,
+        client_id,
+        &redirect_uri,
+        resource,
+        scope,
+    )?;
+    let sealed = Sealed {
+        verifier: attempt.verifier.clone(),
+        client: found.client.clone(),
+    };
+    let plain = serde_json::to_vec(&sealed).map_err(|_| ConnectError::Internal("attempt"))?;
+    let now = state.now();
+    let attempt_row = NewAttempt {
+        state: &digest(attempt.state.as_bytes()),
+        source,
+        user: asked.user,
+        session: asked.session,
+        owner,
+        server: &json!(server),
+        resource,
+        scope,
+        redirect_uri: &redirect_uri,
+        back: asked.back,
+        sealed: &seal_under_token(&attempt.state, &plain, source.uuid().as_bytes())?,
+        expires_at: now + WAY,
+    };
+    let mut tx = state.store.tenant(tenant).await?;
+    stored::begin_attempt(&mut tx, &attempt_row, now).await?;
+    tx.commit().await?;
+    Ok(Begun { address })
+}
+
+/// Connects the workspace by client credentials: no person is behind the account.
+pub(crate) async fn by_client_credentials(
+    state: &AuthState,
+    account: Account,
+    user: UserId,
+    visitor: &Visitor,
+) -> Result<(), ConnectError> {
+    let found = find(state, account).await?;
+    if found.sign_in.method != "client_credentials" || found.client.secret.is_none() {
+        return Err(ConnectError::NoClient);
+    }
+    let server = &found.discovered.server;
+    let resource = found.discovered.resource.clone();
+    let scope = found.scope.as_deref();
+    let (grant, now) = (Grant::ClientCredentials, state.now());
+    let asked = (resource.as_deref(), scope);
+    let tokens = redeem(
+        &state.egress,
+        server,
+        &found.client,
+        grant,
+        asked.0,
+        asked.1,
+        now,
+    )
+    .await?;
+    let new = Fresh {
+        account,
+        user,
+        server: json!(server),
+        issuer: server.issuer.clone(),
+        resource,
+        scope: found.scope.clone(),
+        client: found.client,
+        client_credentials: true,
+        tokens,
+    };
+    keep(state, new, visitor).await
+}
+
+/// Tokens that were just issued.
+pub(super) struct Fresh {
+    pub(super) account: Account,
+    pub(super) user: UserId,
+    pub(super) server: serde_json::Value,
+    pub(super) issuer: String,
+    pub(super) resource: Option<String>,
+    pub(super) scope: Option<String>,
+    pub(super) client: ClientIdentity,
+    pub(super) client_credentials: bool,
+    pub(super) tokens: Tokens,
+}
+
+/// Keeps tokens, sealed, in the place of those that were there.
+pub(super) async fn keep(
+    state: &AuthState,
+    new: Fresh,
+    visitor: &Visitor,
+) -> Result<(), ConnectError> {
+    let Account {
+        tenant,
+        source,
+        owner,
+    } = new.account;
+    let now = state.now();
+    let expires_at = now + new.tokens.life;
+    let scope = new.tokens.scope.clone().or(new.scope);
+    let held = Held {
+        client: new.client,
+        access: String::new(),
+        refresh: None,
+        client_credentials: new.client_credentials,
+    }
+    .with(new.tokens);
+    let id = Uuid::now_v7();
+    let mut tx = state.store.tenant(tenant).await?;
+    let key = data_key::<ConnectError>(state, &mut tx, tenant, now).await?;
+    let sealed = seal(&state.keys, tenant, &key, (id, 1), &held, now)?;
+    let connection = NewConnection {
+        id,
+        source,
+        owner,
+        connected_by: new.user,
+        issuer: &new.issuer,
+        server: &new.server,
+        resource: new.resource.as_deref(),
+        scope: scope.as_deref(),
+        renewable: held.is_renewable(),
+        sealed: &sealed,
+        key: key.id,
+        expires_at,
+    };
+    stored::connect(&mut tx, &connection, now).await?;
+    let detail = json!({ "issuer": new.issuer, "own": owner.is_some() });
+    record(
+        &mut tx,
+        new.account,
+        new.user,
+        "upstream.connected",
+        detail,
+        visitor,
+        now,
+    )
+    .await?;
+    tx.commit().await?;
+    state.connections().forget(&new.account);
+    Ok(())
+}
+
+async fn record(
+    tx: &mut TenantTx,
+    account: Account,
+    user: UserId,
+    action: &'static str,
+    detail: serde_json::Value,
+    visitor: &Visitor,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let event = Event {
+        tenant: Some(account.tenant),
+        actor: Actor::User(user),
+        action,
+        target_kind: "source",
+        target_id: account.source.to_string(),
+        outcome: Outcome::Ok,
+        detail,
+    };
+    audit::record(tx, &event, &visitor.origin(), now).await
+}
+
+/// Forgets an account and gives its tokens back. False if there was none.
+pub(crate) async fn disconnect(
+    state: &AuthState,
+    account: Account,
+    user: UserId,
+    visitor: &Visitor,
+) -> Result<bool, ConnectError> {
+    let now = state.now();
+    let mut tx = state.store.tenant(account.tenant).await?;
+    let Some(row) = stored::connection(&mut tx, account.source, account.owner).await? else {
+        return Ok(false);
+    };
+    stored::disconnect(&mut tx, &row).await?;
+    let detail = json!({ "issuer": row.issuer, "own": account.owner.is_some() });
+    record(
+        &mut tx,
+        account,
+        user,
+        "upstream.disconnected",
+        detail,
+        visitor,
+        now,
+    )
+    .await?;
+    tx.commit().await?;
+    state.connections().forget(&account);
+    // It is forgotten here, whatever the server says to that.
+    let place = (row.id, row.version);
+    let held = open(
+        &state.keys,
+        account.tenant,
+        &row.key,
+        place,
+        &row.sealed,
+        now,
+    );
+    let server = serde_json::from_value(row.server);
+    if let (Ok(held), Ok(server)) = (held, server) {
+        let (token, hint) = match &held.refresh {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&held.access, "access_token"),
+        };
+        if let Err(error) = revoke(&state.egress, &server, &held.client, token, hint, now).await {
+            tracing::info!(tenant.id = %account.tenant, source.id = %account.source, kind = error.kind(), reason = %error,
+                "tokens of a disconnected account could not be given back");
+        }
+    }
+    Ok(true)
+}
+
+/// Everything that is known before a browser is sent anywhere.
+async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError> {
+    let Account { tenant, source, .. } = account;
+    let mut tx = state.store.tenant(tenant).await?;
+    let (Some(row), Some(sign_in)) = (
+        sources::find(&mut tx, source).await?,
+        stored::sign_in(&mut tx, source).await?,
+    ) else {
+        return Err(ConnectError::Unknown);
+    };
+    if account.owner.is_some() && sign_in.sharing != "person" {
+        return Err(ConnectError::Unknown);
+    }
+    let before = stored::connection(&mut tx, source, account.owner).await?;
+    // Somebody else's server must not hold a connection of ours.
+    drop(tx);
+    let url = Url::parse(&row.base_url).map_err(|_| ConnectError::Internal("stored URL"))?;
+    let challenge = challenge(state, &url).await;
+    let discovered = discover(&state.egress, &url, &challenge).await?;
+    // AU-11: what was granted and what was missing, all of it again.
+    let earlier = before
+        .as_ref()
+        .filter(|before| before.issuer == discovered.server.issuer)
+        .and_then(|before| before.wanted_scope.clone());
+    let scope = match &sign_in.scope {
+        Some(scope) => Some(union(scope, earlier.as_deref().unwrap_or_default())),
+        None => offered_scopes(&challenge, &discovered, earlier.as_deref()),
+    };
+    let client = client(state, tenant, source, &sign_in, &discovered).await?;
+    Ok(Found {
+        sign_in,
+        discovered,
+        client,
+        scope,
+    })
+}
+
+/// What a server says to somebody without a token. One that says nothing of use is asked by its well-known addresses all the same.
+async fn challenge(state: &AuthState, url: &Url) -> Challenge {
+    let endpoint = Endpoint {
+        url: url.clone(),
+        headers: http::HeaderMap::new(),
+        limits: Limits {
+            silence: CHALLENGE,
+            total: CHALLENGE,
+            ..Limits::default()
+        },
+    };
+    let client = Client::new(state.egress.clone(), endpoint);
+    let tracker = TaskTracker::new();
+    let speaker = Speaker::ourselves();
+    let probe = tokio::time::timeout(CHALLENGE, client.probe(&speaker, &tracker)).await;
+    let challenge = match probe {
+        Ok(Err(UpstreamError::Unauthorized { challenge })) => challenge,
+        Ok(Ok(probed)) => {
+            probed.connection.end().await;
+            None
+        }
+        _ => None,
+    };
+    tracker.close();
+    Challenge::read(challenge.as_deref())
+}
+
+/// Who we are at an authorization server (AU-6, AU-7): whom the tenant entered, else our document, else whom we register.
+async fn client(
+    state: &AuthState,
+    tenant: TenantId,
+    source: SourceId,
+    sign_in: &SignIn,
+    discovered: &Discovered,
+) -> Result<ClientIdentity, ConnectError> {
+    let server = &discovered.server;
+    let issuer = server.issuer.as_str();
+    if let Some(kept) = &sign_in.client {
+        let is_entered = kept.kind == "entered";
+        let place = (source, sign_in.version);
+        let open = || {
+            open_client(
+                &state.keys,
+                tenant,
+                &kept.key,
+                place,
+                &kept.sealed,
+                state.now(),
+            )
+        };
+        match kept.issuer.as_deref() {
+            Some(known) if known == issuer => return Ok(open()?),
+            Some(known) if is_entered => {
+                return Err(ConnectError::ClientOfAnother {
+                    known: known.to_owned(),
+                    found: issuer.to_owned(),
+                });
+            }
+            None if is_entered => {
+                let mut client = open()?;
+                if client.method == AuthMethod::ClientSecretBasic {
+                    client.method = AuthMethod::with_secret(server);
+                }
+                keep_client(state, tenant, source, issuer, "entered", &client).await?;
+                return Ok(client);
+            }
+            _ => {}
+        }
+    }
+    let (client, kind) = match document_url(&state.site, source) {
+        Some(url) if server.client_id_metadata_document_supported => {
+            (ClientIdentity::public(url), "document")
+        }
+        _ => {
+            let redirect_uri = redirect_uri(&state.site, source);
+            let ourselves = Registration {
+                client_name: CLIENT_NAME,
+                client_uri: state.site.origin(),
+                redirect_uri: &redirect_uri,
+                // Servers refuse a registration over a scope that is one of the resource only.
+                scope: None,
+            };
+            let registered = register(&state.egress, server, &ourselves).await?;
+            (registered, "registered")
+        }
+    };
+    keep_client(state, tenant, source, issuer, kind, &client).await?;
+    Ok(client)
+}
+
+/// Keeps who we are, for the next connection.
+async fn keep_client(
+    state: &AuthState,
+    tenant: TenantId,
+    source: SourceId,
+    issuer: &str,
+    kind: &str,
+    client: &ClientIdentity,
+) -> Result<(), ConnectError> {
+    let mut tx = state.store.tenant(tenant).await?;
+    put_client(state, &mut tx, source, Some(issuer), kind, client).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// Seals a client into its row.
+pub(crate) async fn put_client(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    source: SourceId,
+    issuer: Option<&str>,
+    kind: &str,
+    client: &ClientIdentity,
+) -> Result<(), ConnectError> {
+    let (tenant, now) = (tx.tenant(), state.now());
+    let version = stored::next_client_version(tx, source).await?;
+    let version = version.ok_or(ConnectError::Unknown)?;
+    let key = data_key::<ConnectError>(state, tx, tenant, now).await?;
+    let sealed = seal_client(&state.keys, tenant, &key, (source, version), client, now)?;
+    let row = SealedClient {
+        issuer: issuer.map(str::to_owned),
+        client_id: client.client_id.clone(),
+        kind: kind.to_owned(),
+        sealed,
+        key,
+    };
+    stored::put_client(tx, source, &row, version, now).await?;
+    Ok(())
+}
+
+/// A registration that the server has forgotten is not used again: the next connection makes a new one.
+pub(super) async fn forget_client_if(
+    state: &AuthState,
+    tenant: TenantId,
+    source: SourceId,
+    error: &OauthError,
+) -> Result<(), StorageError> {
+    if !error.is_unknown_client() {
+        return Ok(());
+    }
+    let mut tx = state.store.tenant(tenant).await?;
+    let entered = stored::sign_in(&mut tx, source).await?;
+    let is_entered = entered
+        .and_then(|row| row.client)
+        .is_none_or(|client| client.kind == "entered");
+    if !is_entered {
+        stored::forget_client(&mut tx, source, state.now()).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Short conversations with servers of other people: what they offer, and one call for a person who tries it.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, header};
+use portolan_connections::{Account, NoToken, Token};
+use portolan_http_tools::{CredentialSlot, TokenSource};
+use portolan_model::{
+    id::{SourceId, TenantId},
+    registry::SourceSettings,
+};
+use portolan_storage::{TenantTx, upstream_oauth};
+use portolan_upstream::{Client, Endpoint, Limits, Offer, Probed, Speaker, UpstreamError};
+use serde_json::{Map, Value};
+use tokio_util::task::TaskTracker;
+use url::Url;
+
+use crate::{
+    console::{credentials, error::ConsoleError},
+    state::AuthState,
+};
+
+/// The longest look, all lists together.
+const LONGEST_LOOK: Duration = Duration::from_secs(60);
+
+/// Where a server is, and what opens it.
+pub(crate) struct Target<'a> {
+    pub(crate) url: Url,
+    pub(crate) settings: SourceSettings,
+    pub(crate) opened_by: OpenedBy<'a>,
+}
+
+/// What opens a server.
+#[derive(Clone, Copy)]
+pub(crate) enum OpenedBy<'a> {
+    /// Nothing is needed, or nothing is known.
+    Nothing,
+    /// A credential that somebody entered.
+    Credential(&'a CredentialSlot),
+    /// An account that somebody connected.
+    Account(Account),
+}
+
+impl<'a> From<Option<&'a CredentialSlot>> for OpenedBy<'a> {
+    fn from(slot: Option<&'a CredentialSlot>) -> Self {
+        slot.map_or(Self::Nothing, Self::Credential)
+    }
+}
+
+/// Why a server could not be looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookError {
+    /// It cannot be signed in to.
+    #[error("{0}")]
+    SignIn(#[from] portolan_http_tools::SignInError),
+    /// No account is connected, or it has to be connected again.
+    #[error("{0}")]
+    Account(#[from] NoToken),
+    /// It gave nothing of use.
+    #[error("{0}")]
+    Upstream(#[from] UpstreamError),
+    /// All of it together took too long.
+    #[error("it took more than {} s", LONGEST_LOOK.as_secs())]
+    TooSlow,
+}
+
+/// Asks a server what it is and what it offers.
+pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer, LookError> {
+    match with_server(state, target, Question::Offer).await? {
+        Answer::Offer(offer) => Ok(*offer),
+        Answer::Result(_) => Err(LookError::TooSlow),
+    }
+}
+
+/// Calls a tool of a server once, for a person who tries it.
+pub(crate) async fn try_tool(
+    state: &AuthState,
+    target: Target<'_>,
+    name: &str,
+    arguments: &Map<String, Value>,
+    input_schema: &Value,
+) -> Result<Value, LookError> {
+    let call = Question::Call {
+        name,
+        arguments,
+        input_schema,
+    };
+    match with_server(state, target, call).await? {
+        Answer::Result(result) => Ok(result),
+        Answer::Offer(_) => Err(LookError::TooSlow),
+    }
+}
+
+/// What a server is asked.
+#[derive(Clone, Copy)]
+enum Question<'a> {
+    Offer,
+    Call {
+        name: &'a str,
+        arguments: &'a Map<String, Value>,
+        input_schema: &'a Value,
+    },
+}
+
+/// What it says to that.
+enum Answer {
+    Offer(Box<Offer>),
+    Result(Value),
+}
+
+impl Question<'_> {
+    async fn put_to(self, server: &Probed) -> Result<Answer, UpstreamError> {
+        match self {
+            Self::Offer => Ok(Answer::Offer(Box::new(server.offer().await?))),
+            Self::Call {
+                name,
+                arguments,
+                input_schema,
+            } => {
+                let result = server.call_tool(name, arguments, input_schema).await?;
+                Ok(Answer::Result(result))
+            }
+        }
+    }
+}
+
+/// A short conversation with a server. A token that it refuses is renewed once.
+async fn with_server(
+    state: &AuthState,
+    target: Target<'_>,
+    question: Question<'_>,
+) -> Result<Answer, LookError> {
+    let mut url = target.url;
+    let settings = target.settings;
+    match target.opened_by {
+        OpenedBy::Nothing => converse(state, url, &settings, HeaderMap::new(), question).await,
+        OpenedBy::Credential(slot) => {
+            // A fresh token source: a look also tells whether the client credentials work now.
+            let tokens = TokenSource::new(state.clock.clone());
+            let headers = slot.sign_in(&state.egress, &tokens, &mut url).await?;
+            converse(state, url, &settings, headers, question).await
+        }
+        OpenedBy::Account(account) => {
+            let connections = state.connections();
+            let token = connections.token(account).await?;
+            let first = converse(state, url.clone(), &settings, bearer(&token), question).await;
+            let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = first else {
+                return first;
+            };
+            let token = connections.renewed(account, &token).await?;
+            let second = converse(state, url, &settings, bearer(&token), question).await;
+            if let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = &second {
+                connections.give_up(account, &token).await?;
+            }
+            second
+        }
+    }
+}
+
+fn bearer(token: &Token) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(1);
+    if let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.access)) {
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    headers
+}
+
+async fn converse(
+    state: &AuthState,
+    url: Url,
+    settings: &SourceSettings,
+    headers: HeaderMap,
+    question: Question<'_>,
+) -> Result<Answer, LookError> {
+    let limits = Limits {
+        silence: Duration::from_millis(settings.timeout_ms.into()),
+        total: LONGEST_LOOK,
+        ..Limits::default()
+    };
+    let endpoint = Endpoint {
+        url,
+        headers,
+        limits,
+    };
+    let client = Client::new(state.egress.clone(), endpoint);
+    // Only an HTTP+SSE server needs a task, which is over before this is.
+    let tracker = TaskTracker::new();
+    let talked = tokio::time::timeout(LONGEST_LOOK, async {
+        let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
+        let outcome = question.put_to(&probed).await;
+        probed.connection.end().await;
+        outcome
+    })
+    .await;
+    tracker.close();
+    tracker.wait().await;
+    match talked {
+        Ok(outcome) => Ok(outcome?),
+        Err(_elapsed) => Err(LookError::TooSlow),
+    }
+}
+
+/// What opens a source's server: the account that the workspace connected, else the credential that it entered.
+pub(crate) enum Opener {
+    /// A connected account.
+    Account(Account),
+    /// A credential, if there is one.
+    Credential(Option<CredentialSlot>),
+}
+
+impl Opener {
+    /// Finds it.
+    pub(crate) async fn of(
+        state: &AuthState,
+        tx: &mut TenantTx,
+        tenant: TenantId,
+        source: SourceId,
+    ) -> Result<Self, ConsoleError> {
+        if upstream_oauth::sign_in(tx, source).await?.is_some() {
+            return Ok(Self::Account(Account {
+                tenant,
+                source,
+                owner: None,
+            }));
+        }
+        let slot = credentials::open(state, tx, tenant, source).await?;
+        Ok(Self::Credential(slot))
+    }
+
+    /// As a target has it.
+    pub(crate) fn as_opened_by(&self) -> OpenedBy<'_> {
+        match self {
+            Self::Account(account) => OpenedBy::Account(*account),
+            Self::Credential(slot) => slot.as_ref().into(),
+        }
+    }
+}
