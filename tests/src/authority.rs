@@ -78,7 +78,7 @@ impl Authority {
     pub async fn consent(&self, address: &str) -> Result<Url> {
         let browser = Browser::new(&self.issuer().parse()?)?;
         let page = browser.open(address).await?;
-        page.leaves_to
-            .with_context(|| format!("{}: {} {}", page.url, page.status, page.text()))
+        let leaves_to = page.leaves_to.clone();
+        leaves_to.with_context(|| format!("{}: {} {}", page.url, page.status, page.text()))
     }
 }

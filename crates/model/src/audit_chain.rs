@@ -151,7 +151,7 @@ mod tests {
 
     /// Not SHA-256, but as good for the walk: tells different inputs apart.
     fn hash(bytes: &[u8]) -> [u8; 32] {
-        let mut out = [0; 32];
+        let mut out = [0_u8; 32];
         for (at, byte) in bytes.iter().enumerate() {
             let place = (at * 7 + 3) % 32;
             out[place] = out[place]

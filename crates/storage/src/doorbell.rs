@@ -34,7 +34,11 @@ impl Doorbell {
             if let Some(listener) = &mut self.listener {
                 match listener.try_recv().await {
                     Ok(Some(ring)) => {
-                        return self.channels.iter().copied().find(|channel| *channel == ring.channel());
+                        return self
+                            .channels
+                            .iter()
+                            .copied()
+                            .find(|channel| *channel == ring.channel());
                     }
                     Ok(None) | Err(_) => self.listener = None,
                 }

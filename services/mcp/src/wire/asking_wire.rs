@@ -145,7 +145,7 @@ async fn t_44_nobody_else_can_answer_for_a_session() {
     let mut stream = node.call_zebra(&session).await;
     let id = next(&mut stream).await["id"].clone();
     let mut stranger = node.claims();
-    stranger.sub = Id::generate();
+    stranger.sub = UserId::generate().into();
     let token = node.sign(&stranger);
     let response = json!({"jsonrpc": "2.0", "id": id, "result": {"action": "accept", "content": {"name": "Eve"}}});
     let headers = [

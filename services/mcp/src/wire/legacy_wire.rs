@@ -101,7 +101,7 @@ async fn t_44_another_client_or_person_does_not_find_the_session() {
             ..node.claims()
         },
         AccessClaims {
-            sub: portolan_model::id::UserId::generate().into(),
+            sub: UserId::generate().into(),
             ..node.claims()
         },
     ] {

@@ -160,7 +160,7 @@ async fn mr_6_and_mr_7_tampered_foreign_expired_and_changed_are_refused() {
     for change in [0, 1] {
         let mut stranger = node.claims();
         if change == 0 {
-            stranger.sub = Id::generate();
+            stranger.sub = UserId::generate().into();
         } else {
             "client-b".clone_into(&mut stranger.client_id);
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
-use portolan_connections::{Account, NoToken, Token, write_link};
+use portolan_connections::{Account, Token, write_link};
 use portolan_model::id::UserId;
 use portolan_protocol::{
     ask::{AskMethod, Need},
@@ -109,7 +109,12 @@ impl UpstreamSource {
     }
 
     /// remembers what the server wants beyond what was granted.
-    pub(super) async fn note_scope(&self, state: &McpState, person: Option<UserId>, error: &UpstreamError) {
+    pub(super) async fn note_scope(
+        &self,
+        state: &McpState,
+        person: Option<UserId>,
+        error: &UpstreamError,
+    ) {
         let UpstreamError::Forbidden { challenge } = error else {
             return;
         };

@@ -305,10 +305,7 @@ pub(super) async fn exchange(
                 Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
                 Some(token),
             ) => {
-                if !source
-                    .renew(state, who.person, token, renewed)
-                    .await?
-                {
+                if !source.renew(state, who.person, token, renewed).await? {
                     return Err(error.into());
                 }
                 renewed = true;
@@ -353,10 +350,7 @@ pub(super) async fn exchange(
                 let Some(token) = &token else {
                     return Err(error.into());
                 };
-                if !source
-                    .renew(state, who.person, token, renewed)
-                    .await?
-                {
+                if !source.renew(state, who.person, token, renewed).await? {
                     return Err(error.into());
                 }
                 renewed = true;

@@ -515,10 +515,7 @@ impl UpstreamSource {
             return None;
         };
         let signed_in = self.sign_in(state, session.person).await.ok()?;
-        Some(Connection::Legacy(Legacy::resume(
-            signed_in.client,
-            ticket,
-        )))
+        Some(Connection::Legacy(Legacy::resume(signed_in.client, ticket)))
     }
 }
 
