@@ -84,7 +84,12 @@ async fn s5_a_call_in_a_session_costs_one_command_and_one_without_costs_none() -
         busy.beside.len(),
         busy.leases
     );
-    assert_eq!(busy.sessions.len(), CALLS, "one for each call");
+    // A command that a busy machine delays is sent once more, and its call is a slow one.
+    assert!(
+        (CALLS..=CALLS + slow).contains(&busy.sessions.len()),
+        "one for each call, not {}",
+        busy.sessions.len()
+    );
     // One more: the end of the first call, which was slow because all was cold, may be told late.
     assert!(
         busy.beside.len() <= 2 * slow + 1,

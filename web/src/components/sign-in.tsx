@@ -334,9 +334,7 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
             label="Private key"
             description="In PEM, for servers that know the client by its public key."
             value={key}
-            autosize
-            minRows={2}
-            maxRows={8}
+            rows={6}
             onChange={(event) => setKey(event.currentTarget.value)}
           />
           <TextInput
