@@ -30,6 +30,7 @@ create table upstream_connections (
   connected_by uuid not null references users on delete cascade,
   issuer text not null,
   server jsonb not null,
+  address text not null,
   resource text,
   scope text,
   wanted_scope text,
@@ -50,6 +51,7 @@ create table upstream_connections (
 );
 create index upstream_connections_owner on upstream_connections (owner_id) where owner_id is not null;
 comment on table upstream_connections is 'Accounts at upstream servers: of the workspace (no owner), or of a person.';
+comment on column upstream_connections.address is 'Where the tokens may be sent: the address of the source when the way to them began.';
 comment on column upstream_connections.sealed is 'Tokens and the client that they belong to, under the data key, bound to tenant, connection and version.';
 comment on column upstream_connections.refreshing_until is 'Whoever sets it renews the tokens: one node at a time, the others wait for the version to move.';
 comment on column upstream_connections.wanted_scope is 'What the server asked for beyond what was granted (403 insufficient_scope).';
@@ -62,6 +64,7 @@ create table upstream_attempts (
   session_id uuid not null,
   owner_id uuid references users on delete cascade,
   server jsonb not null,
+  address text not null,
   resource text,
   scope text,
   redirect_uri text not null,

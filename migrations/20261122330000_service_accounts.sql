@@ -60,11 +60,12 @@ comment on table assertion_ids is 'C13: the jti of a client assertion is good on
 
 create table client_keys (
   client_ref uuid primary key references oauth_clients on delete cascade,
+  uri text not null,
   jwks jsonb not null,
   fetched_at timestamptz not null,
   asked_at timestamptz not null
 );
-comment on table client_keys is 'What stood at a client''s jwks_uri. asked_at guards the fetch that an unknown key id forces: one a minute in the cluster (C13).';
+comment on table client_keys is 'What stood at a client''s jwks_uri, and is good for that address only. asked_at guards the fetch that an unknown key id forces: one a minute in the cluster (C13).';
 
 do $$
 declare
@@ -74,8 +75,6 @@ begin
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy core on %I to portolan_core using (true) with check (true)', t);
-    execute format('create policy own on %I to portolan_tenant using (tenant_id = app_tenant()) with check (tenant_id = app_tenant())', t);
   end loop;
 end $$;
 grant select, insert, update, delete on service_accounts, api_keys, assertion_ids, client_keys to portolan_core;
-grant select on service_accounts, api_keys to portolan_tenant;

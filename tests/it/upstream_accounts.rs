@@ -86,6 +86,16 @@ impl Scene {
         Ok((published, tokens, mcp))
     }
 
+    /// The owner tries the tool in the console.
+    async fn try_tool(&self) -> Result<Value> {
+        let console = self.owner.console();
+        let query = self.path("/tools?query=test_simple_text");
+        let found = console.get(&query).await?;
+        let tool = found["items"][0]["id"].as_str().context("the tool")?;
+        let path = format!("/workspaces/harbour/tools/{tool}/try");
+        console.post(&path, json!({})).await
+    }
+
     fn tokens_upstream(&self) -> Vec<String> {
         let seen = self.upstream.seen_of("tools/call");
         seen.iter()
@@ -246,14 +256,15 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
         said(&answer).starts_with("Connect your account first: "),
         "{answer}"
     );
+    // What was granted is what the refresh said last; what was asked for beyond it comes on top.
     assert_eq!(
         scene.sign_in().await?["connection"]["wanted_scope"],
-        "read offline_access write"
+        "read write"
     );
     let address = scene.begin().await?;
     assert_eq!(
         parameter(&address, "scope").as_deref(),
-        Some("read offline_access write"),
+        Some("read write offline_access"),
         "AU-11"
     );
     let back = scene.authority.consent(address.as_str()).await?;
@@ -358,6 +369,70 @@ async fn ax_1_a_client_that_was_entered_connects_by_itself() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn au_7_a_registration_that_the_server_forgot_is_made_anew_by_who_connects_again()
+-> Result<()> {
+    let scene = Scene::of("workspace").await?;
+    scene.connect().await?;
+    let (_, _, mcp) = scene.publish().await?;
+    assert_eq!(said(&call(&mcp).await?), SIMPLE);
+    let rules = json!({"forget": true, "refuse": true});
+    scene.authority.set(rules).await?;
+    let answer = call(&mcp).await?;
+    assert!(
+        said(&answer).starts_with("Connect your account first: "),
+        "{answer}"
+    );
+    let view = scene.sign_in().await?;
+    assert_eq!(view["connection"]["status"], "needs_sign_in", "{view}");
+    assert_eq!(view["connection"]["reason"], "client", "{view}");
+    let page = scene.connect().await?;
+    assert!(
+        page.url.path().contains("/w/harbour/sources/"),
+        "{}",
+        page.text()
+    );
+    assert_eq!(scene.authority.count("registrations").await?, 2);
+    assert_eq!(said(&call(&mcp).await?), SIMPLE);
+    Ok(())
+}
+
+#[tokio::test]
+async fn au_8_a_source_that_moves_takes_no_account_with_it() -> Result<()> {
+    let scene = Scene::of("workspace").await?;
+    scene.connect().await?;
+    let (_, _, mcp) = scene.publish().await?;
+    assert_eq!(said(&call(&mcp).await?), SIMPLE);
+    let on_the_way = scene
+        .authority
+        .consent(scene.begin().await?.as_str())
+        .await?;
+    let console = scene.owner.console();
+    for url in [
+        format!("{}/elsewhere", scene.authority.url()),
+        scene.authority.url(),
+    ] {
+        let body = json!({ "base_url": url });
+        console
+            .expect(Method::PATCH, &scene.path(""), Some(body))
+            .await?;
+        assert_eq!(scene.sign_in().await?["connection"], Value::Null);
+    }
+    let page = scene.owner.browser.open(on_the_way.as_str()).await?;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST, "{}", page.text());
+    assert_eq!(scene.sign_in().await?["connection"], Value::Null);
+    assert_eq!(scene.authority.count("codes").await?, 1);
+    let tried = scene.try_tool().await?;
+    assert!(
+        tried.to_string().contains("no account is connected"),
+        "{tried}"
+    );
+    scene.connect().await?;
+    let tried = scene.try_tool().await?;
+    assert_eq!(tried["content"][0]["text"], SIMPLE, "{tried}");
+    Ok(())
+}
+
 /// Opens the page of a link, goes on, and comes back.
 async fn link(scene: &Scene, who: &Person, url: &str) -> Result<Page> {
     let page = who.browser.open(url).await?;
@@ -381,6 +456,10 @@ async fn v_10_el_11_au_14_each_person_links_their_own_account_and_only_their_own
         .strip_prefix("Connect your account first: ")
         .context(text.to_owned())?;
     assert_eq!(answer["result"]["isError"], true);
+    // Nor for a member who tries a tool in the console.
+    let tried = scene.try_tool().await?;
+    let text = tried["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("Connect your account first: "), "{tried}");
     assert!(
         scene.tokens_upstream().is_empty(),
         "the workspace's account makes no calls"
@@ -408,6 +487,10 @@ async fn v_10_el_11_au_14_each_person_links_their_own_account_and_only_their_own
     let page = link(&scene, &scene.owner, url).await?;
     assert!(page.text().contains("Connected"), "{}", page.text());
     assert_eq!(said(&call(&mcp).await?), SIMPLE);
+    let tried = scene.try_tool().await?;
+    assert_eq!(tried["content"][0]["text"], SIMPLE, "{tried}");
+    let used = scene.tokens_upstream();
+    assert_eq!(used.first(), used.last(), "the member's own account");
     assert_eq!(scene.sign_in().await?["linked_persons"], 1);
     let page = scene.owner.browser.open("/account/linked").await?;
     assert!(page.text().contains("Theirs"), "{}", page.text());

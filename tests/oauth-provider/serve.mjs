@@ -4,7 +4,7 @@
 //   node serve.mjs <address of the MCP server>
 //
 // /control (POST) sets: ttl (seconds of access tokens), deny (people say no), scope (what the guard wants), refuse (the guard takes no
-// token that it has taken so far). /seen tells how often what was done.
+// token that it has taken so far), forget (who registered is not known any more). /seen tells how often what was done.
 import { createServer, request as send } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -13,6 +13,7 @@ const rules = { ttl: 3600, deny: false, scope: '' };
 const seen = { registrations: 0, codes: 0, refreshes: 0, by_client: 0, revocations: 0, revoked_grants: 0, refused_refreshes: 0, resources: [] };
 let taken = new Set();
 const refused = new Set();
+let registered = [];
 
 const server = createServer();
 await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
@@ -53,7 +54,10 @@ const provider = new Provider(origin, {
   interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
   cookies: { keys: ['a key of the tests'] },
 });
-provider.on('registration_create.success', () => seen.registrations++);
+provider.on('registration_create.success', (_ctx, client) => {
+  seen.registrations++;
+  registered.push(client.clientId);
+});
 provider.on('grant.revoked', () => seen.revoked_grants++);
 provider.on('grant.success', (ctx) => {
   const kind = ctx.oidc.params.grant_type;
@@ -131,8 +135,12 @@ server.on('request', async (req, res) => {
   try {
     const { pathname } = new URL(req.url, origin);
     if (pathname === '/control') {
-      const { refuse, ...others } = JSON.parse(await read(req));
+      const { refuse, forget, ...others } = JSON.parse(await read(req));
       Object.assign(rules, others);
+      if (forget) {
+        for (const id of registered) await provider.Client.adapter.destroy(id);
+        registered = [];
+      }
       if (refuse) {
         for (const value of taken) refused.add(value);
         taken = new Set();

@@ -10,6 +10,7 @@
 //! ```
 //!
 //! - A caller's own token never comes here (AU-1): what goes upstream was issued by the upstream's authorization server.
+//! - A token goes only to the address that it was issued for: whoever asks for one says where it is to go.
 //! - New tokens are committed before they are used. Renewing goes on when the call that wanted it is dropped: a rotated refresh token that
 //!   nobody kept would be lost.
 //! - What a node remembers is asked for again after a few seconds, so that a disconnected account is not used for longer.
@@ -68,6 +69,16 @@ pub struct Token {
     pub access: Arc<str>,
     /// Names these tokens: what is said of them later is said of no others.
     pub name: TokenName,
+    /// Where it may be sent.
+    address: Arc<str>,
+}
+
+impl Token {
+    /// Names the account, for as long as it stays connected: whoever connects it anew has another. A conversation that one account began
+    /// is none of another.
+    pub const fn connection(&self) -> Uuid {
+        self.name.connection
+    }
 }
 
 /// Names the tokens of one version of one connection.
@@ -189,35 +200,51 @@ impl Connections {
         }))
     }
 
+    /// What runs for the accounts after whoever asked for it is gone.
+    pub fn tracker(&self) -> &TaskTracker {
+        &self.0.tracker
+    }
+
     fn slot(&self, account: &Account) -> Slot {
         let made = || Ok::<_, std::convert::Infallible>(Slot::default());
         let Ok(slot) = self.0.slots.get_or_insert_with(account, made);
         slot
     }
 
-    /// The access token of an account, renewed if it is about to expire.
+    /// The access token of an account for the server at an address, renewed if it is about to expire. One that was issued for another
+    /// address is none.
     ///
     /// # Errors
     /// [`NoToken`].
-    pub async fn token(&self, account: Account) -> Result<Token, NoToken> {
-        self.token_but(account, None).await
+    pub async fn token(&self, account: Account, at: &str) -> Result<Token, NoToken> {
+        self.token_but(account, at, None).await
     }
 
     /// A token that is not `refused`: the server did not take that one (X-86).
     ///
     /// # Errors
     /// [`NoToken`].
-    pub async fn renewed(&self, account: Account, refused: &Token) -> Result<Token, NoToken> {
-        self.token_but(account, Some(refused.name)).await
+    pub async fn renewed(
+        &self,
+        account: Account,
+        at: &str,
+        refused: &Token,
+    ) -> Result<Token, NoToken> {
+        self.token_but(account, at, Some(refused.name)).await
     }
 
     async fn token_but(
         &self,
         account: Account,
+        at: &str,
         refused: Option<TokenName>,
     ) -> Result<Token, NoToken> {
         let slot = self.slot(&account);
         let mut known = slot.lock().await;
+        // The source moved, or came back: what is remembered is of its other address.
+        if matches!(&*known, Some(Known::Token { token, .. }) if *token.address != *at) {
+            *known = None;
+        }
         let now = self.0.clock.now();
         match &*known {
             Some(Known::Token {
@@ -234,6 +261,7 @@ impl Connections {
         }
         // On a task of its own: what a token endpoint gave is kept, whoever still waits for it.
         let this = self.clone();
+        let address: Arc<str> = at.into();
         let remembered = match &*known {
             Some(Known::Token { token, .. }) => Some(token.clone()),
             _ => None,
@@ -241,7 +269,7 @@ impl Connections {
         let asking = self
             .0
             .tracker
-            .spawn(async move { this.ask(account, refused, remembered).await });
+            .spawn(async move { this.ask(account, address, refused, remembered).await });
         match asking.await.unwrap_or(Err(NoToken::Broken)) {
             Ok((token, until)) => {
                 *known = Some(Known::Token {
@@ -286,9 +314,16 @@ impl Connections {
     ///
     /// # Errors
     /// [`NoToken::Storage`].
-    pub async fn wants_scope(&self, account: Account, scope: &str) -> Result<(), NoToken> {
+    pub async fn wants_scope(
+        &self,
+        account: Account,
+        refused: &Token,
+        scope: &str,
+    ) -> Result<(), NoToken> {
         let mut tx = self.0.store.node(account.tenant).await?;
-        if let Some(row) = stored::connection(&mut tx, account.source, account.owner).await? {
+        if let Some(row) = stored::connection(&mut tx, account.source, account.owner).await?
+            && row.id == refused.connection()
+        {
             let earlier = row.scope.clone().unwrap_or_default();
             let before = row.wanted_scope.clone().unwrap_or_default();
             let all = union(&union(&earlier, &before), scope);

@@ -3,18 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use portolan_model::Timestamp;
-use portolan_storage::upstream_oauth::{self as stored, Connection, Refreshed};
+use portolan_storage::{
+    StorageError,
+    upstream_oauth::{self as stored, Connection, Refreshed},
+};
 use portolan_upstream::oauth::{AuthorizationServer, Grant, OauthError, redeem};
 use tokio::time::{Instant, sleep};
 
 use crate::{Account, Connections, Held, MARGIN, NoToken, Token, TokenName, open, seal};
 
-/// How long the right to renew is held: longer than a request to a token endpoint may take.
-const LEASE: time::Duration = time::Duration::seconds(30);
+/// How long the right to renew is held, in seconds: longer than a request to a token endpoint may take.
+const LEASE: u16 = 30;
 /// The longest wait for somebody else's renewal.
 const LONGEST_WAIT: Duration = Duration::from_secs(35);
 /// Between two looks whether it is done.
 const STEP: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// Between two attempts to keep tokens that were renewed.
+const WRITE_AGAIN: Duration = Duration::from_millis(500);
 
 type Found = Result<(Token, Timestamp), NoToken>;
 
@@ -23,6 +28,7 @@ impl Connections {
     pub(crate) async fn ask(
         &self,
         account: Account,
+        address: Arc<str>,
         refused: Option<TokenName>,
         remembered: Option<Token>,
     ) -> Found {
@@ -32,7 +38,9 @@ impl Connections {
             let mut tx = self.0.store.node(account.tenant).await?;
             let row = stored::connection(&mut tx, account.source, account.owner).await?;
             drop(tx);
-            let row = row.ok_or(NoToken::NotConnected)?;
+            let row = row
+                .filter(|row| row.address == *address)
+                .ok_or(NoToken::NotConnected)?;
             if row.status != "ok" {
                 return Err(NoToken::NeedsSignIn);
             }
@@ -44,7 +52,7 @@ impl Connections {
                     return Ok((token, until));
                 }
                 let held = self.open(&account, &row)?;
-                return Ok((token_of(&held, TokenName::of(&row)), until));
+                return Ok((token_of(&held, &row, row.version), until));
             }
             if let Some(found) = self.renew(&account, &row, refused).await? {
                 return Ok(found);
@@ -86,20 +94,20 @@ impl Connections {
             let now = self.0.clock.now();
             // The last seconds of a token that nothing follows are used too.
             if refused.is_none() && row.expires_at > now {
-                return Ok(Some((token_of(&held, TokenName::of(row)), row.expires_at)));
+                return Ok(Some((token_of(&held, row, row.version), row.expires_at)));
             }
             let mut tx = store.node(account.tenant).await?;
             stored::needs_sign_in(&mut tx, row, "expired", None).await?;
             tx.commit().await?;
             return Err(NoToken::NeedsSignIn);
         }
-        let now = self.0.clock.now();
+        let lease_ends = Instant::now() + Duration::from_secs(LEASE.into());
         let mut tx = store.node(account.tenant).await?;
-        let ours = stored::begin_refresh(&mut tx, row, now, now + LEASE).await?;
+        let lease = stored::begin_refresh(&mut tx, row, LEASE.into()).await?;
         tx.commit().await?;
-        if !ours {
+        let Some(lease) = lease else {
             return Ok(None);
-        }
+        };
         let server: AuthorizationServer =
             serde_json::from_value(row.server.clone()).map_err(|_| NoToken::Broken)?;
         let grant = match &held.refresh {
@@ -113,6 +121,7 @@ impl Connections {
             .then_some(row.scope.as_deref())
             .flatten();
         let resource = row.resource.as_deref();
+        let now = self.0.clock.now();
         let answered = redeem(
             &self.0.egress,
             &server,
@@ -125,7 +134,10 @@ impl Connections {
         .await;
         let tokens = match answered {
             Ok(tokens) => tokens,
-            Err(error) => return self.not_renewed(account, row, &held, refused, error).await,
+            Err(error) => {
+                let about = (row, &held, lease);
+                return self.not_renewed(account, about, refused, error).await;
+            }
         };
         let now = self.0.clock.now();
         let expires_at = now + tokens.life;
@@ -146,51 +158,77 @@ impl Connections {
             scope: granted.as_deref(),
             expires_at,
         };
-        let mut tx = store.node(account.tenant).await?;
-        // Committed before it is used. Disconnected meanwhile: then these are used by nobody.
-        let kept = stored::refreshed(&mut tx, row, &new, now).await?;
-        tx.commit().await?;
+        // Committed before it is used. Disconnected meanwhile: then these are used by nobody. A rotated refresh token cannot be got a
+        // second time, so the database has until the end of the lease to come back; the version lets one write be one.
+        let kept = loop {
+            match self.keep(account, row, &new, now).await {
+                Ok(kept) => break kept,
+                Err(error) if Instant::now() < lease_ends => {
+                    tracing::warn!(tenant.id = %account.tenant, source.id = %account.source, reason = %error, "renewed tokens are not kept yet");
+                    sleep(WRITE_AGAIN).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
         tracing::debug!(tenant.id = %account.tenant, source.id = %account.source, "tokens of an upstream account were renewed");
         Ok(kept.then(|| {
             // A token of a few seconds is used for most of them.
             let until = (expires_at - MARGIN).max(now + (expires_at - now) / 2);
-            let name = TokenName {
-                connection: row.id,
-                version,
-            };
-            (token_of(&held, name), until)
+            (token_of(&held, row, version), until)
         }))
+    }
+
+    async fn keep(
+        &self,
+        account: &Account,
+        row: &Connection,
+        new: &Refreshed<'_>,
+        now: Timestamp,
+    ) -> Result<bool, StorageError> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        let kept = stored::refreshed(&mut tx, row, new, now).await?;
+        tx.commit().await?;
+        Ok(kept)
     }
 
     async fn not_renewed(
         &self,
         account: &Account,
-        row: &Connection,
-        held: &Held,
+        (row, held, lease): (&Connection, &Held, Timestamp),
         refused: Option<TokenName>,
         error: OauthError,
     ) -> Result<Option<(Token, Timestamp)>, NoToken> {
         tracing::info!(tenant.id = %account.tenant, source.id = %account.source, kind = error.kind(), reason = %error,
             "tokens of an upstream account could not be renewed");
         let mut tx = self.0.store.node(account.tenant).await?;
-        if error.is_final() || error.is_unknown_client() {
-            stored::needs_sign_in(&mut tx, row, "ended", None).await?;
+        // A client that is not known any more is replaced by whoever signs in again.
+        let reason = match &error {
+            error if error.is_final() => Some("ended"),
+            error if error.is_unknown_client() => Some("client"),
+            _ => None,
+        };
+        if let Some(reason) = reason {
+            stored::needs_sign_in(&mut tx, row, reason, Some(lease)).await?;
             tx.commit().await?;
             return Err(NoToken::NeedsSignIn);
         }
-        stored::not_refreshed(&mut tx, row).await?;
+        stored::not_refreshed(&mut tx, row, lease).await?;
         tx.commit().await?;
         let now = self.0.clock.now();
         if refused.is_none() && row.expires_at > now {
-            return Ok(Some((token_of(held, TokenName::of(row)), row.expires_at)));
+            return Ok(Some((token_of(held, row, row.version), row.expires_at)));
         }
         Err(NoToken::Server(Arc::new(error)))
     }
 }
 
-fn token_of(held: &Held, name: TokenName) -> Token {
+fn token_of(held: &Held, row: &Connection, version: i32) -> Token {
     Token {
         access: held.access.as_str().into(),
-        name,
+        name: TokenName {
+            connection: row.id,
+            version,
+        },
+        address: row.address.as_str().into(),
     }
 }

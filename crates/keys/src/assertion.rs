@@ -42,6 +42,8 @@ pub enum AssertionError {
     Time,
     /// The client has no such key.
     UnknownKey,
+    /// Several of its keys fit: trying them all would be work that a stranger orders.
+    Ambiguous,
     /// The signature is not by that key.
     Signature,
 }
@@ -62,6 +64,9 @@ impl AssertionError {
             Self::Time => "the client assertion has expired, or lives longer than 5 minutes",
             Self::UnknownKey => {
                 "the client assertion is signed by a key that the client did not register"
+            }
+            Self::Ambiguous => {
+                "the header of the client assertion must name one key by kid: several keys of this client fit"
             }
             Self::Signature => "the signature of the client assertion is wrong",
         }
@@ -112,24 +117,32 @@ impl std::fmt::Debug for ClientKeys {
 const PRIVATE_MEMBERS: [&str; 8] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 impl ClientKeys {
-    /// Reads a JWK set. Keys of other kinds and for encryption are passed over; one private or symmetric key spoils the whole set.
+    /// Reads a JWK set. Keys of other kinds and for encryption are passed over; one private or symmetric key spoils the whole set,
+    /// whatever else is wrong with it.
     pub fn read(jwks: &Value) -> Result<Self, InvalidKeys> {
-        let keys = jwks
-            .get("keys")
-            .and_then(Value::as_array)
+        let keys = jwks.get("keys").and_then(Value::as_array);
+        let is_secret = |key: &Map<String, Value>| {
+            key.get("kty").and_then(Value::as_str) == Some("oct")
+                || PRIVATE_MEMBERS
+                    .iter()
+                    .any(|member| key.contains_key(*member))
+        };
+        // A key where a set should be is looked at too.
+        if keys
+            .into_iter()
+            .flatten()
+            .chain([jwks])
+            .filter_map(Value::as_object)
+            .any(is_secret)
+        {
+            return Err(InvalidKeys::Secret);
+        }
+        let keys = keys
             .filter(|keys| (1..=MAX_KEYS).contains(&keys.len()))
             .ok_or(InvalidKeys::Form)?;
         let mut usable = Vec::new();
         for key in keys {
-            let key = key.as_object().ok_or(InvalidKeys::Form)?;
-            let is_secret = key.get("kty").and_then(Value::as_str) == Some("oct")
-                || PRIVATE_MEMBERS
-                    .iter()
-                    .any(|member| key.contains_key(*member));
-            if is_secret {
-                return Err(InvalidKeys::Secret);
-            }
-            usable.extend(public_key(key));
+            usable.extend(public_key(key.as_object().ok_or(InvalidKeys::Form)?));
         }
         if usable.is_empty() {
             return Err(InvalidKeys::NoneUsable);
@@ -137,16 +150,17 @@ impl ClientKeys {
         Ok(Self(usable))
     }
 
-    fn candidates<'a>(
-        &'a self,
-        kid: Option<&'a str>,
-        algorithm: Algorithm,
-    ) -> impl Iterator<Item = &'a ClientKey> {
-        // Without an id in the header every key of the kind is tried; with one, only the key of that name.
-        self.0
-            .iter()
-            .filter(move |key| key.algorithms.contains(&algorithm))
-            .filter(move |key| kid.is_none_or(|kid| key.kid.as_deref() == Some(kid)))
+    /// The one key that fits: of that name, or without a name the only one of its kind (C13).
+    fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&ClientKey, AssertionError> {
+        let mut fitting = self.0.iter().filter(|key| {
+            key.algorithms.contains(&algorithm)
+                && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid))
+        });
+        let key = fitting.next().ok_or(AssertionError::UnknownKey)?;
+        match fitting.next() {
+            None => Ok(key),
+            Some(_) => Err(AssertionError::Ambiguous),
+        }
     }
 }
 
@@ -350,21 +364,14 @@ impl<'a> Assertion<'a> {
         {
             return Err(AssertionError::Time);
         }
-        let mut candidates = keys
-            .candidates(self.kid.as_deref(), self.algorithm)
-            .peekable();
-        if candidates.peek().is_none() {
-            return Err(AssertionError::UnknownKey);
-        }
-        let is_signed = candidates.any(|one| {
-            jsonwebtoken::crypto::verify(
-                self.signature,
-                self.signed.as_bytes(),
-                &one.key,
-                self.algorithm,
-            )
-            .unwrap_or(false)
-        });
+        let known = keys.find(self.kid.as_deref(), self.algorithm)?;
+        let is_signed = jsonwebtoken::crypto::verify(
+            self.signature,
+            self.signed.as_bytes(),
+            &known.key,
+            self.algorithm,
+        )
+        .unwrap_or(false);
         if !is_signed {
             return Err(AssertionError::Signature);
         }

@@ -226,6 +226,11 @@ impl SigningKey {
             times,
         })
     }
+
+    /// Its state at `now`.
+    pub fn state(&self, now: Timestamp) -> KeyState {
+        self.times.state(now)
+    }
 }
 
 /// The signing keys of this process. Cheap to clone; clones share.

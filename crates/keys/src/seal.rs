@@ -211,6 +211,15 @@ impl Keys {
         mac(&self.ring[0], purpose, bytes)
     }
 
+    /// The MAC under every key of the ring, the current one first: for what is found again by its MAC, and may be older than the current
+    /// master secret.
+    pub fn macs(&self, purpose: Purpose, bytes: &[u8]) -> Vec<[u8; 32]> {
+        self.ring
+            .iter()
+            .map(|generation| mac(generation, purpose, bytes))
+            .collect()
+    }
+
     /// Compares in constant time with the MAC under every key of the ring. `tag` may be truncated, to 16 bytes at the least.
     pub fn verify_mac(&self, purpose: Purpose, bytes: &[u8], tag: &[u8]) -> bool {
         (STAMP_LEN..=32).contains(&tag.len())
@@ -480,6 +489,12 @@ mod tests {
         let stranger = Keys::new(&MasterSecret::from_bytes([9; 32]), &[]).unwrap();
         let sealed = keys().seal(Purpose::Credential, b"x", b"").unwrap();
         let stamp = keys().stamp(Purpose::Cursor, b"ten", b"page 2");
+        let mac = keys().mac(Purpose::RecoveryCode, b"code");
+        assert_eq!(
+            rotated.macs(Purpose::RecoveryCode, b"code"),
+            [rotated.mac(Purpose::RecoveryCode, b"code"), mac]
+        );
+        assert!(!stranger.macs(Purpose::RecoveryCode, b"code").contains(&mac));
         assert!(
             rotated
                 .open(Purpose::Credential, &sealed, b"", now())

@@ -299,6 +299,33 @@ fn case_73_a_header_that_brings_its_key_along_is_refused() {
 }
 
 #[test]
+fn c13_of_several_keys_the_header_names_one() {
+    let (one, two) = (Pair::ec(), Pair::ec());
+    let named = |pair: &Pair, kid: &str| {
+        let mut jwk = pair.jwk();
+        jwk["kid"] = json!(kid);
+        jwk
+    };
+    let set = |keys: Value| ClientKeys::read(&json!({ "keys": keys })).unwrap();
+    let several = set(json!([named(&one, "a"), named(&two, "b")]));
+    for (pair, kid) in [(&one, "a"), (&two, "b")] {
+        let jwt = pair.sign(&json!({"alg": "ES256", "kid": kid}), &claims());
+        assert!(check(&jwt, &several).is_ok(), "{kid}");
+    }
+    let crossed = one.sign(&json!({"alg": "ES256", "kid": "b"}), &claims());
+    assert_eq!(check(&crossed, &several), Err(AssertionError::Signature));
+    let unnamed = one.sign(&json!({"alg": "ES256"}), &claims());
+    assert_eq!(check(&unnamed, &several), Err(AssertionError::Ambiguous));
+    let twice = set(json!([named(&one, "a"), named(&two, "a")]));
+    let named_twice = one.sign(&json!({"alg": "ES256", "kid": "a"}), &claims());
+    assert_eq!(check(&named_twice, &twice), Err(AssertionError::Ambiguous));
+
+    let ed = Pair::Ed(Ed25519KeyPair::generate().unwrap());
+    let kinds = set(json!([named(&one, "a"), named(&ed, "b")]));
+    assert!(check(&unnamed, &kinds).is_ok(), "the only one of its kind");
+}
+
+#[test]
 fn case_73_a_header_that_says_something_twice_is_refused() {
     let pair = Pair::ec();
     let twice = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","alg":"ES256"}"#);
@@ -321,6 +348,17 @@ fn case_82_a_set_with_a_key_that_is_not_public_is_refused_whole() {
     assert_eq!(
         read(json!([good, {"kty": "oct", "k": "AA"}])),
         Err(InvalidKeys::Secret)
+    );
+    let many = [vec![good.clone(); 20], vec![private.clone()]].concat();
+    assert_eq!(
+        read(json!(many)),
+        Err(InvalidKeys::Secret),
+        "among too many"
+    );
+    assert_eq!(
+        ClientKeys::read(&private).map(|_| ()),
+        Err(InvalidKeys::Secret),
+        "a key in the place of a set"
     );
     assert_eq!(read(json!([])), Err(InvalidKeys::Form));
     assert_eq!(read(json!(vec![good.clone(); 21])), Err(InvalidKeys::Form));

@@ -52,6 +52,8 @@ pub enum Visible {
         /// The platform's page.
         url: String,
     },
+    /// V-10 for who is no person, whom no page helps.
+    PeopleOnly,
     /// V-11.
     MultipleChoice,
 }
@@ -96,6 +98,9 @@ impl Visible {
                 "The client's answer does not fit what the upstream server asked for.".to_owned()
             }
             Self::NotLinked { url } => format!("Connect your account first: {url}"),
+            Self::PeopleOnly => {
+                "This uses the own account of the person who calls it, and no person is behind this call.".to_owned()
+            }
             Self::MultipleChoice => {
                 "This tool needs a multiple-choice form, which this client cannot show.".to_owned()
             }
@@ -122,6 +127,7 @@ impl Visible {
             Self::TimedOut(_) => (-31001, None),
             Self::Lost => (-31004, None),
             Self::Unreachable => (-31000, None),
+            Self::PeopleOnly => (-31007, None),
             Self::NotLinked { url } => (-31007, Raw::of(&json!({ "url": url })).ok()),
         };
         let message = match self {

@@ -223,7 +223,7 @@ async fn publish(
         epoch: None,
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await?;
+    revocations::insert(tx, &revocation).await?;
     Ok(revoked)
 }
 

@@ -20,6 +20,9 @@ pub struct Origin {
 }
 
 /// Writes one entry in the caller's transaction, so that an action and its entry stand or fall together.
+///
+/// The commit locks the chain of each log in which something was written, in the order of writing. Who writes in several logs therefore does it
+/// in the order of tenants, and in the platform's log last: two who take them crosswise would wait for each other.
 pub async fn record(
     tx: &mut impl Tx,
     event: &Event,

@@ -33,11 +33,16 @@ pub struct KeySet {
     pub fetched_at: Timestamp,
 }
 
-/// The kept key set of a client.
-pub async fn key_set(tx: &mut SystemTx, client: ClientId) -> Result<Option<KeySet>, StorageError> {
+/// The key set of a client that was read from this address; what stood at another one is nothing here.
+pub async fn key_set(
+    tx: &mut SystemTx,
+    client: ClientId,
+    uri: &str,
+) -> Result<Option<KeySet>, StorageError> {
     let row = sqlx::query!(
-        "select jwks, fetched_at from client_keys where client_ref = $1",
-        client.uuid()
+        "select jwks, fetched_at from client_keys where client_ref = $1 and uri = $2",
+        client.uuid(),
+        uri,
     )
     .fetch_optional(tx.connection())
     .await?;
@@ -52,12 +57,14 @@ pub async fn key_set(tx: &mut SystemTx, client: ClientId) -> Result<Option<KeySe
 pub async fn may_ask(
     tx: &mut SystemTx,
     client: ClientId,
+    uri: &str,
     pause: Duration,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let done = sqlx::query!(
-        "update client_keys set asked_at = $2 where client_ref = $1 and asked_at <= $3",
+        "update client_keys set asked_at = $3 where client_ref = $1 and uri = $2 and asked_at <= $4",
         client.uuid(),
+        uri,
         now,
         now - pause,
     )
@@ -70,13 +77,15 @@ pub async fn may_ask(
 pub async fn keep_key_set(
     tx: &mut SystemTx,
     client: ClientId,
+    uri: &str,
     jwks: &Value,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "insert into client_keys (client_ref, jwks, fetched_at, asked_at) values ($1, $2, $3, $3)
-         on conflict (client_ref) do update set jwks = excluded.jwks, fetched_at = excluded.fetched_at",
+        "insert into client_keys (client_ref, uri, jwks, fetched_at, asked_at) values ($1, $2, $3, $4, $4)
+         on conflict (client_ref) do update set uri = excluded.uri, jwks = excluded.jwks, fetched_at = excluded.fetched_at",
         client.uuid(),
+        uri,
         jwks,
         now,
     )
@@ -85,7 +94,7 @@ pub async fn keep_key_set(
     Ok(())
 }
 
-/// Forgets a key set: the client has other keys now.
+/// Forgets a key set: the client has other keys now, or none.
 pub async fn forget_key_set(tx: &mut SystemTx, client: ClientId) -> Result<(), StorageError> {
     sqlx::query!(
         "delete from client_keys where client_ref = $1",

@@ -4,11 +4,14 @@ use portolan_model::{
     Digest, Timestamp,
     id::{ClientId, ClientSecretId},
 };
+use time::Duration;
 
 use crate::{StorageError, SystemTx};
 
 /// Live secrets of one client: the present one and the one that takes its place.
 pub const MOST: i64 = 2;
+/// Between two notes that one secret, or one account, was used: a busy program is not a write a request.
+pub(crate) const NOTED_EVERY: Duration = Duration::seconds(10);
 
 /// What may be told of a secret.
 #[derive(Debug, Clone)]
@@ -136,16 +139,17 @@ pub async fn revoke(
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that a secret proved its client.
+/// Notes that a secret proved its client, if the last note is some seconds old.
 pub async fn note_used(
     tx: &mut SystemTx,
     id: ClientSecretId,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "update oauth_client_secrets set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)",
+        "update oauth_client_secrets set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $3)",
         id.uuid(),
         now,
+        now - NOTED_EVERY,
     )
     .execute(tx.connection())
     .await?;

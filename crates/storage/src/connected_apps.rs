@@ -3,10 +3,13 @@
 
 use portolan_model::{
     Timestamp,
-    id::{ClientId, GrantId, TenantId, UserId},
+    id::{ApiKeyId, ClientId, GrantId, TenantId, UserId},
 };
 
 use crate::{StorageError, SystemTx, grants::REVOCATION_MEMORY};
+
+/// Grants that [`end_some`] ends at once.
+const SOME: i64 = 500;
 
 /// A connected app.
 #[derive(Debug, Clone)]
@@ -106,35 +109,76 @@ pub async fn list(
         .collect())
 }
 
+/// What was ended, each with its tenant, in the order of tenants: the one in which the audit log is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// The grants that were live.
+    pub grants: Vec<(GrantId, TenantId)>,
+    /// The API keys that went with them.
+    pub keys: Vec<(ApiKeyId, TenantId)>,
+}
+
+impl Ended {
+    /// How many apps: an API key is one that cannot do OAuth.
+    pub fn apps(&self) -> usize {
+        self.grants.len() + self.keys.len()
+    }
+}
+
 /// Ends grants with their refresh families and access tokens, each once; the nodes hear of it when the caller commits. Where all apps
-/// of a person are meant, the person's API keys go too: they are apps that cannot do OAuth. Returns the grants that were live. At least one part of `which` must be given.
+/// of a person are meant, the person's API keys go too. At least one part of `which` must be given.
 pub async fn end(
     tx: &mut SystemTx,
     which: Which,
     reason: &str,
     now: Timestamp,
-) -> Result<Vec<GrantId>, StorageError> {
-    let ended = sqlx::query_scalar!(
-        r#"with ended as (
-             update grants set revoked_at = $5, revoke_reason = $6
+) -> Result<Ended, StorageError> {
+    end_at_most(tx, which, None, reason, now).await
+}
+
+/// The same for so many grants that one transaction is short: to be called until nothing is ended any more.
+pub async fn end_some(
+    tx: &mut SystemTx,
+    which: Which,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Ended, StorageError> {
+    end_at_most(tx, which, Some(SOME), reason, now).await
+}
+
+async fn end_at_most(
+    tx: &mut SystemTx,
+    which: Which,
+    most: Option<i64>,
+    reason: &str,
+    now: Timestamp,
+) -> Result<Ended, StorageError> {
+    let rows = sqlx::query!(
+        r#"with meant as (
+             select id from grants
              where revoked_at is null and coalesce($1::uuid, $2::uuid, $3::uuid, $4::uuid) is not null
                and ($1::uuid is null or tenant_id = $1) and ($2::uuid is null or user_id = $2)
                and ($3::uuid is null or client_ref = $3) and ($4::uuid is null or id = $4)
-             returning id, tenant_id
+             order by tenant_id, id limit $8::bigint for update
+           ), ended as (
+             update grants g set revoked_at = $5, revoke_reason = $6 from meant where g.id = meant.id and g.revoked_at is null
+             returning g.id, g.tenant_id
            ), families as (
              update refresh_families f set revoked_at = $5, revoke_reason = $6 from ended where f.grant_id = ended.id and f.revoked_at is null
            ), told as (
              insert into revocations (kind, ref, tenant_id, expires_at, created_at)
-             select 'grant', 'gr_' || replace(id::text, '-', ''), tenant_id, $7, $5 from ended
+             select 'grant', 'gr_' || replace(id::text, '-', ''), tenant_id, $7, clock_timestamp() from ended
            ), keys as (
              update api_keys set revoked_at = $5
              where revoked_at is null and user_id = $2 and $3::uuid is null and $4::uuid is null and ($1::uuid is null or tenant_id = $1)
              returning id, tenant_id
            ), told_of_keys as (
              insert into revocations (kind, ref, tenant_id, expires_at, created_at)
-             select 'client', 'key_' || replace(id::text, '-', ''), tenant_id, $7, $5 from keys
+             select 'client', 'key_' || replace(id::text, '-', ''), tenant_id, $7, clock_timestamp() from keys
            )
-           select id as "id!" from ended"#,
+           select id as "id!", tenant_id as "tenant_id!", false as "is_key!" from ended
+           union all select id, tenant_id, true from keys
+           order by 2, 1"#,
         which.tenant.map(TenantId::uuid),
         which.user.map(UserId::uuid),
         which.client.map(ClientId::uuid),
@@ -142,8 +186,18 @@ pub async fn end(
         now,
         reason,
         now + REVOCATION_MEMORY,
+        most,
     )
     .fetch_all(tx.connection())
     .await?;
-    Ok(ended.into_iter().map(GrantId::from_uuid).collect())
+    let mut ended = Ended::default();
+    for row in rows {
+        let tenant = row.tenant_id.into();
+        if row.is_key {
+            ended.keys.push((row.id.into(), tenant));
+        } else {
+            ended.grants.push((row.id.into(), tenant));
+        }
+    }
+    Ok(ended)
 }

@@ -3,10 +3,12 @@
 
 use portolan_model::{Timestamp, id::TenantId};
 use time::Duration;
+use uuid::Uuid;
 
 use crate::{
     StorageError, SystemTx,
     grants::REVOCATION_MEMORY,
+    registry_news,
     revocations::{self, Kind, New},
 };
 
@@ -20,11 +22,13 @@ pub enum Ending<'a> {
     Suspend(&'a str),
     /// It works again.
     Resume,
-    /// Nothing works, and after [`GRACE`] it is gone. Its owner can restore it.
+    /// Nothing works, and after [`GRACE`] it is gone. Its owner can take that back.
     Delete,
-    /// The same by an operator: only an operator restores it.
+    /// The deletion is taken back by an owner, while it can be, unless an operator stopped the tenant.
+    TakeBack,
+    /// Deleted by an operator: only an operator restores it. If it was deleted already, it is gone as soon as it would have been.
     Evict,
-    /// The deletion is taken back, while it can be.
+    /// Any deletion is taken back, while it can be.
     Restore,
 }
 
@@ -39,8 +43,8 @@ pub async fn apply(
         Ending::Suspend(_) => (&["active"], "suspended"),
         Ending::Resume => (&["suspended"], "active"),
         Ending::Delete => (&["active"], "deleting"),
-        Ending::Evict => (&["active", "suspended"], "deleting"),
-        Ending::Restore => (&["deleting"], "active"),
+        Ending::Evict => (&["active", "suspended", "deleting"], "deleting"),
+        Ending::TakeBack | Ending::Restore => (&["deleting"], "active"),
     };
     let from: Vec<String> = from.iter().map(|&word| word.to_owned()).collect();
     let (suspended_at, reason) = match ending {
@@ -50,8 +54,8 @@ pub async fn apply(
     };
     let epoch = sqlx::query_scalar!(
         "update tenants set status = $3, epoch = epoch + 1, registry_revision = registry_revision + 1, suspended_at = $4, suspend_reason = $5,
-           delete_after = $6
-         where id = $1 and status = any($2) and (status <> 'deleting' or delete_after > $7) returning epoch",
+           delete_after = case when status = 'deleting' and $3 = 'deleting' then delete_after else $6 end
+         where id = $1 and status = any($2) and (status <> 'deleting' or (delete_after > $7 and (suspended_at is null or $8))) returning epoch",
         tenant.uuid(),
         &from,
         to,
@@ -59,6 +63,7 @@ pub async fn apply(
         reason,
         matches!(ending, Ending::Delete | Ending::Evict).then_some(now + GRACE),
         now,
+        ending == Ending::Restore,
     )
     .fetch_optional(tx.connection())
     .await?;
@@ -72,23 +77,56 @@ pub async fn apply(
         epoch: Some(epoch),
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await?;
+    revocations::insert(tx, &revocation).await?;
+    registry_news::ring(tx.connection(), tenant.uuid()).await?;
     Ok(true)
 }
 
-/// A tenant whose grace is over.
-pub async fn overdue(tx: &mut SystemTx, now: Timestamp) -> Result<Option<TenantId>, StorageError> {
+/// A tenant whose grace is over, held until the transaction ends; none that somebody else holds, and none of `but`.
+pub async fn overdue(
+    tx: &mut SystemTx,
+    but: &[TenantId],
+    now: Timestamp,
+) -> Result<Option<TenantId>, StorageError> {
+    let but: Vec<Uuid> = but.iter().copied().map(TenantId::uuid).collect();
     let tenant = sqlx::query_scalar!(
-        "select id from tenants where status = 'deleting' and delete_after <= $1 order by delete_after limit 1 for update skip locked",
-        now
+        "select id from tenants where status = 'deleting' and delete_after <= $1 and id <> all($2)
+         order by delete_after, id limit 1 for update skip locked",
+        now,
+        &but,
     )
     .fetch_optional(tx.connection())
     .await?;
     Ok(tenant.map(TenantId::from_uuid))
 }
 
-/// Destroys what a tenant has: its data keys and everything sealed under them, its registry, its members, its grants. Its row, its
-/// slugs as tombstones (M3) and its audit log stay.
+/// Destroys the data keys of a tenant that is [`overdue`], and what is sealed under them: to be committed before the rest, which is much
+/// and can fail.
+pub async fn shred(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
+    sqlx::query!(
+        "delete from source_credentials where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    // With the accounts at upstream servers and the ways to them.
+    sqlx::query!(
+        "delete from upstream_sign_ins where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "delete from tenant_deks where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    registry_news::ring(tx.connection(), tenant.uuid()).await
+}
+
+/// Destroys what a tenant has: what [`shred`] destroys, its registry, its members, its grants. Its row, its slugs as tombstones (M3) and
+/// its audit log stay.
 pub async fn purge(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
     // A large tenant takes longer than a request may.
     sqlx::query!("select set_config('statement_timeout', '10min', true)")
@@ -97,5 +135,5 @@ pub async fn purge(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageErr
     sqlx::query!("select purge_tenant($1)", tenant.uuid())
         .fetch_one(tx.connection())
         .await?;
-    Ok(())
+    registry_news::ring(tx.connection(), tenant.uuid()).await
 }

@@ -158,7 +158,7 @@ pub async fn revoke(
         epoch: None,
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await?;
+    revocations::insert(tx, &revocation).await?;
     Ok(true)
 }
 

@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use portolan_model::id::TenantId;
-use sqlx::{Executor as _, postgres::PgListener};
+use sqlx::{Executor as _, PgConnection, postgres::PgListener};
 
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep, timeout};
+use uuid::Uuid;
 
 use crate::{StorageError, Store, TenantTx};
 
@@ -28,12 +29,18 @@ pub async fn changed(tx: &mut TenantTx) -> Result<i64, StorageError> {
     )
     .fetch_one(tx.connection())
     .await?;
+    ring(tx.connection(), tenant).await?;
+    Ok(revision)
+}
+
+/// Tells the nodes at commit that there is news of a tenant.
+pub(crate) async fn ring(connection: &mut PgConnection, tenant: Uuid) -> Result<(), StorageError> {
     sqlx::query("select pg_notify($1, $2)")
         .bind(CHANNEL)
         .bind(tenant.to_string())
-        .execute(tx.connection())
+        .execute(connection)
         .await?;
-    Ok(revision)
+    Ok(())
 }
 
 /// What a node hears.

@@ -84,27 +84,28 @@ pub struct Revocation {
     pub epoch: Option<i32>,
     /// When it can be forgotten.
     pub expires_at: Timestamp,
-    /// When it was written.
+    /// When it was written, by the database's clock.
     pub created_at: Timestamp,
 }
 
-/// Writes an entry in the transaction that revokes.
-pub async fn insert(tx: &mut SystemTx, new: &New<'_>, now: Timestamp) -> Result<(), StorageError> {
+/// Writes an entry in the transaction that revokes. When that was says the database: of many writers each has a clock of its own, and
+/// an entry from the past would be one that no reader looks back to.
+pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError> {
     sqlx::query!(
-        "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, $6)",
+        "insert into revocations (kind, ref, tenant_id, epoch, expires_at, created_at) values ($1, $2, $3, $4, $5, clock_timestamp())",
         new.kind.as_str(),
         new.reference,
         new.tenant.map(TenantId::uuid),
         new.epoch,
         new.expires_at,
-        now,
     )
     .execute(tx.connection())
     .await?;
     Ok(())
 }
 
-/// Entries that still matter at `now` and were written after `since`; everything for `None`.
+/// Entries that still matter at `now` and were written after `since`; everything for `None`. An entry of a kind that this release does
+/// not know is left out: a newer one wrote it, and the rest must be heard of all the same.
 ///
 /// Sequence numbers commit out of order, so a reader asks again for the last seconds each time: applying twice does no harm.
 pub async fn live(
@@ -120,21 +121,23 @@ pub async fn live(
     )
     .fetch_all(tx.connection())
     .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Revocation {
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| {
+            let Some(kind) = Kind::parse(&row.kind) else {
+                tracing::error!(row.seq, row.kind, "a revocation of an unknown kind");
+                return None;
+            };
+            Some(Revocation {
                 seq: row.seq,
-                kind: Kind::parse(&row.kind).ok_or(StorageError::Inconsistent {
-                    table: "revocations",
-                    column: "kind",
-                })?,
+                kind,
                 reference: row.r#ref,
                 epoch: row.epoch,
                 expires_at: row.expires_at,
                 created_at: row.created_at,
             })
         })
-        .collect()
+        .collect())
 }
 
 /// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.

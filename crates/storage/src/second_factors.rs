@@ -123,17 +123,17 @@ pub async fn replace_recovery_codes(
     Ok(())
 }
 
-/// Uses a recovery code up, once.
+/// Uses a recovery code up, once. `macs` are those of one code, under each master secret that is known.
 pub async fn use_recovery_code(
     tx: &mut SystemTx,
     user: UserId,
-    mac: &[u8; 32],
+    macs: &[Vec<u8>],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let done = sqlx::query!(
-        "update recovery_codes set used_at = $3 where user_id = $1 and code_mac = $2 and used_at is null",
+        "update recovery_codes set used_at = $3 where user_id = $1 and code_mac = any($2) and used_at is null",
         user.uuid(),
-        mac.as_slice(),
+        macs,
         now,
     )
     .execute(tx.connection())

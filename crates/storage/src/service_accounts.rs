@@ -8,7 +8,9 @@ use portolan_model::{
 };
 use serde_json::Value;
 
-use crate::{StorageError, SystemTx, grants::REVOCATION_MEMORY, revocations};
+use crate::{
+    StorageError, SystemTx, client_secrets::NOTED_EVERY, grants::REVOCATION_MEMORY, revocations,
+};
 
 /// An account as the console shows it.
 #[derive(Debug, Clone)]
@@ -48,6 +50,18 @@ pub struct NewServiceAccount<'a> {
     pub resource: Option<&'a str>,
     /// Who makes it.
     pub created_by: UserId,
+}
+
+/// Takes the turn to make an account or an API key in a tenant, until the transaction ends: of two that count at once, both would find
+/// room.
+pub async fn take_turn(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageError> {
+    sqlx::query_scalar!(
+        "select id from tenants where id = $1 for no key update",
+        tenant.uuid()
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(())
 }
 
 /// Writes an account.
@@ -206,7 +220,7 @@ async fn publish(
         epoch: Some(epoch),
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await
+    revocations::insert(tx, &revocation).await
 }
 
 /// What decides whether an account may act, and the epochs that go into its token (§4.2).
@@ -253,16 +267,17 @@ pub async fn standing(
     }))
 }
 
-/// Notes that the account got a token.
+/// Notes that the account got a token, if the last note is some seconds old.
 pub async fn note_used(
     tx: &mut SystemTx,
     id: ServiceAccountId,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "update service_accounts set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $2)",
+        "update service_accounts set last_used_at = $2 where id = $1 and (last_used_at is null or last_used_at < $3)",
         id.uuid(),
         now,
+        now - NOTED_EVERY,
     )
     .execute(tx.connection())
     .await?;

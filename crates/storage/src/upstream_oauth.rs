@@ -197,6 +197,8 @@ pub struct Connection {
     pub issuer: String,
     /// Its metadata.
     pub server: Value,
+    /// The address of the source that the tokens are for: they are sent nowhere else.
+    pub address: String,
     /// Who the tokens are for.
     pub resource: Option<String>,
     /// What was granted.
@@ -247,7 +249,7 @@ pub async fn connection(
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), owner).await?;
     let row = sqlx::query!(
-        "select c.id, c.owner_id, c.connected_by, c.issuer, c.server, c.resource, c.scope, c.wanted_scope, c.status, c.reason, c.renewable,
+        "select c.id, c.owner_id, c.connected_by, c.issuer, c.server, c.address, c.resource, c.scope, c.wanted_scope, c.status, c.reason, c.renewable,
                 c.sealed, c.version, c.expires_at, c.connected_at, c.refreshed_at, k.id as key_id, k.wrapped
            from upstream_connections c join tenant_deks k on k.tenant_id = c.tenant_id and k.id = c.dek_id
           where c.tenant_id = $1 and c.source_id = $2 and c.owner_id is not distinct from $3",
@@ -263,6 +265,7 @@ pub async fn connection(
         connected_by: UserId::from_uuid(row.connected_by),
         issuer: row.issuer,
         server: row.server,
+        address: row.address,
         resource: row.resource,
         scope: row.scope,
         wanted_scope: row.wanted_scope,
@@ -296,6 +299,8 @@ pub struct NewConnection<'a> {
     pub issuer: &'a str,
     /// Its metadata.
     pub server: &'a Value,
+    /// The address of the source that the tokens are for.
+    pub address: &'a str,
     /// Who the tokens are for.
     pub resource: Option<&'a str>,
     /// What was granted.
@@ -310,13 +315,26 @@ pub struct NewConnection<'a> {
     pub expires_at: Timestamp,
 }
 
-/// Keeps a connection in the place of the one that was there.
+/// Keeps a connection in the place of the one that was there. False if its source is elsewhere by now: then nothing is kept.
 pub async fn connect(
     tx: &mut TenantTx,
     new: &NewConnection<'_>,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
+    // Locked: whoever moves the source comes before this, or deletes what this keeps.
+    let is_there = sqlx::query_scalar!(
+        "select id from sources where tenant_id = $1 and id = $2 and base_url = $3 and deleted_at is null for share",
+        tenant,
+        new.source.uuid(),
+        new.address,
+    )
+    .fetch_optional(tx.connection())
+    .await?
+    .is_some();
+    if !is_there {
+        return Ok(false);
+    }
     as_person(tx.connection(), new.owner).await?;
     sqlx::query!(
         "delete from upstream_connections where tenant_id = $1 and source_id = $2 and owner_id is not distinct from $3",
@@ -327,9 +345,9 @@ pub async fn connect(
     .execute(tx.connection())
     .await?;
     sqlx::query!(
-        "insert into upstream_connections (tenant_id, id, source_id, owner_id, connected_by, issuer, server, resource, scope, renewable, sealed,
-                                           dek_id, expires_at, connected_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+        "insert into upstream_connections (tenant_id, id, source_id, owner_id, connected_by, issuer, server, address, resource, scope, renewable,
+                                           sealed, dek_id, expires_at, connected_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         tenant,
         new.id,
         new.source.uuid(),
@@ -337,6 +355,7 @@ pub async fn connect(
         new.connected_by.uuid(),
         new.issuer,
         new.server,
+        new.address,
         new.resource,
         new.scope,
         new.renewable,
@@ -347,30 +366,30 @@ pub async fn connect(
     )
     .execute(tx.connection())
     .await?;
-    Ok(())
+    Ok(true)
 }
 
-/// Takes the right to renew the tokens of this version until `until` (§3.5). False if somebody else has it, or was faster.
+/// Takes the right to renew the tokens of this version for a time (§3.5), and says until when. `None` if somebody else has it, or was
+/// faster. The clock is that of the database, which all nodes share.
 pub async fn begin_refresh(
     tx: &mut TenantTx,
     of: &Connection,
-    now: Timestamp,
-    until: Timestamp,
-) -> Result<bool, StorageError> {
+    seconds: i32,
+) -> Result<Option<Timestamp>, StorageError> {
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), of.owner).await?;
-    let done = sqlx::query!(
-        "update upstream_connections set refreshing_until = $4
-          where tenant_id = $1 and id = $2 and version = $3 and status = 'ok' and coalesce(refreshing_until, '-infinity') < $5",
+    let lease = sqlx::query_scalar!(
+        r#"update upstream_connections set refreshing_until = now() + $4::int4 * interval '1 second'
+          where tenant_id = $1 and id = $2 and version = $3 and status = 'ok' and coalesce(refreshing_until, '-infinity') < now()
+         returning refreshing_until as "until!""#,
         tenant,
         of.id,
         of.version,
-        until,
-        now,
+        seconds,
     )
-    .execute(tx.connection())
+    .fetch_optional(tx.connection())
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(lease)
 }
 
 /// New tokens of a connection.
@@ -397,7 +416,7 @@ pub async fn refreshed(
     as_person(tx.connection(), of.owner).await?;
     let done = sqlx::query!(
         "update upstream_connections set sealed = $4, dek_id = $5, scope = coalesce($6, scope), expires_at = $7, refreshed_at = $8,
-                version = version + 1, refreshing_until = null
+                version = version + 1, refreshing_until = null, status = 'ok', reason = null
           where tenant_id = $1 and id = $2 and version = $3",
         tenant,
         of.id,
@@ -414,38 +433,44 @@ pub async fn refreshed(
 }
 
 /// Gives the right to renew back: it came to nothing that would say that the grant is over.
-pub async fn not_refreshed(tx: &mut TenantTx, of: &Connection) -> Result<(), StorageError> {
+pub async fn not_refreshed(
+    tx: &mut TenantTx,
+    of: &Connection,
+    lease: Timestamp,
+) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), of.owner).await?;
     sqlx::query!(
-        "update upstream_connections set refreshing_until = null where tenant_id = $1 and id = $2 and version = $3",
+        "update upstream_connections set refreshing_until = null
+          where tenant_id = $1 and id = $2 and version = $3 and refreshing_until = $4",
         tenant,
         of.id,
         of.version,
+        lease,
     )
     .execute(tx.connection())
     .await?;
     Ok(())
 }
 
-/// Somebody has to sign in again, because of `reason`. Tokens of another version are not meant. False if nothing changed.
+/// Somebody has to sign in again, because of `reason`. Tokens of another version are not meant. Who learned it by renewing says so only
+/// while it has the right to. False if nothing changed.
 pub async fn needs_sign_in(
     tx: &mut TenantTx,
     of: &Connection,
     reason: &str,
-    wanted_scope: Option<&str>,
+    lease: Option<Timestamp>,
 ) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     as_person(tx.connection(), of.owner).await?;
     let done = sqlx::query!(
-        "update upstream_connections set status = 'needs_sign_in', reason = $4, wanted_scope = coalesce($5, wanted_scope),
-                refreshing_until = null
-          where tenant_id = $1 and id = $2 and version = $3 and (status = 'ok' or $5::text is distinct from wanted_scope)",
+        "update upstream_connections set status = 'needs_sign_in', reason = $4, refreshing_until = null
+          where tenant_id = $1 and id = $2 and version = $3 and status = 'ok' and ($5::timestamptz is null or refreshing_until = $5)",
         tenant,
         of.id,
         of.version,
         reason,
-        wanted_scope,
+        lease,
     )
     .execute(tx.connection())
     .await?;
@@ -483,6 +508,54 @@ pub async fn disconnect(tx: &mut TenantTx, of: &Connection) -> Result<bool, Stor
     .execute(tx.connection())
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Tokens that are to be given back when their account is gone.
+#[derive(Debug, Clone)]
+pub struct Leaving {
+    /// Id; bound into the seal.
+    pub id: Uuid,
+    /// At which source.
+    pub source: SourceId,
+    /// Metadata of who issued the tokens.
+    pub server: Value,
+    /// Tokens and client, sealed.
+    pub sealed: Vec<u8>,
+    /// The data key.
+    pub key: WrappedKey,
+    /// Bound into the seal too.
+    pub version: i32,
+}
+
+/// The accounts at one source, or of one person, or all of a tenant: what goes when the source or the membership does.
+pub async fn leaving(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    source: Option<SourceId>,
+    owner: Option<UserId>,
+) -> Result<Vec<Leaving>, StorageError> {
+    let rows = sqlx::query!(
+        "select c.id, c.source_id, c.server, c.sealed, c.version, k.id as key_id, k.wrapped
+           from upstream_connections c join tenant_deks k on k.tenant_id = c.tenant_id and k.id = c.dek_id
+          where c.tenant_id = $1 and ($2::uuid is null or c.source_id = $2) and ($3::uuid is null or c.owner_id = $3)",
+        tenant.uuid(),
+        source.map(SourceId::uuid),
+        owner.map(UserId::uuid),
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    let leaving = rows.into_iter().map(|row| Leaving {
+        id: row.id,
+        source: SourceId::from_uuid(row.source_id),
+        server: row.server,
+        sealed: row.sealed,
+        key: WrappedKey {
+            id: row.key_id,
+            wrapped: row.wrapped,
+        },
+        version: row.version,
+    });
+    Ok(leaving.collect())
 }
 
 /// An account as its person sees it.
@@ -566,6 +639,8 @@ pub struct NewAttempt<'a> {
     pub owner: Option<UserId>,
     /// The authorization server, as it was when the way began.
     pub server: &'a Value,
+    /// The address of the source then.
+    pub address: &'a str,
     /// Who the tokens are to be for.
     pub resource: Option<&'a str>,
     /// What is asked for.
@@ -588,9 +663,9 @@ pub async fn begin_attempt(
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(
-        "insert into upstream_attempts (state_digest, tenant_id, source_id, user_id, session_id, owner_id, server, resource, scope, redirect_uri,
-                                        back, sealed, created_at, expires_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+        "insert into upstream_attempts (state_digest, tenant_id, source_id, user_id, session_id, owner_id, server, address, resource, scope,
+                                        redirect_uri, back, sealed, created_at, expires_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
         new.state.as_bytes().as_slice(),
         tenant,
         new.source.uuid(),
@@ -598,6 +673,7 @@ pub async fn begin_attempt(
         new.session.uuid(),
         new.owner.map(UserId::uuid),
         new.server,
+        new.address,
         new.resource,
         new.scope,
         new.redirect_uri,
@@ -620,6 +696,8 @@ pub struct Attempt {
     pub owner: Option<UserId>,
     /// The authorization server.
     pub server: Value,
+    /// The address of the source when the way began.
+    pub address: String,
     /// Who the tokens are to be for.
     pub resource: Option<String>,
     /// What was asked for.
@@ -644,7 +722,7 @@ pub async fn take_attempt(
     let row = sqlx::query!(
         "update upstream_attempts set used_at = $5
           where state_digest = $1 and source_id = $2 and user_id = $3 and session_id = $4 and used_at is null and expires_at > $5
-         returning tenant_id, owner_id, server, resource, scope, redirect_uri, back, sealed",
+         returning tenant_id, owner_id, server, address, resource, scope, redirect_uri, back, sealed",
         state.as_bytes().as_slice(),
         source.uuid(),
         user.uuid(),
@@ -657,6 +735,7 @@ pub async fn take_attempt(
         tenant: TenantId::from_uuid(row.tenant_id),
         owner: row.owner_id.map(UserId::from_uuid),
         server: row.server,
+        address: row.address,
         resource: row.resource,
         scope: row.scope,
         redirect_uri: row.redirect_uri,

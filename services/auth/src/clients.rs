@@ -22,7 +22,7 @@ use portolan_storage::{
     clients::{self, Client},
 };
 
-use crate::{error::OAuthError, parameters::Parameters, state::AuthState};
+use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor::Visitor};
 
 /// What a request offers as proof.
 enum Offer {
@@ -50,18 +50,12 @@ impl Offer {
 /// Finds the client of a token or revocation request and checks its proof with the method it registered (T14).
 pub(crate) async fn authenticate(
     state: &AuthState,
+    visitor: &Visitor,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Client, OAuthError> {
     let offer = read_offer(headers, form)?;
-    let is_basic = matches!(offer, Offer::Basic { .. });
-    let refuse = |description| {
-        if is_basic {
-            OAuthError::BasicRefused { description }
-        } else {
-            OAuthError::invalid_client(description)
-        }
-    };
+    let refuse = |description| refused(headers, description);
 
     let mut tx = state.store.system(Reason::OAuth).await?;
     let client = clients::find(&mut tx, offer.client_id()).await?;
@@ -106,8 +100,7 @@ pub(crate) async fn authenticate(
             let Offer::Assertion { jwt, .. } = &offer else {
                 return Err(refuse("this client has to send a client_assertion"));
             };
-            assertion::check(state, &client, jwt).await?;
-            Ok(client)
+            assertion::check(state, visitor, client, jwt).await
         }
         (_, Some((_, Some(secret)))) => {
             client_secrets::note_used(&mut tx, secret, state.now()).await?;
@@ -125,16 +118,34 @@ fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
         || (client.kind == ClientKind::Service && registered.has_secret() && used.has_secret())
 }
 
-/// What the presented secret is remembered by, for clients that prove themselves with one: a digest over id and secret.
-pub(crate) fn secret_digest(
-    headers: &HeaderMap,
-    form: &Parameters,
-) -> Result<Option<Digest>, OAuthError> {
-    Ok(match read_offer(headers, form)? {
-        Offer::Basic { client_id, secret } | Offer::Post { client_id, secret } => {
-            Some(digest(format!("{client_id}\0{secret}").as_bytes()))
-        }
-        Offer::Name(_) | Offer::Assertion { .. } => None,
+/// `invalid_client`, in the way that belongs to how the request offers its proof (T10).
+pub(crate) fn refused(headers: &HeaderMap, description: &'static str) -> OAuthError {
+    if matches!(basic_credentials(headers), Ok(Some(_))) {
+        OAuthError::BasicRefused { description }
+    } else {
+        OAuthError::invalid_client(description)
+    }
+}
+
+/// Who a request says it is, unproved.
+pub(crate) struct Claim {
+    /// Of which client it speaks.
+    pub(crate) client_id: String,
+    /// What the presented secret is remembered by, for clients that prove themselves with one: a digest over id and secret.
+    pub(crate) secret: Option<Digest>,
+}
+
+/// Reads who a request says it is.
+pub(crate) fn claim(headers: &HeaderMap, form: &Parameters) -> Result<Claim, OAuthError> {
+    let offer = read_offer(headers, form)?;
+    Ok(Claim {
+        secret: match &offer {
+            Offer::Basic { client_id, secret } | Offer::Post { client_id, secret } => {
+                Some(digest(format!("{client_id}\0{secret}").as_bytes()))
+            }
+            Offer::Name(_) | Offer::Assertion { .. } => None,
+        },
+        client_id: offer.client_id().to_owned(),
     })
 }
 

@@ -16,7 +16,9 @@ use portolan_model::id::SourceId;
 use portolan_storage::StorageError;
 use portolan_upstream::oauth::OauthError;
 
-pub(crate) use self::flow::{Asked, begin, by_client_credentials, disconnect, put_client};
+pub(crate) use self::flow::{
+    Asked, begin, by_client_credentials, disconnect, give_back_later, put_client,
+};
 use crate::{
     config::Site,
     pages::{self, FormTarget},

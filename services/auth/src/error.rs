@@ -100,6 +100,12 @@ pub enum OAuthError {
         /// Seconds to wait.
         retry_after: i64,
     },
+    /// Somebody else, who is needed, cannot be asked now: 503. Never 401: clients would drop their registration (T10).
+    #[error("the keys of the client cannot be fetched")]
+    Away {
+        /// Seconds to wait.
+        retry_after: i64,
+    },
     /// Storage failed: 503. Never `invalid_grant` (T7).
     #[error("storage failed")]
     Storage(#[from] StorageError),
@@ -136,6 +142,7 @@ impl OAuthError {
             Self::BasicRefused { .. } => "invalid_client",
             Self::TooLarge => "too_large",
             Self::TooMany { .. } => "too_many",
+            Self::Away { .. } => "away",
             Self::Storage(_) | Self::Keys(_) => "unavailable",
         }
     }
@@ -173,6 +180,12 @@ impl IntoResponse for OAuthError {
                 StatusCode::TOO_MANY_REQUESTS,
                 ErrorCode::TemporarilyUnavailable,
                 "too many requests, wait",
+                Some(*retry_after),
+            ),
+            Self::Away { retry_after } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                ErrorCode::TemporarilyUnavailable,
+                "the keys of this client cannot be fetched now, try again in a moment",
                 Some(*retry_after),
             ),
             Self::Storage(_) | Self::Keys(_) => {

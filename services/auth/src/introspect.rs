@@ -18,7 +18,7 @@ use portolan_storage::{
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{clients, error::OAuthError, state::AuthState, token};
+use crate::{clients, error::OAuthError, state::AuthState, token, visitor::Visitor};
 
 /// A good token (RFC 7662 §2.2). Nothing about the person but the id.
 #[derive(Serialize)]
@@ -38,12 +38,13 @@ struct Active<'a> {
 /// The handler.
 pub(crate) async fn introspect(
     State(state): State<AuthState>,
+    visitor: Visitor,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
     let form = token::read_form(query.as_deref(), &headers, body)?;
-    let asker = asker(&state, &headers, &form).await?;
+    let asker = asker(&state, &visitor, &headers, &form).await?;
     let presented = form
         .first("token")
         .ok_or(OAuthError::invalid_request("token is missing"))?;
@@ -72,20 +73,20 @@ pub(crate) async fn introspect(
 /// Who may ask: a service account that is switched on. Everybody else is 401, whoever they are otherwise (case 142).
 async fn asker(
     state: &AuthState,
+    visitor: &Visitor,
     headers: &HeaderMap,
     form: &crate::parameters::Parameters,
 ) -> Result<Standing, OAuthError> {
-    const REFUSED: OAuthError =
-        OAuthError::invalid_client("only service accounts may ask about tokens");
-    let client = clients::authenticate(state, headers, form).await?;
+    let refused = || clients::refused(headers, "only service accounts may ask about tokens");
+    let client = clients::authenticate(state, visitor, headers, form).await?;
     if client.kind != ClientKind::Service {
-        return Err(REFUSED);
+        return Err(refused());
     }
     let mut tx = state.store.system(Reason::OAuth).await?;
     service_accounts::standing(&mut tx, client.id)
         .await?
         .filter(|standing| standing.is_active)
-        .ok_or(REFUSED)
+        .ok_or_else(refused)
 }
 
 /// The claims of a token that is good now and the asker's to know: of its tenant, and for its server if it may use one only.

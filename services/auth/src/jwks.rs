@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{
     Keys, KeysError, PublicJwk, digest,
-    ring::{self, KeyState, KeyTimes, NewKeyPair, SigningKey, plan},
+    ring::{self, KeyState, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey, plan},
 };
 use portolan_model::Timestamp;
 use portolan_storage::{
@@ -74,6 +74,9 @@ pub enum RotationError {
     /// No key stands by, which [`rotate`] sees to every hour.
     #[error("no key stands by")]
     NoStandby,
+    /// Whoever asks has another master secret than the nodes: no node could open a key that is made here.
+    #[error("this master secret does not open the signing keys")]
+    Foreign,
 }
 
 /// Makes the keys that are missing, loads what is there, and gives the public halves to this process's verifier.
@@ -95,27 +98,46 @@ pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
     take(state, &stored, now)
 }
 
-/// Signs and verifies with these keys from now on.
+/// Signs and verifies with these keys from now on. One that does not open is left out, as long as another one signs: else a single row
+/// would keep every process from hearing of the others.
 fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), RotationError> {
-    let keys = stored
-        .iter()
-        .map(|row| {
-            let public: PublicJwk = serde_json::from_value(row.public_jwk.clone())?;
-            Ok(SigningKey::open(
-                &state.keys,
-                public,
-                &row.private_sealed,
-                times_of(row),
-                now,
-            )?)
-        })
-        .collect::<Result<Vec<_>, RotationError>>()?;
+    let mut keys = Vec::with_capacity(stored.len());
+    let mut fault = None;
+    for row in stored {
+        match open(&state.keys, row, now) {
+            Ok(key) => keys.push(key),
+            Err(error) => {
+                tracing::error!(
+                    kid = row.kid,
+                    error = &error as &dyn std::error::Error,
+                    "a signing key does not open"
+                );
+                fault = Some(error);
+            }
+        }
+    }
+    if let Some(fault) = fault
+        && !keys.iter().any(|key| key.state(now) == KeyState::Active)
+    {
+        return Err(fault);
+    }
     state.signing_keys.replace(keys);
     state
         .oauth
         .verifier
         .set_keys(&state.signing_keys.jwks(now))?;
     Ok(())
+}
+
+fn open(keys: &Keys, row: &StoredKey, now: Timestamp) -> Result<SigningKey, RotationError> {
+    let public: PublicJwk = serde_json::from_value(row.public_jwk.clone())?;
+    Ok(SigningKey::open(
+        keys,
+        public,
+        &row.private_sealed,
+        times_of(row),
+        now,
+    )?)
 }
 
 /// Makes the keys that are missing. Of several nodes one makes them: the others wait for its lock and find them.
@@ -146,6 +168,9 @@ pub async fn hand_over(
 ) -> Result<StoredKey, RotationError> {
     signing_keys::lock_rotation(tx).await?;
     let stored = ensure(tx, keys, now).await?;
+    if stored.iter().any(|row| open(keys, row, now).is_err()) {
+        return Err(RotationError::Foreign);
+    }
     let standby = move_times(tx, stored, now, false).await?;
     ensure(tx, keys, now).await?;
     Ok(standby)
@@ -153,6 +178,8 @@ pub async fn hand_over(
 
 /// J3: removes a key. The tokens it signed are refused everywhere as soon as the nodes hear of it; if nothing else signs, the
 /// standby does at once. Refresh tokens are not signed and stay good. Returns which key signs now.
+///
+/// Refused to whoever cannot open any key, or not the one that would sign. Others that do not open may be what has to be removed.
 pub async fn remove(
     tx: &mut SystemTx,
     keys: &Keys,
@@ -160,6 +187,10 @@ pub async fn remove(
     now: Timestamp,
 ) -> Result<String, RotationError> {
     signing_keys::lock_rotation(tx).await?;
+    let before = signing_keys::list(tx, now).await?;
+    if !before.is_empty() && !before.iter().any(|row| open(keys, row, now).is_ok()) {
+        return Err(RotationError::Foreign);
+    }
     if !signing_keys::deny(tx, kid, now).await? {
         return Err(RotationError::Unknown);
     }
@@ -170,16 +201,9 @@ pub async fn remove(
         epoch: None,
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await?;
-    let signs = |stored: &[StoredKey]| {
-        stored
-            .iter()
-            .filter(|row| times_of(row).state(now) == KeyState::Active)
-            .max_by_key(|row| row.sign_from)
-            .map(|row| row.kid.clone())
-    };
+    revocations::insert(tx, &revocation).await?;
     let left = signing_keys::list(tx, now).await?;
-    if signs(&left).is_none() && !left.is_empty() {
+    if active(&left, now).is_none() && !left.is_empty() {
         // Without a standby `ensure` makes a key that signs at once.
         match move_times(tx, left, now, true).await {
             Ok(_) | Err(RotationError::NoStandby) => {}
@@ -187,7 +211,31 @@ pub async fn remove(
         }
     }
     let stored = ensure(tx, keys, now).await?;
-    signs(&stored).ok_or(RotationError::NoStandby)
+    let signs = active(&stored, now).ok_or(RotationError::NoStandby)?;
+    open(keys, signs, now).map_err(|_| RotationError::Foreign)?;
+    // A standby that was made just now signs in a day: what signs goes on until then, even if its end was near.
+    let next = stored
+        .iter()
+        .filter(|row| times_of(row).state(now) == KeyState::Pending)
+        .map(|row| row.sign_from)
+        .min();
+    if let Some(next) = next.filter(|next| signs.sign_until < *next) {
+        let longer = StoredKey {
+            sign_until: next,
+            gone_at: next + RETIRING_FOR,
+            ..signs.clone()
+        };
+        signing_keys::set_times(tx, &longer).await?;
+    }
+    Ok(signs.kid.clone())
+}
+
+/// The one that signs.
+fn active(stored: &[StoredKey], now: Timestamp) -> Option<&StoredKey> {
+    stored
+        .iter()
+        .filter(|row| times_of(row).state(now) == KeyState::Active)
+        .max_by_key(|row| row.sign_from)
 }
 
 /// Writes the times that [`ring::hand_over`] gives, and returns the key that takes over.

@@ -116,6 +116,7 @@ pub struct OAuthParts {
     pub(crate) authorizations: Rates,
     pub(crate) warnings: Rates,
     pub(crate) key_fetches: Rates,
+    pub(crate) assertions: Rates,
     pub(crate) services: Services,
 }
 
@@ -148,6 +149,11 @@ impl OAuthParts {
             }),
             key_fetches: Rates::new(Budget {
                 burst: 5,
+                per: Duration::MINUTE,
+            }),
+            // Each is a row for some minutes.
+            assertions: Rates::new(Budget {
+                burst: 300,
                 per: Duration::MINUTE,
             }),
             services: Services::default(),

@@ -10,11 +10,12 @@ use portolan_cluster::revocations::Revocation;
 use portolan_keys::{AccessClaims, SecretToken, TokenForm};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
-    id::{GrantId, TenantId},
+    id::{ApiKeyId, GrantId, TenantId, UserId},
 };
 use portolan_storage::{
     Reason, api_keys, audit,
     clients::Client,
+    connected_apps::Ended,
     grants, refresh_tokens,
     revocations::{self, Kind},
 };
@@ -42,7 +43,7 @@ pub(crate) async fn revoke(
         revoke_api_key(&state, &visitor, &key).await?;
         return Ok(done());
     }
-    let client = clients::authenticate(&state, &headers, &form).await?;
+    let client = clients::authenticate(&state, &visitor, &headers, &form).await?;
     let presented = presented?;
     // `token_type_hint` is an order of search at most (R3); our tokens say themselves what they are.
     if let Some(refresh) = SecretToken::parse(TokenForm::Refresh, presented) {
@@ -124,14 +125,31 @@ async fn revoke_grant(
 }
 
 /// Tells the nodes of this process at once what a transaction has ended; the others read it from the feed.
-pub(crate) fn tell(state: &AuthState, ended: &[GrantId]) {
+pub(crate) fn tell(state: &AuthState, ended: &Ended) {
     let until = state.now() + grants::REVOCATION_MEMORY;
-    for id in ended {
+    for (id, _) in &ended.grants {
         state
             .oauth
             .revocations
             .insert(Revocation::Grant(*id), until);
     }
+    for (id, _) in &ended.keys {
+        console::api_keys::tell(state, *id);
+    }
+}
+
+/// What the logs of the workspaces say of API keys that went with the apps of a person, in the order in which logs are written.
+pub(crate) fn keys_ended(ended: &Ended, by: UserId, why: &str) -> Vec<Event> {
+    let event = |(id, tenant): &(ApiKeyId, TenantId)| Event {
+        tenant: Some(*tenant),
+        actor: Actor::User(by),
+        action: "api_key.revoked",
+        target_kind: "api_key",
+        target_id: id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "why": why }),
+    };
+    ended.keys.iter().map(event).collect()
 }
 
 /// An access token stands for itself (R4).
@@ -156,7 +174,7 @@ async fn revoke_access_token(
             epoch: None,
             expires_at,
         };
-        revocations::insert(&mut tx, &new, now).await?;
+        revocations::insert(&mut tx, &new).await?;
     } else {
         audit::record(
             &mut tx,

@@ -93,7 +93,7 @@ async fn grant(
     match form.first("grant_type") {
         None => Err(OAuthError::invalid_request("grant_type is missing")),
         Some("authorization_code") => {
-            let client = clients::authenticate(state, headers, &form).await?;
+            let client = clients::authenticate(state, visitor, headers, &form).await?;
             Ok((
                 "authorization_code",
                 code::redeem(state, visitor, &client, &form).await?,
@@ -102,7 +102,7 @@ async fn grant(
         Some("refresh_token") => {
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
             // form, so that garbage costs no query among tokens (K6).
-            let client = clients::authenticate(state, headers, &form).await?;
+            let client = clients::authenticate(state, visitor, headers, &form).await?;
             let presented = refresh::read(&form)?;
             Ok((
                 "refresh_token",
@@ -111,7 +111,7 @@ async fn grant(
         }
         Some("client_credentials") => Ok((
             "client_credentials",
-            service::grant(state, headers, &form).await?,
+            service::grant(state, visitor, headers, &form).await?,
         )),
         Some(_) => Err(OAuthError::refused(
             ErrorCode::UnsupportedGrantType,

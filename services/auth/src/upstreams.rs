@@ -390,7 +390,7 @@ pub(crate) async fn sync(
     ) else {
         return Err(SyncError::Unknown);
     };
-    let opener = Opener::of(state, &mut tx, tenant, source)
+    let opener = Opener::of(state, &mut tx, tenant, source, None)
         .await
         .map_err(SyncError::Credential)?;
     // Somebody else's server must not hold a connection of ours.

@@ -258,6 +258,18 @@ impl Catalog {
         }
     }
 
+    /// Lets go of what is kept of a tenant, its credentials among it, if it has no address any more: nobody asks for its servers again.
+    pub(crate) async fn drop_ended(&self, tenant: TenantId) -> Result<(), StorageError> {
+        if !self.slots.iter().any(|(_, slot)| slot.tenant == tenant) {
+            return Ok(());
+        }
+        let mut tx = self.store.node(tenant).await?;
+        if catalog::address(&mut tx).await?.is_none() {
+            self.slots.retain(|_, slot| slot.tenant != tenant);
+        }
+        Ok(())
+    }
+
     /// Puts an entry in place, as a load would.
     #[cfg(test)]
     pub(crate) fn seed(

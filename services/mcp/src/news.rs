@@ -69,6 +69,15 @@ impl Changed {
         {
             stream::tell_tenant(state, tenant).await;
         }
+        for tenant in &self.tenants {
+            if let Err(error) = state.catalog.drop_ended(*tenant).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    tenant.id = %tenant,
+                    "cannot look whether a tenant has ended"
+                );
+            }
+        }
     }
 }
 

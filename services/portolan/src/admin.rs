@@ -44,7 +44,7 @@ use portolan_storage::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{dev, lifecycle, rooms, say, settings::Raw};
+use crate::{dev, doctor::LONGEST_SKEW_SECONDS, lifecycle, rooms, say, settings::Raw};
 
 use self::table::Table;
 
@@ -146,10 +146,18 @@ pub fn run(
         if let SchemaState::Behind(missing) = portolan_storage::schema_state(&store).await? {
             anyhow::bail!("{missing} migrations are missing: run `portolan migrate`");
         }
+        let clock = Clock::system();
+        let skew = store.clock_skew_seconds(clock.now()).await?;
+        // What is written here says when it ends, and nodes believe it.
+        if skew.abs() > LONGEST_SKEW_SECONDS {
+            anyhow::bail!(
+                "this machine's clock is {skew:.1} s from the database's: synchronise both machines"
+            );
+        }
         let desk = Desk {
             store,
             keys,
-            clock: Clock::system(),
+            clock,
             is_json: arguments.json,
             is_confirmed: arguments.yes,
             reason: arguments.reason.clone(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::{node_store, open_files, say, settings::Settings};
 
 /// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
-const LONGEST_SKEW_SECONDS: f64 = 5.0;
+pub(crate) const LONGEST_SKEW_SECONDS: f64 = 5.0;
 
 #[derive(Debug, Serialize)]
 struct Finding {

@@ -22,8 +22,9 @@ use crate::lifecycle::Lifecycle;
 const REVOCATIONS: Duration = Duration::from_millis(500);
 /// Between two looks at the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
-/// Rows commit out of order: each look goes back this far. Statements of writers end after 5 s.
-const OVERLAP: time::Duration = time::Duration::seconds(10);
+/// Rows commit out of order, and their times are of the database's clock: each look goes back this far. A writer's transaction is shorter,
+/// and clocks are less apart; to read a row twice does no harm.
+const OVERLAP: time::Duration = time::Duration::MINUTE;
 
 /// Reads for one node.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ impl Feed {
     }
 }
 
-/// A row as an event; `None` for a row that no release wrote.
+/// A row as an event; `None` if its reference is none.
 fn event(row: &revocations::Revocation) -> Option<Revocation> {
     let reference = row.reference.as_str();
     Some(match row.kind {

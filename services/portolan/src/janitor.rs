@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use portolan_model::{
-    Clock,
+    Clock, Timestamp,
     audit::{Actor, Event, Outcome},
+    id::TenantId,
 };
 use portolan_storage::{
     Reason, StorageError, Store,
@@ -32,7 +33,7 @@ pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
             Ok(tenants) => tracing::info!(tenants, "deleted workspaces were destroyed"),
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "a deleted workspace could not be destroyed"
+                "deleted workspaces cannot be looked for"
             ),
         }
         for what in Expired::ALL {
@@ -52,30 +53,54 @@ pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
     }
 }
 
-/// M6: what was deleted a month ago goes, each tenant in its own transaction.
+/// M6: what was deleted a month ago goes. The keys of each tenant first, in a transaction of their own: what is sealed is lost even if
+/// the rest cannot go yet. A tenant that cannot go keeps no other one here.
 async fn end_tenants(store: &Store, clock: &Clock) -> Result<u64, StorageError> {
     let mut ended = 0;
+    let mut failed = Vec::new();
     for _ in 0..ROUNDS {
         let now = clock.now();
         let mut tx = store.system(Reason::Janitor).await?;
-        let Some(tenant) = endings::overdue(&mut tx, now).await? else {
+        let Some(tenant) = endings::overdue(&mut tx, &failed, now).await? else {
             break;
         };
-        endings::purge(&mut tx, tenant).await?;
-        let event = Event {
-            tenant: Some(tenant),
-            actor: Actor::System,
-            action: "tenant.deleted",
-            target_kind: "tenant",
-            target_id: tenant.to_string(),
-            outcome: Outcome::Ok,
-            detail: serde_json::json!({}),
+        let shredded = async {
+            endings::shred(&mut tx, tenant).await?;
+            tx.commit().await
         };
-        audit::record(&mut tx, &event, &Origin::default(), now).await?;
-        tx.commit().await?;
-        ended += 1;
+        let gone = match shredded.await {
+            Ok(()) => end_tenant(store, tenant, now).await,
+            Err(error) => Err(error),
+        };
+        match gone {
+            Ok(()) => ended += 1,
+            Err(error) => {
+                tracing::warn!(
+                    tenant.id = %tenant,
+                    error = &error as &dyn std::error::Error,
+                    "a deleted workspace could not be destroyed"
+                );
+                failed.push(tenant);
+            }
+        }
     }
     Ok(ended)
+}
+
+async fn end_tenant(store: &Store, tenant: TenantId, now: Timestamp) -> Result<(), StorageError> {
+    let mut tx = store.system(Reason::Janitor).await?;
+    endings::purge(&mut tx, tenant).await?;
+    let event = Event {
+        tenant: Some(tenant),
+        actor: Actor::System,
+        action: "tenant.deleted",
+        target_kind: "tenant",
+        target_id: tenant.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({}),
+    };
+    audit::record(&mut tx, &event, &Origin::default(), now).await?;
+    tx.commit().await
 }
 
 async fn purge(store: &Store, clock: &Clock, what: Expired) -> Result<u64, StorageError> {

@@ -1,4 +1,4 @@
-//! What an operator does with `portolan admin`, as clients at two nodes see it (`auth.md` J3, K16, M6, R7, R9).
+//! What an operator does with `portolan admin`, as clients at two nodes see it (`auth.md` J3, J5, K16, M6, R7, R9).
 
 use std::{
     process::Output,
@@ -195,11 +195,78 @@ async fn j3_cases_126_and_141_an_operators_command_reaches_every_node_within_a_s
     ensure!(refused["error"] == "invalid_grant", "R7: {refused}");
 
     // Who did it stands in the log.
-    let chains = done(&fleet, &["audit", "verify"])?;
-    let chains = chains.as_array().context("chains")?;
+    let ends = done(&fleet, &["audit", "verify"])?;
+    let chains = ends.as_array().context("chains")?;
     ensure!(
         chains.len() == 2 && chains.iter().all(|chain| chain["faults"] == json!([])),
         "{chains:?}"
+    );
+    // It still leads through the ends that were written down; through others it never led.
+    let file = fleet.cluster.postgres.folder().join("ends.json");
+    let path = file.to_str().context("a path")?;
+    let code = |ends: &Value| -> Result<Option<i32>> {
+        std::fs::write(&file, ends.to_string())?;
+        let output = admin(&fleet, &["audit", "verify", "--since", path])?;
+        Ok(output.status.code())
+    };
+    ensure!(code(&ends)? == Some(0), "whole");
+    let mut other = ends.clone();
+    other[0]["head"] = json!("A".repeat(43));
+    ensure!(code(&other)? == Some(3), "made anew");
+    let mut longer = ends.clone();
+    longer[1]["entries"] = json!(1_000_000);
+    ensure!(code(&longer)? == Some(3), "cut off");
+    Ok(())
+}
+
+/// J5: everything is sealed again under another master secret, and what does not open is counted and left as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn j5_what_was_sealed_under_a_former_master_secret_is_sealed_again_and_opens_without_it()
+-> Result<()> {
+    let fleet = Fleet::of(1).await?;
+    let (new, former) = ("5f".repeat(32), fleet.cluster.postgres.master_secret()?);
+    let vault = |command: &str, former: Option<&str>| -> Result<(Option<i32>, Value)> {
+        let mut process = fleet
+            .cluster
+            .auth
+            .command(&["admin", "--json", "vault", command]);
+        process.env("PORTOLAN_MASTER_SECRET", &new);
+        if let Some(former) = former {
+            process.env("PORTOLAN_MASTER_SECRET_PREVIOUS", former);
+        }
+        let output = process.output()?;
+        let kinds = serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+        Ok((output.status.code(), kinds))
+    };
+    let sum = |kinds: &Value, what: &str| -> i64 {
+        kinds
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|kind| kind[what].as_i64())
+            .sum()
+    };
+    let (code, kinds) = vault("rewrap", None)?;
+    let failed = sum(&kinds, "failed");
+    ensure!(
+        code == Some(1) && failed > 0 && sum(&kinds, "current") == 0,
+        "{code:?} {kinds}"
+    );
+    let (code, kinds) = vault("status", Some(&former))?;
+    ensure!(
+        code == Some(0) && sum(&kinds, "former") == failed,
+        "nothing was changed: {code:?} {kinds}"
+    );
+    let (code, kinds) = vault("rewrap", Some(&former))?;
+    ensure!(
+        code == Some(0) && sum(&kinds, "rewrapped") == failed && sum(&kinds, "former") == 0,
+        "{code:?} {kinds}"
+    );
+    let (code, kinds) = vault("status", None)?;
+    ensure!(
+        code == Some(0) && sum(&kinds, "current") == failed && sum(&kinds, "failed") == 0,
+        "{code:?} {kinds}"
     );
     Ok(())
 }

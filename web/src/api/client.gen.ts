@@ -2578,7 +2578,7 @@ export interface components {
             expires_at: string;
             /** @description Who issued the tokens. */
             issuer: string;
-            /** @description Why somebody has to sign in again: `expired`, `ended` or `refused`. */
+            /** @description Why somebody has to sign in again: `expired`, `ended`, `refused`, or `client` if the server does not know the client any more. */
             reason?: string | null;
             /**
              * Format: date-time

@@ -31,6 +31,8 @@ const reasons: Record<string, string> = {
   expired: 'Its key has expired and cannot be renewed.',
   ended: 'The service does not renew its key any more.',
   refused: 'The server does not take its keys any more.',
+  client:
+    'The service does not know the client any more. Connecting again registers a new one; one that was entered is entered anew.',
 };
 
 /** Whose accounts calls use, in words. */

@@ -78,6 +78,11 @@ fn v_1_to_v_11_say_what_the_table_says() {
             "Connect your account first: https://mcp.example.com/connect/1",
         ),
         (
+            Visible::PeopleOnly,
+            -31007,
+            "This uses the own account of the person who calls it, and no person is behind this call.",
+        ),
+        (
             Visible::MultipleChoice,
             -31006,
             "This tool needs a multiple-choice form, which this client cannot show.",

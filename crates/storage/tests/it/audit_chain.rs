@@ -8,9 +8,9 @@ use portolan_model::{
     id::TenantId,
 };
 use portolan_storage::{
-    Store,
+    Store, SystemTx,
     audit::{self, Origin},
-    audit_chain,
+    audit_chain, tenants,
 };
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -21,6 +21,19 @@ use crate::{
 };
 
 async fn write(store: &Store, tenant: Option<TenantId>, what: &str) {
+    write_all(store, &[tenant], what).await;
+}
+
+/// The same in several logs, in one transaction.
+async fn write_all(store: &Store, logs: &[Option<TenantId>], what: &str) {
+    let mut tx = system(store).await;
+    for tenant in logs {
+        record(&mut tx, *tenant, what).await;
+    }
+    tx.commit().await.unwrap();
+}
+
+async fn record(tx: &mut SystemTx, tenant: Option<TenantId>, what: &str) {
     let event = Event {
         tenant,
         actor: Actor::Operator,
@@ -31,11 +44,9 @@ async fn write(store: &Store, tenant: Option<TenantId>, what: &str) {
         // What JSON writers like to write in different ways.
         detail: json!({"b": [1, 2.50, null], "a": "ü \" \\ \n \u{1} \u{7f} 𝄞", "c": {}}),
     };
-    let mut tx = system(store).await;
-    audit::record(&mut tx, &event, &Origin::default(), now())
+    audit::record(tx, &event, &Origin::default(), now())
         .await
         .unwrap();
-    tx.commit().await.unwrap();
 }
 
 /// What a walk along the chain says. SHA-256 is Postgres': this crate has none of its own.
@@ -218,5 +229,45 @@ async fn entries_of_many_writers_at_once_stand_in_one_chain_without_gaps() {
         let link = links.iter().find(|link| link.event == entry.id).unwrap();
         assert_eq!(Some(place.entry), link.entry);
         assert_eq!((place.seq, place.hash), (link.seq, link.hash.clone()));
+    }
+}
+
+#[tokio::test]
+async fn who_writes_in_several_logs_at_once_in_the_order_of_tenants_waits_for_nobody_for_good() {
+    let database = Database::new().await;
+    let store = database.store(10).await;
+    let scene = Scene::new(&store).await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let mut tx = system(&store).await;
+    let other = tenants::create(
+        &mut tx,
+        "Beta",
+        &"beta".parse().unwrap(),
+        scene.user,
+        now(),
+    )
+    .await
+    .unwrap()
+    .id;
+    tx.commit().await.unwrap();
+    let mut both = [Some(scene.tenant), Some(other)];
+    both.sort();
+    // Some write in one log, some in the other, some in both and in the platform's.
+    let logs: [&[Option<TenantId>]; 3] = [&both[..1], &both[1..], &[both[0], both[1], None]];
+    let writers = (0..9).map(|writer| {
+        let (store, logs) = (store.clone(), logs[writer % 3]);
+        async move {
+            for number in 0..10 {
+                write_all(&store, logs, &format!("{writer}-{number}")).await;
+            }
+        }
+    });
+    futures_util::future::join_all(writers).await;
+    for (tenant, length) in [(both[0], 60), (both[1], 60), (None, 30)] {
+        assert_eq!(faults(&store, &mut owner, tenant).await, []);
+        let links = audit_chain::links(&mut system(&store).await, tenant, 0, 1000)
+            .await
+            .unwrap();
+        assert_eq!(links.len(), length);
     }
 }

@@ -1,13 +1,17 @@
 //! `auth.md` M6: suspension and deletion of tenants.
 
-use portolan_model::Timestamp;
+use std::collections::BTreeMap;
+
+use portolan_model::{Timestamp, id::TenantId};
 use portolan_storage::{
-    audit::{self, Origin},
     endings::{self, Ending, GRACE},
-    grants, members, operators, revocations, tenants,
+    grants, members, operators,
+    registry_news::{News, NewsListener},
+    revocations, tenants,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use time::Duration;
+use uuid::Uuid;
 
 use crate::{
     database::Database,
@@ -75,68 +79,199 @@ async fn m6_a_suspended_tenant_is_nowhere_and_its_old_tokens_stay_dead_when_it_i
 }
 
 #[tokio::test]
-async fn m6_a_deleted_tenant_can_be_restored_for_a_month_and_then_leaves_a_tombstone() {
+async fn m6_an_operator_deletes_also_what_its_owner_deleted_and_then_no_owner_takes_it_back() {
     let database = Database::new().await;
     let store = database.store(4).await;
     let scene = Scene::new(&store).await;
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    assert!(apply(&store, &scene, Ending::TakeBack, now()).await);
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    let later = now() + Duration::DAY;
+    assert!(apply(&store, &scene, Ending::Evict, later).await);
+    assert!(!apply(&store, &scene, Ending::Evict, later).await, "once");
+    assert!(!apply(&store, &scene, Ending::TakeBack, later).await);
+    let listed = operators::tenants(
+        &mut system(&store).await,
+        Some(scene.tenant),
+        None,
+        None,
+        1,
+    )
+    .await
+    .unwrap();
+    assert_eq!(listed[0].suspended_at, Some(later));
+    assert_eq!(listed[0].delete_after, Some(now() + GRACE), "not put off");
+    assert!(apply(&store, &scene, Ending::Restore, later).await);
+    assert!(apply(&store, &scene, Ending::Suspend(""), later).await);
+    assert!(apply(&store, &scene, Ending::Evict, later).await);
+    assert!(!apply(&store, &scene, Ending::TakeBack, later).await);
+}
+
+#[tokio::test]
+async fn m6_nodes_hear_in_the_news_of_the_registry_that_a_tenant_stopped() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut news = NewsListener::new(&store);
+    assert_eq!(news.next().await, News::Everything);
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    assert_eq!(news.next().await, News::Changed(scene.tenant));
     let mut tx = system(&store).await;
-    scene.grant(&mut tx).await;
-    scene.code(&mut tx).await;
-    let event = portolan_model::audit::Event {
-        tenant: Some(scene.tenant),
-        actor: portolan_model::audit::Actor::System,
-        action: "thing.done",
-        target_kind: "thing",
-        target_id: "1".to_owned(),
-        outcome: portolan_model::audit::Outcome::Ok,
-        detail: serde_json::json!({}),
-    };
-    audit::record(&mut tx, &event, &Origin::default(), now())
-        .await
-        .unwrap();
+    endings::shred(&mut tx, scene.tenant).await.unwrap();
     tx.commit().await.unwrap();
-
-    assert!(apply(&store, &scene, Ending::Delete, now()).await);
-    let later = now() + GRACE;
-    assert!(
-        endings::overdue(&mut system(&store).await, later - Duration::SECOND)
-            .await
-            .unwrap()
-            .is_none()
-    );
-    assert!(apply(&store, &scene, Ending::Restore, later - Duration::SECOND).await);
-    assert!(apply(&store, &scene, Ending::Delete, now()).await);
-    assert!(
-        !apply(&store, &scene, Ending::Restore, later).await,
-        "too late"
-    );
-
+    assert_eq!(news.next().await, News::Changed(scene.tenant));
     let mut tx = system(&store).await;
-    assert_eq!(
-        endings::overdue(&mut tx, later).await.unwrap(),
-        Some(scene.tenant)
-    );
     endings::purge(&mut tx, scene.tenant).await.unwrap();
     tx.commit().await.unwrap();
+    assert_eq!(news.next().await, News::Changed(scene.tenant));
+}
 
-    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+#[tokio::test]
+async fn m6_a_deleted_tenant_can_be_restored_for_a_month() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let scene = Scene::new(&store).await;
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    let later = now() + GRACE;
+    let overdue = async |but: &[TenantId], at| {
+        endings::overdue(&mut system(&store).await, but, at)
+            .await
+            .unwrap()
+    };
+    assert_eq!(overdue(&[], later - Duration::SECOND).await, None);
+    assert!(apply(&store, &scene, Ending::TakeBack, later - Duration::SECOND).await);
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    for ending in [Ending::TakeBack, Ending::Evict, Ending::Restore] {
+        assert!(!apply(&store, &scene, ending, later).await, "too late");
+    }
+    assert_eq!(overdue(&[], later).await, Some(scene.tenant));
+    assert_eq!(
+        overdue(&[scene.tenant], later).await,
+        None,
+        "one that cannot go keeps no other one here"
+    );
+}
+
+/// A row in each table that knows tenants and has none of this one yet. `{t}`: the tenant, `{u}`: a member, `{g}`: a grant, `{x}`: ids.
+const ROWS: &str = "
+insert into oauth_clients (id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, application_type, grant_types, created_at)
+  values ('{x}', 'svc-{x}', 'service', '{t}', 'robot', '{}', sha256('{x}'::bytea), 'client_secret_basic', 'web', '{client_credentials}', now());
+insert into service_accounts (tenant_id, id, client_ref, created_at) values ('{t}', '{x}', '{x}', now());
+insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, created_at, expires_at)
+  values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());
+insert into refresh_families (id, tenant_id, grant_id, generation, head_digest, idle_expires_at, expires_at)
+  values ('{x}', '{t}', '{g}', 1, sha256('{x}'::bytea), now(), now());
+insert into workspace_hints (client_ref, user_id, tenant_id, seen_at) values ('{x}', '{u}', '{t}', now());
+insert into invitations (id, tenant_id, address, address_norm, role, digest, inviter_id, created_at, expires_at)
+  values ('{x}', '{t}', 'bob@acme.example', 'bob@acme.example', 'member', sha256('{x}'::bytea), '{u}', now(), now());
+insert into tenant_deks (tenant_id, id, wrapped, created_at) values ('{t}', '{x}', 'wrapped', now());
+insert into sources (tenant_id, id, kind, name, base_url, created_at, updated_at)
+  values ('{t}', '{x}', 'mcp', 'source', 'https://api.example', now(), now());
+insert into source_credentials (tenant_id, source_id, kind, sealed, dek_id, hint, updated_at)
+  values ('{t}', '{x}', 'bearer', 'sealed', '{x}', 'abcd', now());
+insert into upstreams (tenant_id, source_id, next_check_at) values ('{t}', '{x}', now());
+insert into upstream_sign_ins (tenant_id, source_id, sharing, client_kind, client_sealed, dek_id, updated_at)
+  values ('{t}', '{x}', 'person', 'entered', 'sealed', '{x}', now());
+insert into upstream_connections (tenant_id, id, source_id, owner_id, connected_by, issuer, server, address, renewable, sealed, dek_id, expires_at, connected_at)
+  values ('{t}', '{x}', '{x}', '{u}', '{u}', 'https://as.example', '{}', 'https://api.example', true, 'sealed', '{x}', now(), now());
+insert into upstream_attempts (state_digest, tenant_id, source_id, user_id, session_id, server, address, redirect_uri, back, sealed, created_at, expires_at)
+  values (sha256('{x}'::bytea), '{t}', '{x}', '{u}', '{x}', '{}', 'https://api.example', 'https://portolan.example', 'page', 'sealed', now(), now());
+insert into tools (tenant_id, id, source_id, operation_key, name, title, description, enabled, input_schema, plan, created_at, updated_at)
+  values ('{t}', '{x}', '{x}', 'get', 'get', 'Get', '', true, '{}', '{}', now(), now());
+insert into prompts (tenant_id, id, name, created_at, updated_at) values ('{t}', '{x}', 'prompt', now(), now());
+insert into resources (tenant_id, id, kind, uri, name, body, content, created_at, updated_at)
+  values ('{t}', '{x}', 'resource', 'note:one', 'one', 'text', 'text', now(), now());
+insert into servers (tenant_id, id, slug, name, created_at, updated_at) values ('{t}', '{x}', 'tools', 'Tools', now(), now());
+insert into server_tools (tenant_id, server_id, tool_id, published_name) values ('{t}', '{x}', '{x}', 'get');
+insert into server_prompts (tenant_id, server_id, prompt_id, published_name) values ('{t}', '{x}', '{x}', 'prompt');
+insert into server_resources (tenant_id, server_id, resource_id, published_uri) values ('{t}', '{x}', '{x}', 'note:one');
+insert into tool_calls (tenant_id, at, tool_name, outcome, duration_ms) values ('{t}', now(), 'get', 'ok', 1);
+insert into tenant_limits (tenant_id, name, value, updated_at) values ('{t}', 'tool_calls', 1, now());
+insert into limit_refusals (tenant_id, minute, name, refused) values ('{t}', now(), 'tool_calls', 1);
+insert into revocations (kind, ref, tenant_id, expires_at, created_at) values ('grant', '{x}', '{t}', now(), now());
+insert into audit_events (id, at, tenant_id, actor_kind, action, target_kind, target_id, outcome)
+  values ('{x}', now(), '{t}', 'system', 'thing.done', 'thing', '1', 'ok');
+";
+
+/// Rows of a tenant in each table that knows tenants.
+async fn rows(owner: &mut PgConnection, tenant: TenantId) -> BTreeMap<String, i64> {
     let tables: Vec<String> = sqlx::query_scalar(
         "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id'
           where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace order by 1",
     )
-    .fetch_all(&mut owner)
+    .fetch_all(&mut *owner)
     .await
     .unwrap();
+    let mut all = BTreeMap::new();
     for table in tables {
-        let rows: i64 = sqlx::query_scalar(AssertSqlSafe(format!(
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(format!(
             "select count(*) from {table} where tenant_id = '{}'",
-            scene.tenant.uuid()
+            tenant.uuid()
         )))
-        .fetch_one(&mut owner)
+        .fetch_one(&mut *owner)
         .await
         .unwrap();
-        let stays = ["audit_chain", "audit_events", "revocations", "tenant_slugs"];
-        assert_eq!(rows > 0, stays.contains(&table.as_str()), "{table}: {rows}");
+        all.insert(table, count);
+    }
+    all
+}
+
+#[tokio::test]
+async fn m6_a_purged_tenant_leaves_a_tombstone_and_its_log_and_no_other_tenant_loses_anything() {
+    const STAY: [&str; 4] = ["audit_chain", "audit_events", "revocations", "tenant_slugs"];
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let mut scene = Scene::new(&store).await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let doomed = scene.tenant;
+    let mut tx = system(&store).await;
+    let other = tenants::create(
+        &mut tx,
+        "Beta",
+        &"beta".parse().unwrap(),
+        scene.user,
+        now(),
+    )
+    .await
+    .unwrap()
+    .id;
+    tx.commit().await.unwrap();
+    for tenant in [other, doomed] {
+        scene.tenant = tenant;
+        let mut tx = system(&store).await;
+        let (_, grant) = scene.code(&mut tx).await;
+        tx.commit().await.unwrap();
+        let statements = ROWS
+            .replace("{t}", &tenant.uuid().to_string())
+            .replace("{u}", &scene.user.uuid().to_string())
+            .replace("{g}", &grant.uuid().to_string())
+            .replace("{x}", &Uuid::now_v7().to_string());
+        sqlx::raw_sql(AssertSqlSafe(statements))
+            .execute(&mut owner)
+            .await
+            .unwrap();
+        for (table, count) in rows(&mut owner, tenant).await {
+            assert!(count > 0, "a new table: give ROWS a row of {table}");
+        }
+    }
+    let untouched = rows(&mut owner, other).await;
+
+    assert!(apply(&store, &scene, Ending::Delete, now()).await);
+    let mut tx = system(&store).await;
+    endings::shred(&mut tx, doomed).await.unwrap();
+    tx.commit().await.unwrap();
+    let left = rows(&mut owner, doomed).await;
+    for table in ["tenant_deks", "source_credentials", "upstream_connections"] {
+        assert_eq!(left[table], 0, "{table}");
+    }
+    assert!(left["sources"] > 0, "the rest is for the purge");
+    let mut tx = system(&store).await;
+    endings::purge(&mut tx, doomed).await.unwrap();
+    tx.commit().await.unwrap();
+
+    assert_eq!(rows(&mut owner, other).await, untouched);
+    for (table, count) in rows(&mut owner, doomed).await {
+        assert_eq!(count > 0, STAY.contains(&table.as_str()), "{table}: {count}");
         // Tables that come later must be purged, too: the role needs the right to.
         let may: bool =
             sqlx::query_scalar("select has_table_privilege('portolan_core', $1, 'delete')")
@@ -145,7 +280,7 @@ async fn m6_a_deleted_tenant_can_be_restored_for_a_month_and_then_leaves_a_tombs
                 .await
                 .unwrap();
         assert!(
-            may || stays.contains(&table.as_str()),
+            may || STAY.contains(&table.as_str()),
             "portolan_core may not delete from {table}"
         );
     }

@@ -4,6 +4,7 @@
 
 mod audit_chain;
 mod catalog;
+mod client_proofs;
 mod database;
 mod endings;
 mod expiry;
@@ -12,4 +13,6 @@ mod oauth;
 mod prompts_and_resources;
 mod row_level_security;
 mod scene;
+mod sealed;
+mod upstream_oauth;
 mod upstreams;

@@ -2,14 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use portolan_model::{Digest, token_family::Verdict};
+use portolan_model::{Digest, id::ApiKeyId, subject::Subject, token_family::Verdict};
 use portolan_storage::{
-    Store, SystemTx, authorization_requests, clients, grants,
+    Store, SystemTx,
+    api_keys::{self, NewApiKey},
+    authorization_requests, clients,
+    connected_apps::{self, Ended, Which},
+    grants,
     refresh_tokens::{self, Locked},
     revocations, signing_keys,
 };
-use sqlx::Connection;
-use time::Duration;
+use sqlx::{Connection, PgConnection};
+use time::{Duration, OffsetDateTime};
 use tokio::{sync::Barrier, task::JoinSet};
 use uuid::Uuid;
 
@@ -207,7 +211,7 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
         (revocations::Kind::Grant, grant.to_string().as_str())
     );
     assert!(
-        revocations::live(&mut tx, Some(now()), now())
+        revocations::live(&mut tx, Some(news[0].created_at), now())
             .await
             .unwrap()
             .is_empty(),
@@ -397,7 +401,7 @@ async fn j2_the_rotation_lock_lets_one_node_make_the_keys() {
 async fn case_139_what_is_committed_out_of_order_is_seen_by_the_reader_that_looks_back() {
     let database = Database::new().await;
     let store = database.store(4).await;
-    let write = async |tx: &mut SystemTx, reference: &str, at| {
+    let write = async |tx: &mut SystemTx, reference: &str| {
         let new = revocations::New {
             kind: revocations::Kind::Client,
             reference,
@@ -405,29 +409,132 @@ async fn case_139_what_is_committed_out_of_order_is_seen_by_the_reader_that_look
             epoch: None,
             expires_at: now() + Duration::HOUR,
         };
-        revocations::insert(tx, &new, at).await.unwrap();
+        revocations::insert(tx, &new).await.unwrap();
     };
     let (mut ten, mut eleven) = (system(&store).await, system(&store).await);
-    write(&mut ten, "ten", now()).await;
-    write(&mut eleven, "eleven", now() + Duration::SECOND).await;
+    write(&mut ten, "ten").await;
+    write(&mut eleven, "eleven").await;
     eleven.commit().await.unwrap();
-    let seen = async |since| -> Vec<String> {
+    let live = async |since| {
         let mut tx = system(&store).await;
-        revocations::live(&mut tx, since, now())
+        revocations::live(&mut tx, since, now()).await.unwrap()
+    };
+    let seen = async |since| -> Vec<String> {
+        live(since)
             .await
-            .unwrap()
             .into_iter()
             .map(|one| one.reference)
             .collect()
     };
+    let first = live(None).await;
     assert_eq!(seen(None).await, ["eleven"]);
+    assert!(
+        (first[0].created_at - OffsetDateTime::now_utc()).abs() < Duration::MINUTE,
+        "the clock is the database's, whatever a writer takes for now"
+    );
     ten.commit().await.unwrap();
     assert!(
-        !seen(Some(now() + Duration::SECOND))
-            .await
-            .contains(&"ten".to_owned()),
+        seen(Some(first[0].created_at)).await.is_empty(),
         "a reader that goes on from the last one it saw would miss it"
     );
-    let overlap = now() + Duration::SECOND - Duration::seconds(10);
+    let overlap = first[0].created_at - Duration::MINUTE;
     assert_eq!(seen(Some(overlap)).await, ["ten", "eleven"]);
+}
+
+#[tokio::test]
+async fn r9_a_revocation_of_a_kind_that_this_release_does_not_know_hides_no_other_one() {
+    let database = Database::new().await;
+    let store = database.store(2).await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    sqlx::raw_sql(
+        "alter table revocations drop constraint revocations_kind_check;
+         insert into revocations (kind, ref, expires_at, created_at) values ('planet', 'x', '2100-01-01', now())",
+    )
+    .execute(&mut owner)
+    .await
+    .unwrap();
+    let mut tx = system(&store).await;
+    let known = revocations::New {
+        kind: revocations::Kind::Kid,
+        reference: "known",
+        tenant: None,
+        epoch: None,
+        expires_at: now() + Duration::HOUR,
+    };
+    revocations::insert(&mut tx, &known).await.unwrap();
+    let live = revocations::live(&mut tx, None, now()).await.unwrap();
+    assert_eq!(live.len(), 1);
+    assert_eq!(live[0].reference, "known");
+}
+
+#[tokio::test]
+async fn r5_the_api_keys_of_a_person_end_with_all_apps_and_not_with_one() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let (one, other) = (scene.grant(&mut tx).await, scene.grant(&mut tx).await);
+    let key = NewApiKey {
+        id: ApiKeyId::generate(),
+        tenant: scene.tenant,
+        holder: Subject::User(scene.user),
+        name: "Laptop",
+        digest: &digest(),
+        hint: "mcpk_abcd",
+        resource: None,
+        networks: &[],
+        created_by: scene.user,
+        expires_at: now() + Duration::DAY,
+    };
+    api_keys::create(&mut tx, &key, now()).await.unwrap();
+    let of_grant = Which {
+        user: Some(scene.user),
+        grant: Some(one),
+        ..Which::default()
+    };
+    let ended = connected_apps::end(&mut tx, of_grant, "test", now())
+        .await
+        .unwrap();
+    assert_eq!(ended.grants, [(one, scene.tenant)]);
+    assert_eq!(ended.keys, []);
+    let all = Which {
+        user: Some(scene.user),
+        ..Which::default()
+    };
+    let ended = connected_apps::end(&mut tx, all, "test", now())
+        .await
+        .unwrap();
+    assert_eq!(ended.grants, [(other, scene.tenant)]);
+    assert_eq!(ended.keys, [(key.id, scene.tenant)]);
+    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    assert_eq!(told.len(), 3);
+}
+
+#[tokio::test]
+async fn r5_many_apps_end_in_several_transactions_each_with_its_tenant() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let mut grants = Vec::new();
+    for _ in 0..501 {
+        grants.push((scene.grant(&mut tx).await, scene.tenant));
+    }
+    grants.sort();
+    let which = Which {
+        client: Some(scene.client.id),
+        ..Which::default()
+    };
+    let first = connected_apps::end_some(&mut tx, which, "test", now())
+        .await
+        .unwrap();
+    assert_eq!(first.grants, grants[..500]);
+    let second = connected_apps::end_some(&mut tx, which, "test", now())
+        .await
+        .unwrap();
+    assert_eq!(second.grants, grants[500..]);
+    let third = connected_apps::end_some(&mut tx, which, "test", now())
+        .await
+        .unwrap();
+    assert_eq!(third, Ended::default());
+    let told = revocations::live(&mut tx, None, now()).await.unwrap();
+    assert_eq!(told.len(), 501);
 }

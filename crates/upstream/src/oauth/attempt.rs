@@ -11,6 +11,9 @@ use super::{
     Challenge, Discovered, OauthError, fetch::checked, metadata::AuthorizationServer, shown_code,
 };
 
+/// Longest list of scopes that is made of what servers name.
+const LONGEST_SCOPES: usize = 2048;
+
 /// Secrets of one try. Both are unguessable and used once.
 #[derive(Clone)]
 pub struct Attempt {
@@ -146,14 +149,24 @@ pub fn offered_scopes(
     Some(scopes).filter(|scopes| !scopes.is_empty())
 }
 
-/// Scopes of both, each once, in the order in which they first came.
+/// Scopes of both, each once, in the order in which they first came, as far as there is room: servers name what they like, again and
+/// again, and it is kept and sent.
 pub fn union(one: &str, other: &str) -> String {
     let mut seen = BTreeSet::new();
     let all = one
         .split_ascii_whitespace()
         .chain(other.split_ascii_whitespace());
-    let kept: Vec<&str> = all.filter(|scope| seen.insert(*scope)).collect();
-    kept.join(" ")
+    let mut union = String::new();
+    for scope in all.filter(|scope| seen.insert(*scope)) {
+        if union.len() + 1 + scope.len() > LONGEST_SCOPES {
+            continue;
+        }
+        if !union.is_empty() {
+            union.push(' ');
+        }
+        union.push_str(scope);
+    }
+    union
 }
 
 #[cfg(test)]
@@ -232,6 +245,19 @@ mod tests {
             Some("x offline_access"),
             "AU-12"
         );
+    }
+
+    #[test]
+    fn au_11_a_server_that_asks_for_ever_more_scopes_is_not_asked_for_them_without_end() {
+        let mut all = "read".to_owned();
+        for round in 0..100 {
+            let more: Vec<String> = (0..100).map(|one| format!("s{round}-{one}")).collect();
+            all = union(&all, &more.join(" "));
+            assert!(all.len() <= LONGEST_SCOPES);
+        }
+        assert!(all.starts_with("read s0-0 "), "what came first stays");
+        assert_eq!(union("a", &"x".repeat(LONGEST_SCOPES)), "a");
+        assert_eq!(union("a b", " b  c"), "a b c");
     }
 
     #[test]

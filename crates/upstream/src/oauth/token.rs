@@ -14,10 +14,10 @@ use super::{
     AuthMethod, ClientIdentity, OauthError,
     fetch::{checked, post_form},
     metadata::AuthorizationServer,
-    shown_code,
+    shown_code, union,
 };
 
-/// Life of a token that does not tell.
+/// Life of a token that does not tell, where the next one can be had without a person.
 const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
 /// The longest life that is believed.
 const LONGEST_LIFE: Duration = Duration::from_secs(90 * 24 * 3600);
@@ -192,18 +192,31 @@ pub async fn redeem(
     if !is_bearer || !fits(&read.access_token) || !read.refresh_token.as_deref().is_none_or(fits) {
         return Err(OauthError::Unusable("token answer"));
     }
-    let seconds = match read.expires_in {
+    // What is renewed goes on with the refresh token that there was.
+    let is_renewable = read.refresh_token.is_some() || !matches!(grant, Grant::Code { .. });
+    Ok(Tokens {
+        life: life(read.expires_in.as_ref(), is_renewable),
+        access: read.access_token,
+        refresh: read.refresh_token,
+        scope: read.scope.map(|scope| union(&scope, "")),
+    })
+}
+
+/// How long a token is used. One that does not tell, and that nothing follows, is used until the server refuses it.
+fn life(expires_in: Option<&Value>, is_renewable: bool) -> Duration {
+    let seconds = match expires_in {
         Some(Value::Number(number)) => number.as_u64(),
         Some(Value::String(text)) => text.trim().parse().ok(),
         _ => None,
     };
-    let life = seconds.map_or(DEFAULT_LIFE, Duration::from_secs);
-    Ok(Tokens {
-        access: read.access_token,
-        refresh: read.refresh_token,
-        life: life.min(LONGEST_LIFE),
-        scope: read.scope,
-    })
+    let silent = if is_renewable {
+        DEFAULT_LIFE
+    } else {
+        LONGEST_LIFE
+    };
+    seconds
+        .map_or(silent, Duration::from_secs)
+        .min(LONGEST_LIFE)
 }
 
 /// What a header can carry.
@@ -241,5 +254,26 @@ pub async fn revoke(
             what: "the revocation",
             status: answer.status,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn au_13_a_token_that_tells_no_end_is_renewed_after_an_hour_or_used_until_it_is_refused() {
+        assert_eq!(life(Some(&json!(60)), false), Duration::from_secs(60));
+        assert_eq!(life(Some(&json!("60")), true), Duration::from_secs(60));
+        assert_eq!(life(None, true), DEFAULT_LIFE);
+        assert_eq!(
+            life(None, false),
+            LONGEST_LIFE,
+            "a person is not asked every hour for what has no end"
+        );
+        assert_eq!(life(Some(&json!(u64::MAX)), true), LONGEST_LIFE);
+        assert_eq!(life(Some(&json!(null)), true), DEFAULT_LIFE);
     }
 }

@@ -1,5 +1,7 @@
 //! Connected apps of a person: which may do what, since when, last use; and the end of it (R5).
 
+use std::collections::HashMap;
+
 use askama::Template;
 use axum::{
     Form,
@@ -7,7 +9,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use portolan_model::audit::{Actor, Event, Outcome};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    id::GrantId,
+};
 use portolan_storage::{
     Reason, audit,
     connected_apps::{self, ConnectedApp, Which},
@@ -130,17 +135,23 @@ pub(super) async fn submit(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let named = connected_apps::list(&mut tx, which, now).await?;
     let ended = connected_apps::end(&mut tx, which, "revoked_by_person", now).await?;
-    for app in named.iter().filter(|app| ended.contains(&app.grant)) {
-        let event = Event {
-            tenant: Some(app.tenant),
-            actor: Actor::User(session.user),
-            action: "grant.revoked",
-            target_kind: "grant",
-            target_id: app.grant.to_string(),
-            outcome: Outcome::Ok,
-            detail: serde_json::json!({ "client_id": app.client_id }),
-        };
-        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let names: HashMap<GrantId, String> = named
+        .into_iter()
+        .map(|app| (app.grant, app.client_id))
+        .collect();
+    let mut events = revoke::keys_ended(&ended, session.user, "revoked_by_person");
+    events.extend(ended.grants.iter().map(|(grant, tenant)| Event {
+        tenant: Some(*tenant),
+        actor: Actor::User(session.user),
+        action: "grant.revoked",
+        target_kind: "grant",
+        target_id: grant.to_string(),
+        outcome: Outcome::Ok,
+        detail: serde_json::json!({ "client_id": names.get(grant) }),
+    }));
+    events.sort_by_key(|event| event.tenant);
+    for event in &events {
+        audit::record(&mut tx, event, &visitor.origin(), now).await?;
     }
     tx.commit().await?;
     revoke::tell(&state, &ended);

@@ -13,7 +13,7 @@ use portolan_storage::{
     account_links::{self, Purpose},
     audit,
     browser_sessions::{self, EndReason},
-    connected_apps::{self, Which},
+    connected_apps::{self, Ended, Which},
     users,
 };
 use serde::Deserialize;
@@ -119,7 +119,7 @@ pub(super) async fn submit(
     )
     .await?;
     account_links::consume_all(&mut tx, Purpose::Reset, session.user, now).await?;
-    let mut ended = Vec::new();
+    let mut ended = Ended::default();
     if form.end_apps.is_some() {
         let which = Which {
             user: Some(session.user),
@@ -127,8 +127,11 @@ pub(super) async fn submit(
         };
         ended = connected_apps::end(&mut tx, which, "password_changed", now).await?;
     }
+    for event in revoke::keys_ended(&ended, session.user, "password_changed") {
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
     let detail =
-        serde_json::json!({ "browsers_signed_out": signed_out, "apps_disconnected": ended.len() });
+        serde_json::json!({ "browsers_signed_out": signed_out, "apps_disconnected": ended.apps() });
     let entry = event(&session, "password.changed", detail);
     audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
     let letter = mail::texts::password_changed(&session.display_name, &state.site.url("/reset"));

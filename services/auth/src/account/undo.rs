@@ -106,6 +106,9 @@ pub(super) async fn submit(
         ..Which::default()
     };
     let ended = connected_apps::end(&mut tx, which, "address_restored", now).await?;
+    for event in revoke::keys_ended(&ended, link.user, "address_restored") {
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
     let event = Event {
         tenant: None,
         actor: Actor::User(link.user),
@@ -113,7 +116,7 @@ pub(super) async fn submit(
         target_kind: "user",
         target_id: link.user.to_string(),
         outcome: Outcome::Ok,
-        detail: serde_json::json!({ "apps_disconnected": ended.len() }),
+        detail: serde_json::json!({ "apps_disconnected": ended.apps() }),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let name = users::find(&mut tx, link.user)

@@ -2,11 +2,15 @@
 //! which keys, and that each assertion is good once in the whole cluster.
 
 use portolan_keys::{Assertion, AssertionError, ClientKeys, assertion::Proof, digest};
+use portolan_model::client::{AuthMethod, ClientKind};
 use portolan_storage::{Reason, client_proofs, clients::Client};
 use serde_json::Value;
 
-use super::{Offer, key_set};
-use crate::{error::OAuthError, parameters::Parameters, state::AuthState};
+use super::{
+    Offer, key_set,
+    metadata_document::{self, DocumentFault},
+};
+use crate::{error::OAuthError, parameters::Parameters, state::AuthState, visitor::Visitor};
 
 /// The one type of assertion.
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -41,10 +45,23 @@ fn refused(error: AssertionError) -> OAuthError {
     OAuthError::invalid_client(error.description())
 }
 
-/// Checks the assertion of a client and uses it up.
-pub(super) async fn check(state: &AuthState, client: &Client, jwt: &str) -> Result<(), OAuthError> {
+/// Checks the assertion of a client and uses it up. Returns the client as it is now.
+pub(super) async fn check(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: Client,
+    jwt: &str,
+) -> Result<Client, OAuthError> {
     let assertion = read(jwt)?;
-    let proof = verify(state, client, &assertion).await?;
+    let (client, proof) = verify(state, visitor, client, &assertion).await?;
+    // After the proof: nobody else can use the budget up. A client with a document has many people behind it, whose refreshes are counted.
+    if client.kind == ClientKind::Service
+        && let Err(wait) = state.oauth.assertions.take(&client.client_id, state.now())
+    {
+        return Err(OAuthError::TooMany {
+            retry_after: wait.whole_seconds() + 1,
+        });
+    }
     let mut tx = state.store.system(Reason::OAuth).await?;
     let is_first = client_proofs::use_up(
         &mut tx,
@@ -56,7 +73,7 @@ pub(super) async fn check(state: &AuthState, client: &Client, jwt: &str) -> Resu
     // For itself: what becomes of the request does not give the assertion back.
     tx.commit().await?;
     if is_first {
-        Ok(())
+        Ok(client)
     } else {
         Err(OAuthError::invalid_client(
             "the client assertion was used before, make a new one with its own jti",
@@ -66,28 +83,81 @@ pub(super) async fn check(state: &AuthState, client: &Client, jwt: &str) -> Resu
 
 async fn verify(
     state: &AuthState,
-    client: &Client,
+    visitor: &Visitor,
+    client: Client,
     assertion: &Assertion<'_>,
-) -> Result<Proof, OAuthError> {
+) -> Result<(Client, Proof), OAuthError> {
     let issuer = state.site.issuer();
     let with_slash = format!("{issuer}/");
     let endpoints = ["/oauth/token", "/token"].map(|path| state.site.url(path));
     let audiences = [issuer, &with_slash, &endpoints[0], &endpoints[1]];
     let now = state.now();
     let check = |keys: &ClientKeys| assertion.verify(keys, &audiences, now);
-    let Some(uri) = client.metadata.get("jwks_uri").and_then(Value::as_str) else {
-        let keys = client.metadata.get("jwks").map(ClientKeys::read);
-        let Some(Ok(keys)) = keys else {
-            return Err(refused(AssertionError::UnknownKey));
-        };
-        return check(&keys).map_err(refused);
-    };
-    match check(&key_set::present(state, client, uri).await?) {
+    let client = described(state, visitor, client, false).await?;
+    match check(&keys(state, visitor, &client).await?) {
+        Ok(proof) => return Ok((client, proof)),
         // Its keys may have been rotated a moment ago.
-        Err(AssertionError::UnknownKey) => match key_set::newer(state, client, uri).await? {
-            Some(keys) => check(&keys).map_err(refused),
-            None => Err(refused(AssertionError::UnknownKey)),
-        },
-        other => other.map_err(refused),
+        Err(AssertionError::UnknownKey) => {}
+        Err(error) => return Err(refused(error)),
+    }
+    if let Some(uri) = key_uri(&client) {
+        let keys = key_set::newer(state, visitor, &client, uri)
+            .await?
+            .ok_or_else(|| refused(AssertionError::UnknownKey))?;
+        let proof = check(&keys).map_err(refused)?;
+        return Ok((client, proof));
+    }
+    let client = described(state, visitor, client, true).await?;
+    let proof = check(&keys(state, visitor, &client).await?).map_err(refused)?;
+    Ok((client, proof))
+}
+
+/// Where the client's keys stand, if they do not stand in what it registered.
+fn key_uri(client: &Client) -> Option<&str> {
+    client.metadata.get("jwks_uri").and_then(Value::as_str)
+}
+
+async fn keys(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: &Client,
+) -> Result<ClientKeys, OAuthError> {
+    if let Some(uri) = key_uri(client) {
+        return key_set::present(state, visitor, client, uri).await;
+    }
+    client
+        .metadata
+        .get("jwks")
+        .and_then(|jwks| ClientKeys::read(jwks).ok())
+        .ok_or_else(|| refused(AssertionError::UnknownKey))
+}
+
+/// The client as its metadata document says now; a client without one as it is.
+async fn described(
+    state: &AuthState,
+    visitor: &Visitor,
+    client: Client,
+    is_key_missing: bool,
+) -> Result<Client, OAuthError> {
+    if client.kind != ClientKind::Cimd {
+        return Ok(client);
+    }
+    // Boxed: it asks somebody only now and then, and is larger than all the rest.
+    match Box::pin(metadata_document::renewed(
+        state,
+        client,
+        visitor,
+        is_key_missing,
+    ))
+    .await
+    {
+        Ok(client) if client.auth_method == AuthMethod::PrivateKeyJwt => Ok(client),
+        Ok(_) => Err(OAuthError::invalid_client(
+            "this client is public and must not send a secret or an assertion",
+        )),
+        Err(DocumentFault::Storage(error)) => Err(error.into()),
+        Err(_) => Err(OAuthError::invalid_client(
+            "the metadata document of this client is not acceptable any more",
+        )),
     }
 }

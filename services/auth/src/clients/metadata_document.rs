@@ -75,6 +75,7 @@ pub(crate) struct Fetches {
     by_url: std::sync::Mutex<HashMap<String, Arc<Mutex<()>>>>,
     by_host: std::sync::Mutex<HashMap<String, Arc<Semaphore>>>,
     by_source: Rates,
+    by_client: Rates,
 }
 
 impl fmt::Debug for Fetches {
@@ -90,6 +91,10 @@ impl Default for Fetches {
             by_host: std::sync::Mutex::default(),
             by_source: Rates::new(Budget {
                 burst: 20,
+                per: Duration::MINUTE,
+            }),
+            by_client: Rates::new(Budget {
+                burst: 1,
                 per: Duration::MINUTE,
             }),
         }
@@ -154,6 +159,63 @@ pub(crate) async fn resolve(
     }
 }
 
+/// The client as it is at the token endpoint: its document is read again when it is old, or when a key is missing in `stored`; once a
+/// minute at most (C13). While it cannot be read what is stored serves, whatever its age: nobody is logged out because a host is
+/// away (C4).
+pub(super) async fn renewed(
+    state: &AuthState,
+    stored: Client,
+    visitor: &Visitor,
+    is_key_missing: bool,
+) -> Result<Client, DocumentFault> {
+    let good = |client: &Client, document: &Document| {
+        if is_key_missing {
+            client.metadata_digest != stored.metadata_digest
+        } else {
+            state.now() < document.fresh_until
+        }
+    };
+    let client_id = stored.client_id.as_str();
+    let url = check_url(client_id)?;
+    if let Some((client, document)) = cached(state, client_id).await?
+        && good(&client, &document)
+    {
+        return Ok(client);
+    }
+    let flight = state.oauth.fetches.flight(client_id);
+    let _turn = flight.lock().await;
+    let Some(known) = cached(state, client_id).await? else {
+        return Ok(stored);
+    };
+    let (client, document) = &known;
+    let by_client = &state.oauth.fetches.by_client;
+    if good(client, document) || by_client.take(client_id, state.now()).is_err() {
+        return Ok(client.clone());
+    }
+    match fetch_and_store(state, client_id, url, Some(&known), visitor).await {
+        Ok(client) => Ok(client),
+        Err(fault @ DocumentFault::Storage(_)) => Err(fault),
+        Err(fault) => {
+            tracing::warn!(client.id = %client.id, error = %crate::error::chain(&fault), "client document not loaded");
+            let is_bad = matches!(fault, DocumentFault::Content(_));
+            if is_bad && state.now() >= document.stale_until {
+                Err(fault)
+            } else {
+                Ok(client.clone())
+            }
+        }
+    }
+}
+
+/// Takes a fetch from the budget of whoever causes it (C2), or says how long to wait.
+pub(super) fn take_fetch(state: &AuthState, visitor: &Visitor) -> Result<(), Duration> {
+    if visitor.ip.is_loopback() && state.config.loopback_is_unthrottled {
+        return Ok(());
+    }
+    let source = visitor.ip_block();
+    state.oauth.fetches.by_source.take(&source, state.now())
+}
+
 async fn cached(state: &AuthState, url: &str) -> Result<Option<(Client, Document)>, StorageError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     match client_documents::find(&mut tx, url).await? {
@@ -172,15 +234,7 @@ async fn fetch_and_store(
     known: Option<&(Client, Document)>,
     visitor: &Visitor,
 ) -> Result<Client, DocumentFault> {
-    if !(visitor.ip.is_loopback() && state.config.loopback_is_unthrottled) {
-        let source = visitor.ip_block();
-        state
-            .oauth
-            .fetches
-            .by_source
-            .take(&source, state.now())
-            .map_err(|_| DocumentFault::TooMany)?;
-    }
+    take_fetch(state, visitor).map_err(|_| DocumentFault::TooMany)?;
     let host = state.oauth.fetches.host(url.host_str().unwrap_or_default());
     let _permit = host.try_acquire().map_err(|_| DocumentFault::TooMany)?;
     let mut request = EgressRequest::get(url);
@@ -408,7 +462,7 @@ impl Described {
 }
 
 /// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on another host (C3). Keys that nobody
-/// may know spoil a document, whether it means to use them or not.
+/// may know spoil a document, whether it means to use them or not; keys that are of no use here are no harm.
 fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)>, DocumentFault> {
     let uri = match document.get("jwks_uri") {
         None => None,
@@ -427,10 +481,7 @@ fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)
             Err(InvalidKeys::Secret) => Err(DocumentFault::Content(
                 "it contains a key that is not public",
             )),
-            Err(_) if uri.is_some() => Ok(uri),
-            Err(InvalidKeys::Form) => Err(DocumentFault::Content("its jwks is not a key set")),
-            // Keys of another kind: no use here, and no harm.
-            Err(InvalidKeys::NoneUsable) => Ok(None),
+            Err(InvalidKeys::Form | InvalidKeys::NoneUsable) => Ok(uri),
         },
     }
 }
@@ -490,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn case_83_only_plain_https_urls_are_client_ids() {
+    fn cases_77_and_83_only_plain_https_urls_are_client_ids() {
         for good in [
             URL,
             "https://vscode.dev/oauth/client-metadata.json",
@@ -513,6 +564,10 @@ mod tests {
             "https://2130706433/x",
             "https://0x7f.1/x",
             "https://[::1]/x",
+            "https://0x7f000001/x",
+            "https://0177.0.0.1/x",
+            "https://[::ffff:10.0.0.1]/x",
+            "https://93.184.216.34/x",
             "https://app.example\\x/y",
             "https://app%2eexample/x",
             "https:///x",
@@ -606,6 +661,30 @@ mod tests {
             })
             .is_err()
         );
+    }
+
+    #[test]
+    fn c3_keys_of_no_use_do_not_spoil_the_document_of_a_public_client() {
+        for jwks in [
+            json!({"keys": []}),
+            json!({"keys": [{"kty": "RSA", "n": "AQ", "e": "AQAB"}]}),
+            json!({}),
+        ] {
+            let described = read(|d| drop(d.insert("jwks".into(), jwks.clone()))).unwrap();
+            assert_eq!(described.auth_method, AuthMethod::None, "{jwks}");
+            assert!(described.metadata.get("jwks").is_none());
+            assert!(
+                read(|d| {
+                    let method = json!("private_key_jwt");
+                    d.insert("jwks".into(), jwks.clone());
+                    d.insert("token_endpoint_auth_method".into(), method);
+                })
+                .is_err(),
+                "{jwks}"
+            );
+        }
+        let secret = json!({"kty": "EC", "d": "x"});
+        assert!(read(|d| drop(d.insert("jwks".into(), secret))).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::{
 use http::StatusCode;
 use portolan_connections::Account;
 use portolan_keys::{digest, seal::open_under_token};
-use portolan_model::{audit::Actor, id::SourceId};
+use portolan_model::{audit::Actor, id::SourceId, member::Action};
 use portolan_storage::{Reason, upstream_oauth as stored};
 use portolan_upstream::oauth::{Attempt, AuthorizationServer, Callback, Grant, redeem};
 use serde::Deserialize;
@@ -88,7 +88,7 @@ pub(super) async fn take(
         _ => "/account/linked".to_owned(),
     };
     let outcome = match slug {
-        // Who is no member any more connects nothing.
+        // Who may not connect it any more connects nothing.
         None => Err(ConnectError::Unknown),
         Some(_) => redeemed(&state, &session, account, attempt, &answer, &visitor).await,
     };
@@ -132,7 +132,8 @@ pub(super) async fn take(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// The slug of the account's workspace, if the person is a member of it.
+/// The slug of the account's workspace, if the person may still connect it: the workspace's account is for those who edit the registry,
+/// one's own for those who call tools.
 async fn workspace_path(
     state: &AuthState,
     session: &BrowserSession,
@@ -140,9 +141,13 @@ async fn workspace_path(
 ) -> Result<Option<String>, PageError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let mine = portolan_storage::members::workspaces_of(&mut tx, session.user).await?;
+    let action = match account.owner {
+        None => Action::EditRegistry,
+        Some(_) => Action::CallTools,
+    };
     let found = mine
         .into_iter()
-        .find(|workspace| workspace.tenant.id == account.tenant);
+        .find(|workspace| workspace.tenant.id == account.tenant && workspace.role.may(action));
     Ok(found.map(|workspace| workspace.tenant.slug.to_string()))
 }
 
@@ -180,6 +185,7 @@ async fn redeemed(
         user: session.user,
         server: attempt.server,
         issuer: server.issuer,
+        address: attempt.address,
         resource: attempt.resource,
         scope: attempt.scope,
         client: sealed.client,

@@ -11,7 +11,9 @@ use portolan_model::{
 };
 use portolan_storage::{
     StorageError, TenantTx, audit, sources,
-    upstream_oauth::{self as stored, NewAttempt, NewConnection, SealedClient, SignIn},
+    upstream_oauth::{
+        self as stored, Connection, Leaving, NewAttempt, NewConnection, SealedClient, SignIn,
+    },
 };
 use portolan_upstream::{
     Client, Endpoint, Limits, Speaker, UpstreamError,
@@ -65,6 +67,8 @@ pub(super) struct Sealed {
 
 /// A source that is signed in to, and its authorization server.
 struct Found {
+    /// The address of the source, as it is stored: what is got here is for there only.
+    address: String,
     sign_in: SignIn,
     discovered: Discovered,
     client: ClientIdentity,
@@ -106,6 +110,7 @@ pub(crate) async fn begin(state: &AuthState, asked: Asked) -> Result<Begun, Conn
         session: asked.session,
         owner,
         server: &json!(server),
+        address: &found.address,
         resource,
         scope,
         redirect_uri: &redirect_uri,
@@ -150,6 +155,7 @@ pub(crate) async fn by_client_credentials(
         user,
         server: json!(server),
         issuer: server.issuer.clone(),
+        address: found.address,
         resource,
         scope: found.scope.clone(),
         client: found.client,
@@ -165,6 +171,7 @@ pub(super) struct Fresh {
     pub(super) user: UserId,
     pub(super) server: serde_json::Value,
     pub(super) issuer: String,
+    pub(super) address: String,
     pub(super) resource: Option<String>,
     pub(super) scope: Option<String>,
     pub(super) client: ClientIdentity,
@@ -172,7 +179,8 @@ pub(super) struct Fresh {
     pub(super) tokens: Tokens,
 }
 
-/// Keeps tokens, sealed, in the place of those that were there.
+/// Keeps tokens, sealed, in the place of those that were there. Those are not given back: they are of the same grant, which some servers
+/// end with any of its tokens.
 pub(super) async fn keep(
     state: &AuthState,
     new: Fresh,
@@ -204,6 +212,7 @@ pub(super) async fn keep(
         connected_by: new.user,
         issuer: &new.issuer,
         server: &new.server,
+        address: &new.address,
         resource: new.resource.as_deref(),
         scope: scope.as_deref(),
         renewable: held.is_renewable(),
@@ -211,7 +220,10 @@ pub(super) async fn keep(
         key: key.id,
         expires_at,
     };
-    stored::connect(&mut tx, &connection, now).await?;
+    if !stored::connect(&mut tx, &connection, now).await? {
+        // The source moved while the browser was on its way.
+        return Err(ConnectError::Unknown);
+    }
     let detail = json!({ "issuer": new.issuer, "own": owner.is_some() });
     record(
         &mut tx,
@@ -276,27 +288,46 @@ pub(crate) async fn disconnect(
     tx.commit().await?;
     state.connections().forget(&account);
     // It is forgotten here, whatever the server says to that.
-    let place = (row.id, row.version);
-    let held = open(
-        &state.keys,
-        account.tenant,
-        &row.key,
-        place,
-        &row.sealed,
-        now,
-    );
-    let server = serde_json::from_value(row.server);
-    if let (Ok(held), Ok(server)) = (held, server) {
+    let gone = Leaving {
+        id: row.id,
+        source: account.source,
+        server: row.server,
+        sealed: row.sealed,
+        key: row.key,
+        version: row.version,
+    };
+    give_back(state, account.tenant, vec![gone]).await;
+    Ok(true)
+}
+
+/// Gives tokens back whose accounts are forgotten here.
+async fn give_back(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) {
+    let now = state.now();
+    for gone in gone {
+        let place = (gone.id, gone.version);
+        let held = open(&state.keys, tenant, &gone.key, place, &gone.sealed, now);
+        let server = serde_json::from_value(gone.server);
+        let (Ok(held), Ok(server)) = (held, server) else {
+            continue;
+        };
         let (token, hint) = match &held.refresh {
             Some(refresh) => (refresh, "refresh_token"),
             None => (&held.access, "access_token"),
         };
         if let Err(error) = revoke(&state.egress, &server, &held.client, token, hint, now).await {
-            tracing::info!(tenant.id = %account.tenant, source.id = %account.source, kind = error.kind(), reason = %error,
+            tracing::info!(tenant.id = %tenant, source.id = %gone.source, kind = error.kind(), reason = %error,
                 "tokens of a disconnected account could not be given back");
         }
     }
-    Ok(true)
+}
+
+/// The same for many, whose servers may take their time: nobody waits for them.
+pub(crate) fn give_back_later(state: &AuthState, tenant: TenantId, gone: Vec<Leaving>) {
+    if gone.is_empty() {
+        return;
+    }
+    let (state, tracker) = (state.clone(), state.connections().tracker().clone());
+    tracker.spawn(async move { give_back(&state, tenant, gone).await });
 }
 
 /// Everything that is known before a browser is sent anywhere.
@@ -318,22 +349,39 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
     let url = Url::parse(&row.base_url).map_err(|_| ConnectError::Internal("stored URL"))?;
     let challenge = challenge(state, &url).await;
     let discovered = discover(&state.egress, &url, &challenge).await?;
-    // AU-11: what was granted and what was missing, all of it again.
-    let earlier = before
-        .as_ref()
-        .filter(|before| before.issuer == discovered.server.issuer)
-        .and_then(|before| before.wanted_scope.clone());
+    let before = before.filter(|before| before.issuer == discovered.server.issuer);
+    // AU-11: what was granted and what was missing, all of it again. Where the workspace says what it wants, that and what was missing.
+    let missing = before.as_ref().and_then(|row| row.wanted_scope.as_deref());
+    let missing = missing.unwrap_or_default();
+    let granted = before.as_ref().and_then(|row| row.scope.as_deref());
     let scope = match &sign_in.scope {
-        Some(scope) => Some(union(scope, earlier.as_deref().unwrap_or_default())),
-        None => offered_scopes(&challenge, &discovered, earlier.as_deref()),
+        Some(scope) => Some(union(scope, missing)),
+        None => {
+            let earlier = union(granted.unwrap_or_default(), missing);
+            offered_scopes(&challenge, &discovered, Some(&earlier))
+        }
     };
-    let client = client(state, tenant, source, &sign_in, &discovered).await?;
+    let forgotten = before.and_then(|before| forgotten_client(state, tenant, &before));
+    let forgotten = forgotten.as_deref();
+    let client = client(state, tenant, source, &sign_in, forgotten, &discovered).await?;
     Ok(Found {
+        address: row.base_url,
         sign_in,
         discovered,
         client,
         scope,
     })
+}
+
+/// The client that the authorization server did not know any more when the tokens were to be renewed.
+fn forgotten_client(state: &AuthState, tenant: TenantId, before: &Connection) -> Option<String> {
+    if before.reason.as_deref() != Some("client") {
+        return None;
+    }
+    let place = (before.id, before.version);
+    let (key, sealed) = (&before.key, &before.sealed);
+    let held = open(&state.keys, tenant, key, place, sealed, state.now());
+    held.ok().map(|held| held.client.client_id)
 }
 
 /// What a server says to somebody without a token. One that says nothing of use is asked by its well-known addresses all the same.
@@ -363,12 +411,14 @@ async fn challenge(state: &AuthState, url: &Url) -> Challenge {
     Challenge::read(challenge.as_deref())
 }
 
-/// Who we are at an authorization server (AU-6, AU-7): whom the tenant entered, else our document, else whom we register.
+/// Who we are at an authorization server (AU-6, AU-7): whom the tenant entered, else our document, else whom we register. A registration
+/// that the server has forgotten is made anew.
 async fn client(
     state: &AuthState,
     tenant: TenantId,
     source: SourceId,
     sign_in: &SignIn,
+    forgotten: Option<&str>,
     discovered: &Discovered,
 ) -> Result<ClientIdentity, ConnectError> {
     let server = &discovered.server;
@@ -387,7 +437,12 @@ async fn client(
             )
         };
         match kept.issuer.as_deref() {
-            Some(known) if known == issuer => return Ok(open()?),
+            Some(known)
+                if known == issuer
+                    && (is_entered || forgotten != Some(kept.client_id.as_str())) =>
+            {
+                return Ok(open()?);
+            }
             Some(known) if is_entered => {
                 return Err(ConnectError::ClientOfAnother {
                     known: known.to_owned(),

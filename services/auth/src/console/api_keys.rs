@@ -169,6 +169,7 @@ pub(crate) async fn create_api_key(
     };
     workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
+    service_accounts::take_turn(&mut tx, workspace.id).await?;
     let mut resource = resource;
     if let Subject::Service(id) = holder {
         let account = service_accounts::list(&mut tx, workspace.id)

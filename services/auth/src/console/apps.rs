@@ -94,7 +94,7 @@ pub(crate) async fn disconnect_app(
     let mut tx = state.store.system(Reason::OAuth).await?;
     let app = connected_apps::list(&mut tx, which, now).await?.pop();
     let ended = connected_apps::end(&mut tx, which, "revoked_in_console", now).await?;
-    let Some(app) = app.filter(|_| !ended.is_empty()) else {
+    let Some(app) = app.filter(|_| !ended.grants.is_empty()) else {
         return Err(ConsoleError::not_found("this app"));
     };
     let detail = serde_json::json!({ "client_id": app.client_id, "user": app.user });

@@ -150,7 +150,7 @@ pub(crate) async fn restore_workspace(
     let tenant = stopped.tenant.id;
     if stopped.is_by_operator
         || stopped.delete_after.is_none()
-        || !endings::apply(&mut tx, tenant, Ending::Restore, now).await?
+        || !endings::apply(&mut tx, tenant, Ending::TakeBack, now).await?
     {
         let message = "This workspace was not deleted by its owners, or its 30 days are over.";
         return Err(ConsoleError::conflict("not_restorable", message));

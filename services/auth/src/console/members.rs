@@ -5,15 +5,16 @@ use http::StatusCode;
 use portolan_cluster::revocations::Revocation;
 use portolan_model::{
     Timestamp,
-    id::{GrantId, TenantId, UserId},
+    id::{TenantId, UserId},
     member::{Action, Role},
 };
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
-    connected_apps::{self, Which},
+    connected_apps::{self, Ended, Which},
     grants::REVOCATION_MEMORY,
     members::{self, LAST_OWNER},
     revocations::{self, Kind},
+    upstream_oauth,
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -26,7 +27,7 @@ use super::{
     workspace::Workspace,
     workspaces::RoleName,
 };
-use crate::{login::ConsolePage, revoke, state::AuthState, visitor::Visitor};
+use crate::{connect, login::ConsolePage, revoke, state::AuthState, visitor::Visitor};
 
 /// A member.
 #[derive(Debug, Serialize, ToSchema)]
@@ -106,9 +107,12 @@ pub(crate) async fn change_member(
     let epoch = members::set_role(&mut tx, workspace.id, user, change.role)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this member"))?;
-    let mut ended = Vec::new();
+    let mut ended = Ended::default();
     if !change.role.may(Action::CallTools) {
         ended = disconnect(&mut tx, workspace.id, user, "role_changed", now).await?;
+    }
+    for event in revoke::keys_ended(&ended, workspace.session.user, "role_changed") {
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
     let detail = serde_json::json!({ "role": { "from": member.role, "to": change.role } });
@@ -143,21 +147,26 @@ pub(crate) async fn remove_member(
         may_govern(&workspace, member.role)?;
     }
     workspace.require_recent(now, ConsolePage::Members)?;
+    let linked = upstream_oauth::leaving(&mut tx, workspace.id, None, Some(user)).await?;
     let epoch = members::end(&mut tx, workspace.id, user, now)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this member"))?;
     let ended = disconnect(&mut tx, workspace.id, user, "member_removed", now).await?;
+    for event in revoke::keys_ended(&ended, workspace.session.user, "member_removed") {
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
     publish(&mut tx, workspace.id, user, epoch, now).await?;
     let action = if leaves {
         "member.left"
     } else {
         "member.removed"
     };
-    let detail = serde_json::json!({ "role": member.role, "apps_disconnected": ended.len() });
+    let detail = serde_json::json!({ "role": member.role, "apps_disconnected": ended.apps() });
     let event = workspace.event(action, "user", user, detail);
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     tx.commit().await.map_err(needs_owner)?;
     tell(&state, workspace.id, user, epoch, &ended);
+    connect::give_back_later(&state, workspace.id, linked);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -204,7 +213,7 @@ async fn disconnect(
     user: UserId,
     reason: &str,
     now: Timestamp,
-) -> Result<Vec<GrantId>, StorageError> {
+) -> Result<Ended, StorageError> {
     let which = Which {
         tenant: Some(tenant),
         user: Some(user),
@@ -228,11 +237,11 @@ async fn publish(
         epoch: Some(epoch),
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(tx, &revocation, now).await
+    revocations::insert(tx, &revocation).await
 }
 
 /// The same for the nodes of this process, at once.
-fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &[GrantId]) {
+fn tell(state: &AuthState, tenant: TenantId, user: UserId, epoch: i32, ended: &Ended) {
     let event = Revocation::Member {
         tenant,
         user,

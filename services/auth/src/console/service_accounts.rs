@@ -262,6 +262,7 @@ pub(crate) async fn create_service_account(
     let resource = resource_of(&state, &workspace, new.server_id).await?;
     workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
+    service_accounts::take_turn(&mut tx, workspace.id).await?;
     if service_accounts::list(&mut tx, workspace.id).await?.len() >= MOST {
         return Err(ConsoleError::conflict(
             "too_many_accounts",

@@ -108,7 +108,7 @@ pub struct SignInClient {
 pub struct SignInConnection {
     /// `ok` or `needs_sign_in`.
     status: String,
-    /// Why somebody has to sign in again: `expired`, `ended` or `refused`.
+    /// Why somebody has to sign in again: `expired`, `ended`, `refused`, or `client` if the server does not know the client any more.
     reason: Option<String>,
     /// Who issued the tokens.
     issuer: String,
@@ -352,6 +352,9 @@ pub(crate) async fn delete_sign_in(
     connect::disconnect(&state, account, workspace.session.user, &visitor)
         .await
         .map_err(refused)?;
+    let mut tx = state.store.system(Reason::Upstreams).await?;
+    let gone = stored::leaving(&mut tx, workspace.id, Some(id), None).await?;
+    drop(tx);
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     found(&mut tx, id).await?;
@@ -363,6 +366,7 @@ pub(crate) async fn delete_sign_in(
             json!({}),
         );
         change::commit(tx, &workspace, &visitor, now, entry).await?;
+        connect::give_back_later(&state, workspace.id, gone);
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -11,7 +11,7 @@ use portolan_model::{
     registry::{FollowRedirects, SourceKind, SourceSettings},
 };
 use portolan_storage::{
-    TenantTx, credentials,
+    Reason, TenantTx, credentials,
     sources::{self, NewDocument, NewSource, Source},
     tools::{self, Imported, Wording},
     upstream_oauth,
@@ -32,7 +32,7 @@ use super::{
     workspace::Workspace,
     workspaces::display_name,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{connect, state::AuthState, visitor::Visitor};
 
 /// Tools written by one statement: their schemas can be large.
 const CHUNK: usize = 100;
@@ -462,6 +462,11 @@ pub(crate) async fn change_source(
         })?;
     }
     let now = state.now();
+    let mut leaving = Vec::new();
+    if request.base_url.is_some() {
+        let mut tx = state.store.system(Reason::Upstreams).await?;
+        leaving = upstream_oauth::leaving(&mut tx, workspace.id, Some(id), None).await?;
+    }
     let mut tx = state.store.tenant(workspace.id).await?;
     let before = found(&mut tx, id).await?;
     let is_mcp = before.kind == SourceKind::Mcp;
@@ -492,6 +497,8 @@ pub(crate) async fn change_source(
         let (sharing, method) = (&before.sharing, &before.method);
         upstream_oauth::set_sign_in(&mut tx, id, sharing, method, None, now).await?;
         credential_removed = true;
+    } else {
+        leaving.clear();
     }
     let detail = json!({ "name": name, "base_url": stored, "settings": settings, "credential_removed": credential_removed });
     let source = found(&mut tx, id).await?;
@@ -503,6 +510,7 @@ pub(crate) async fn change_source(
         ("source.changed", "source", id.to_string(), detail),
     )
     .await?;
+    connect::give_back_later(&state, workspace.id, leaving);
     Ok(Json(view(source)))
 }
 

@@ -1,8 +1,9 @@
-//! The try page: one real call of a tool, by a member, with the source's credential.
+//! The try page: one real call of a tool, by a member, with the source's credential, or with the account that the member's calls use.
 
 use std::time::Instant;
 
 use axum::{Json, extract::State};
+use portolan_connections::write_link;
 use portolan_http_tools::{
     CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
 };
@@ -164,7 +165,8 @@ pub(crate) async fn try_tool(
     let mut tx = state.store.tenant(workspace.id).await?;
     let tool = found_tool(&mut tx, id).await?;
     let source = found(&mut tx, tool.source_id).await?;
-    let opener = Opener::of(&state, &mut tx, workspace.id, tool.source_id).await?;
+    let caller = Some(workspace.session.user);
+    let opener = Opener::of(&state, &mut tx, workspace.id, tool.source_id, caller).await?;
     let own = limits::own(&mut tx).await?;
     // The transaction ends before the call: somebody else's API must not hold a connection of ours.
     drop(tx);
@@ -185,7 +187,8 @@ pub(crate) async fn try_tool(
         let begun = Instant::now();
         let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
-        let (trial, outcome) = of_upstream(tried, duration_ms);
+        let connect = || connect_page(&state, &opener);
+        let (trial, outcome) = of_upstream(tried, duration_ms, connect);
         measure(source.kind, outcome, begun);
         let call = Call {
             at,
@@ -251,8 +254,22 @@ fn measure(kind: SourceKind, outcome: CallOutcome, begun: Instant) {
         .record(begun.elapsed().as_secs_f64());
 }
 
+/// Where the member connects an account of their own (V-10), if the tool is tried with one.
+fn connect_page(state: &AuthState, opener: &Opener) -> Option<String> {
+    let Opener::Account(account) = opener else {
+        return None;
+    };
+    let whose = (account.tenant, account.source, account.owner?);
+    let link = write_link(&state.keys, whose, state.now()).ok()?;
+    Some(state.site.url(&format!("/connect/accounts/{link}")))
+}
+
 /// What an MCP server gave. Blocks that this page has no form for are shown as they came.
-fn of_upstream(tried: Result<Value, LookError>, duration_ms: u32) -> (Trial, CallOutcome) {
+fn of_upstream(
+    tried: Result<Value, LookError>,
+    duration_ms: u32,
+    connect: impl FnOnce() -> Option<String>,
+) -> (Trial, CallOutcome) {
     let (mut content, mut structured_content, mut is_error) = (Vec::new(), None, true);
     let outcome = match tried {
         Ok(result) => {
@@ -286,8 +303,15 @@ fn of_upstream(tried: Result<Value, LookError>, duration_ms: u32) -> (Trial, Cal
             }
         }
         Err(error) => {
+            let page = match &error {
+                LookError::Account(error) if error.is_for_a_person() => connect(),
+                _ => None,
+            };
             content.push(ContentBlock::Text {
-                text: format!("The server gave no answer: {error}."),
+                text: page.map_or_else(
+                    || format!("The server gave no answer: {error}."),
+                    |page| format!("Connect your account first: {page}"),
+                ),
             });
             CallOutcome::UpstreamError
         }

@@ -20,7 +20,7 @@ use portolan_storage::{
     account_links::{self, Link, Purpose},
     audit, browser_sessions,
     browser_sessions::EndReason,
-    connected_apps::{self, Which},
+    connected_apps::{self, Ended, Which},
     users,
 };
 use serde::Deserialize;
@@ -258,13 +258,16 @@ pub(super) async fn choose(
     }
     users::set_password(&mut tx, link.user, &phc, now).await?;
     browser_sessions::end_all(&mut tx, link.user, None, EndReason::PasswordChanged, now).await?;
-    let mut ended = Vec::new();
+    let mut ended = Ended::default();
     if form.keep_apps.is_none() {
         let which = Which {
             user: Some(link.user),
             ..Which::default()
         };
         ended = connected_apps::end(&mut tx, which, "password_reset", now).await?;
+    }
+    for event in revoke::keys_ended(&ended, link.user, "password_reset") {
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
     let event = Event {
         tenant: None,
@@ -273,7 +276,7 @@ pub(super) async fn choose(
         target_kind: "user",
         target_id: link.user.to_string(),
         outcome: Outcome::Ok,
-        detail: serde_json::json!({ "apps_disconnected": ended.len() }),
+        detail: serde_json::json!({ "apps_disconnected": ended.apps() }),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let letter = mail::texts::password_changed(&person.display_name, &state.site.url("/reset"));

@@ -3,7 +3,8 @@
 //!
 //! Programs ask for tokens far more often than people sign in, so who proved itself with a secret is remembered for some seconds. That
 //! takes nothing from a revocation: what is remembered includes the epochs that stood in the database when it was read, and a token with
-//! an old epoch is refused by every node. A stale answer is therefore a token that is dead on arrival, never one that lives on.
+//! an old epoch is refused by every node. A stale answer is therefore a token that is dead on arrival, never one that lives on. For the
+//! same reason the epochs are read before the proof is looked at: a secret that is revoked in between gets a token with the old one.
 
 use std::{fmt, sync::Arc};
 
@@ -18,7 +19,7 @@ use portolan_model::{
     scope::{self, ScopeSet},
 };
 use portolan_storage::{
-    Reason, grants,
+    Reason, clients as stored, grants,
     service_accounts::{self, Standing},
 };
 use quick_cache::sync::Cache;
@@ -30,6 +31,7 @@ use crate::{
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
     state::AuthState,
+    visitor::Visitor,
 };
 
 /// Life of a token of a service account, in seconds (K2).
@@ -65,32 +67,32 @@ impl Default for Services {
 /// The account, proved: from memory, or by its secret or assertion.
 async fn account(
     state: &AuthState,
+    visitor: &Visitor,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Arc<Proved>, OAuthError> {
     let now = state.now();
-    let by_secret = clients::secret_digest(headers, form)?;
-    if let Some(digest) = &by_secret
+    let claim = clients::claim(headers, form)?;
+    if let Some(digest) = &claim.secret
         && let Some(proved) = state.oauth.services.0.get(digest)
         && now - proved.read_at < REMEMBERED
         && !is_known_to_be_over(state, &proved)
     {
         return Ok(proved);
     }
-    let client = clients::authenticate(state, headers, form).await?;
+    // Before the proof, and in a transaction of its own: see above.
+    let standing = standing(state, &claim.client_id).await?;
+    let client = clients::authenticate(state, visitor, headers, form).await?;
     if client.kind != ClientKind::Service || !client.has_grant_type("client_credentials") {
         return Err(OAuthError::refused(
             ErrorCode::UnauthorizedClient,
             "this client did not register for client_credentials",
         ));
     }
-    let mut tx = state.store.system(Reason::OAuth).await?;
-    let standing = service_accounts::standing(&mut tx, client.id)
-        .await?
+    let standing = standing
         .filter(|standing| standing.is_active)
-        .ok_or(OAuthError::invalid_client(
-            "this service account is switched off",
-        ))?;
+        .ok_or_else(|| clients::refused(headers, "this service account is switched off"))?;
+    let mut tx = state.store.system(Reason::OAuth).await?;
     service_accounts::note_used(&mut tx, standing.id, now).await?;
     tx.commit().await?;
     let proved = Arc::new(Proved {
@@ -98,10 +100,19 @@ async fn account(
         standing,
         read_at: now,
     });
-    if let Some(digest) = by_secret {
+    if let Some(digest) = claim.secret {
         state.oauth.services.0.insert(digest, Arc::clone(&proved));
     }
     Ok(proved)
+}
+
+/// The standing of the account of this name; `None` for every other client.
+async fn standing(state: &AuthState, client_id: &str) -> Result<Option<Standing>, OAuthError> {
+    let mut tx = state.store.system(Reason::OAuth).await?;
+    match stored::find(&mut tx, client_id).await? {
+        Some(client) => Ok(service_accounts::standing(&mut tx, client.id).await?),
+        None => Ok(None),
+    }
 }
 
 /// True if this process has heard that the account's epoch, or its tenant's, has moved since it was read.
@@ -123,10 +134,11 @@ fn is_known_to_be_over(state: &AuthState, proved: &Proved) -> bool {
 /// Answers with a token, and never with a refresh token (AX-3).
 pub(super) async fn grant(
     state: &AuthState,
+    visitor: &Visitor,
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Tokens, OAuthError> {
-    let proved = account(state, headers, form).await?;
+    let proved = account(state, visitor, headers, form).await?;
     let scopes = scopes(form)?;
     let audience = audience(state, &proved.standing, form).await?;
     let now = state.now();

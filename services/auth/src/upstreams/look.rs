@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
 use portolan_http_tools::{CredentialSlot, TokenSource};
 use portolan_model::{
-    id::{SourceId, TenantId},
+    id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
 use portolan_storage::{TenantTx, upstream_oauth};
@@ -142,12 +142,12 @@ async fn with_server(
         }
         OpenedBy::Account(account) => {
             let connections = state.connections();
-            let token = connections.token(account).await?;
+            let token = connections.token(account, url.as_str()).await?;
             let first = converse(state, url.clone(), &settings, bearer(&token), question).await;
             let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = first else {
                 return first;
             };
-            let token = connections.renewed(account, &token).await?;
+            let token = connections.renewed(account, url.as_str(), &token).await?;
             let second = converse(state, url, &settings, bearer(&token), question).await;
             if let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = &second {
                 connections.give_up(account, &token).await?;
@@ -201,7 +201,7 @@ async fn converse(
     }
 }
 
-/// What opens a source's server: the account that the workspace connected, else the credential that it entered.
+/// What opens a source's server: a connected account, else the credential that the workspace entered.
 pub(crate) enum Opener {
     /// A connected account.
     Account(Account),
@@ -210,18 +210,19 @@ pub(crate) enum Opener {
 }
 
 impl Opener {
-    /// Finds it.
+    /// Finds it. A `caller` uses their own account where each person has one, as their calls do; the workspace's looks at lists.
     pub(crate) async fn of(
         state: &AuthState,
         tx: &mut TenantTx,
         tenant: TenantId,
         source: SourceId,
+        caller: Option<UserId>,
     ) -> Result<Self, ConsoleError> {
-        if upstream_oauth::sign_in(tx, source).await?.is_some() {
+        if let Some(sign_in) = upstream_oauth::sign_in(tx, source).await? {
             return Ok(Self::Account(Account {
                 tenant,
                 source,
-                owner: None,
+                owner: caller.filter(|_| sign_in.sharing != "workspace"),
             }));
         }
         let slot = credentials::open(state, tx, tenant, source).await?;

@@ -86,7 +86,12 @@ async fn m6_what_an_operator_stopped_only_an_operator_lets_go_on() {
         .unwrap()
         .parse()
         .unwrap();
+    let (status, answer) = delete(&ann, "acme").await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
     for (ending, told) in [
+        // What its owner deleted, too.
+        (Ending::Evict, Value::Null),
+        (Ending::Restore, Value::Null),
         (
             Ending::Suspend("The bill is open."),
             json!("The bill is open."),
@@ -100,6 +105,9 @@ async fn m6_what_an_operator_stopped_only_an_operator_lets_go_on() {
                 .unwrap()
         );
         tx.commit().await.unwrap();
+        if ending == Ending::Restore {
+            continue;
+        }
         assert_eq!(stopped(&ann).await[0]["message"], told);
         let refused = ann
             .call(Method::POST, "/workspaces/acme/restore", None)

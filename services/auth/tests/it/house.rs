@@ -38,6 +38,7 @@ pub(crate) struct House {
     pub(crate) state: AuthState,
     pub(crate) store: Store,
     pub(crate) clock: Clock,
+    master: MasterSecret,
     router: Router,
 }
 
@@ -70,12 +71,38 @@ impl House {
     async fn build(policy: EgressPolicy, mailer: Mailer, breached: BreachedPasswords) -> Self {
         let store = Database::new().await.store(6).await;
         let clock = Clock::test(OffsetDateTime::now_utc());
-        let public_url: Url = "https://portolan.test".parse().unwrap();
         let master = MasterSecret::generate().unwrap();
+        let keys = Keys::new(&master, &[]).unwrap();
+        Self::over(store, clock, (master, keys), policy, mailer, breached)
+    }
+
+    /// The same service after its master secret was changed; the one before is known as the former one.
+    pub(crate) fn with_another_master_secret(&self) -> Self {
+        let master = MasterSecret::generate().unwrap();
+        let keys = Keys::new(&master, std::slice::from_ref(&self.master)).unwrap();
+        Self::over(
+            self.store.clone(),
+            self.clock.clone(),
+            (master, keys),
+            EgressPolicy::default(),
+            Mailer::Page,
+            BreachedPasswords::default(),
+        )
+    }
+
+    fn over(
+        store: Store,
+        clock: Clock,
+        (master, keys): (MasterSecret, Keys),
+        policy: EgressPolicy,
+        mailer: Mailer,
+        breached: BreachedPasswords,
+    ) -> Self {
+        let public_url: Url = "https://portolan.test".parse().unwrap();
         let state = AuthState::new(AuthParts {
             store: store.clone(),
             clock: clock.clone(),
-            keys: Keys::new(&master, &[]).unwrap(),
+            keys,
             signing_keys: SigningKeys::default(),
             passwords: PasswordHasher::new(PasswordCost::Test, 2).unwrap(),
             egress: Egress::new(policy).unwrap(),
@@ -103,6 +130,7 @@ impl House {
         Self {
             store,
             clock,
+            master,
             router: portolan_auth::router(&state).layer(front),
             state,
         }

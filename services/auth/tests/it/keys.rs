@@ -115,17 +115,16 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
         StatusCode::NOT_FOUND,
         "case 106"
     );
-    for path in ["service-accounts", "service-accounts/svc_0"] {
-        let method = if path == "service-accounts" {
-            Method::GET
-        } else {
-            Method::DELETE
-        };
-        let refused = bob
-            .call(method, &format!("/workspaces/acme/{path}"), None)
-            .await;
-        assert!(matches!(refused.status.as_u16(), 403 | 404), "{path}");
+    let accounts = "/workspaces/acme/service-accounts";
+    let nightly = json!({"name": "Nightly", "auth": "client_secret"});
+    let made = ann.call(Method::POST, accounts, Some(nightly)).await.json();
+    let one = format!("{accounts}/{}", made["account"]["id"].as_str().unwrap());
+    for (method, path) in [(Method::GET, accounts), (Method::DELETE, one.as_str())] {
+        let refused = bob.call(method, path, None).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
     }
+    let left = ann.call(Method::GET, accounts, None).await.json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1, "{left}");
     let for_an_account =
         json!({"name": "x", "service_account_id": "svc_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a"});
     assert_eq!(
@@ -159,6 +158,20 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
         names(&left),
         ["Ann's"],
         "{his}: coming back does not revive it"
+    );
+    let log = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .json();
+    let ended = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["action"] == "api_key.revoked")
+        .unwrap();
+    assert!(
+        ended.to_string().contains(his["key"]["id"].as_str().unwrap()),
+        "M8: {ended}"
     );
 }
 

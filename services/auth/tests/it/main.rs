@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod breached;
+mod connect;
 mod console;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]

@@ -219,6 +219,23 @@ async fn l12_a_recovery_code_opens_once_is_told_and_a_new_set_replaces_the_old_o
 }
 
 #[tokio::test]
+async fn l12_a_recovery_code_outlives_a_change_of_the_master_secret_and_is_still_good_once() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    let (app, codes) = enrol(&house, &ann).await;
+    let house = house.with_another_master_secret();
+    for (code, expected) in [
+        (codes[0].as_str(), StatusCode::SEE_OTHER),
+        (codes[0].as_str(), StatusCode::UNPROCESSABLE_ENTITY),
+        (app.code(&house).as_str(), StatusCode::SEE_OTHER),
+    ] {
+        let browser = house.browser();
+        let page = browser.sign_in("ann@acme.example", PASSWORD).await;
+        assert_eq!(send_code(&browser, &page, code).await.status, expected);
+    }
+}
+
+#[tokio::test]
 async fn case_153_a_new_password_by_mail_does_not_skip_the_second_factor() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;

@@ -1,6 +1,14 @@
 //! One node of the service in this process, with a clock that the test moves, and browsers that are cookie jars.
 
-use std::{collections::BTreeMap, io, net::IpAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use axum::{Router, body::Body};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -45,11 +53,13 @@ pub(crate) const CALLBACK: &str = "http://127.0.0.1:3333/callback";
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(crate) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// Answers every name with a private address.
-struct PrivateNames;
+/// Answers every name with a private address, and counts how often it was asked.
+#[derive(Default)]
+struct PrivateNames(Arc<AtomicUsize>);
 
 impl Resolve for PrivateNames {
     fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Ok(vec![IpAddr::from([10, 0, 0, 1])]) })
     }
 }
@@ -130,13 +140,16 @@ pub(crate) struct Node {
     app: Router,
     pub(crate) state: AuthState,
     pub(crate) clock: Clock,
+    asked: Arc<AtomicUsize>,
 }
 
 impl Node {
     pub(crate) async fn new(database: &Database, clock: &Clock) -> Self {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
+        let names = PrivateNames::default();
+        let asked = Arc::clone(&names.0);
         let network = Network {
-            resolver: Arc::new(PrivateNames),
+            resolver: Arc::new(names),
             ..Network::system()
         };
         let public_url: url::Url = ISSUER.parse().unwrap();
@@ -173,7 +186,13 @@ impl Node {
             app: portolan_auth::router(&state).layer(front),
             state,
             clock: clock.clone(),
+            asked,
         }
+    }
+
+    /// How often somebody else was to be asked for something, which never succeeds here.
+    pub(crate) fn fetches(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Reply {

@@ -20,18 +20,18 @@ use crate::harness::{CALLBACK, ISSUER, Node, Reply, Scene, claims, code_request,
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-fn basic(id: &str, secret: &str) -> String {
+pub(crate) fn basic(id: &str, secret: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
 }
 
-async fn by_secret(node: &Node, id: &str, secret: &str, more: &[(&str, &str)]) -> Reply {
+pub(crate) async fn by_secret(node: &Node, id: &str, secret: &str, more: &[(&str, &str)]) -> Reply {
     let mut form = vec![("grant_type", "client_credentials")];
     form.extend_from_slice(more);
     node.post_with("/oauth/token", &form, Some(&basic(id, secret)))
         .await
 }
 
-async fn by_assertion(node: &Node, jwt: &str, more: &[(&str, &str)]) -> Reply {
+pub(crate) async fn by_assertion(node: &Node, jwt: &str, more: &[(&str, &str)]) -> Reply {
     let mut form = vec![
         ("grant_type", "client_credentials"),
         ("client_assertion_type", ASSERTION_TYPE),
@@ -41,7 +41,7 @@ async fn by_assertion(node: &Node, jwt: &str, more: &[(&str, &str)]) -> Reply {
     node.post("/oauth/token", &form).await
 }
 
-fn assertion(node: &Node, key: &NewKeyPair, client: &str, change: &Value) -> String {
+pub(crate) fn assertion(node: &Node, key: &NewKeyPair, client: &str, change: &Value) -> String {
     let at = node.clock.now().unix_timestamp();
     let mut claims = json!({"iss": client, "sub": client, "aud": ISSUER, "iat": at, "exp": at + 60,
         "jti": uuid::Uuid::new_v4().to_string()});
@@ -53,11 +53,11 @@ fn assertion(node: &Node, key: &NewKeyPair, client: &str, change: &Value) -> Str
     jwt
 }
 
-fn jwks(key: &NewKeyPair) -> Value {
+pub(crate) fn jwks(key: &NewKeyPair) -> Value {
     json!({"keys": [key.public]})
 }
 
-fn is_revoked(node: &Node, tokens: &Value) -> bool {
+pub(crate) fn is_revoked(node: &Node, tokens: &Value) -> bool {
     let token = tokens["access_token"].as_str().unwrap();
     let claims = node
         .state
@@ -78,7 +78,7 @@ fn is_revoked(node: &Node, tokens: &Value) -> bool {
     })
 }
 
-fn refused(reply: &Reply) -> (u16, String) {
+pub(crate) fn refused(reply: &Reply) -> (u16, String) {
     reply.refusal()
 }
 
@@ -284,9 +284,12 @@ async fn r7_a_switched_off_account_is_refused_everywhere_and_on_again_starts_afr
         .await;
     assert_eq!(off.json()["enabled"], false, "{}", off.text);
     assert!(is_revoked(&scene.node, &before));
+    let off = by_secret(&scene.node, &id, &secret, &[]).await;
+    assert_eq!(refused(&off), (401, "invalid_client".to_owned()));
     assert_eq!(
-        refused(&by_secret(&scene.node, &id, &secret, &[]).await),
-        (401, "invalid_client".to_owned())
+        off.header("www-authenticate"),
+        "Basic realm=\"oauth\"",
+        "T10: the request used Basic"
     );
     // Another node may not have heard yet: what it gives from memory carries the old epoch, and is dead on arrival.
     let stale = by_secret(&second, &id, &secret, &[]).await;
@@ -525,7 +528,9 @@ async fn case_142_only_a_service_account_may_ask_about_tokens_and_only_of_its_wo
         .ann
         .api(Method::PATCH, &path, Some(json!({"enabled": false})))
         .await;
-    assert_eq!(refused(&ask(mine, &[], Some(&own)).await), unauthorized);
+    let off = ask(mine, &[], Some(&own)).await;
+    assert_eq!(refused(&off), unauthorized);
+    assert_eq!(off.header("www-authenticate"), "Basic realm=\"oauth\"");
 }
 
 #[tokio::test]
@@ -562,7 +567,7 @@ async fn c17_whoever_holds_an_api_key_may_end_it() {
     assert_eq!(ends, 1, "once");
 }
 
-const VENDOR: &str = "https://app.example/client.json";
+pub(crate) const VENDOR: &str = "https://app.example/client.json";
 
 /// What a client with a metadata document is, as far as it changes here.
 fn described<'a>(
@@ -589,7 +594,7 @@ fn described<'a>(
 }
 
 /// A client whose document has been read, with this key.
-async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
+pub(crate) async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
     let now = node.clock.now();
     let mut tx = node.store().system(Reason::OAuth).await.unwrap();
     let metadata = json!({"jwks": jwks(key)});
@@ -610,7 +615,7 @@ async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
     client
 }
 
-async fn with_proof(node: &Node, key: &NewKeyPair, fields: &[(&str, &str)]) -> Reply {
+pub(crate) async fn with_proof(node: &Node, key: &NewKeyPair, fields: &[(&str, &str)]) -> Reply {
     let jwt = assertion(node, key, VENDOR, &json!({}));
     let mut form = fields.to_vec();
     form.extend([

@@ -1,8 +1,14 @@
 //! Signing keys on command (`auth.md` J2–J4): rotation that nobody notices, and removal in an emergency.
 
 use portolan_auth::jwks;
-use portolan_keys::VerifyError;
-use portolan_storage::{Reason, revocations};
+use portolan_keys::{
+    Keys, MasterSecret, VerifyError,
+    ring::{ACTIVE_FOR, NewKeyPair},
+};
+use portolan_storage::{
+    Reason, SystemTx, revocations,
+    signing_keys::{self, StoredKey},
+};
 use serde_json::Value;
 use time::Duration;
 
@@ -160,4 +166,78 @@ async fn j3_a_removed_key_is_neither_published_nor_believed_and_the_standby_sign
         .unwrap();
     let again = jwks::remove(&mut tx, &scene.node.state.keys, &removed, now).await;
     assert!(matches!(again, Err(jwks::RotationError::Unknown)));
+}
+
+async fn transaction(node: &Node) -> SystemTx {
+    node.store().system(Reason::KeyRotation).await.unwrap()
+}
+
+#[tokio::test]
+async fn j3_when_the_standby_is_removed_hours_before_it_takes_over_there_is_always_a_key_that_signs()
+ {
+    let scene = Scene::new().await;
+    let node = &scene.node;
+    node.clock.advance(ACTIVE_FOR - Duration::hours(5));
+    let now = node.clock.now();
+    let mut tx = transaction(node).await;
+    let standby = signing_keys::list(&mut tx, now)
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|key| key.sign_from > now)
+        .unwrap()
+        .kid;
+    let signs = jwks::remove(&mut tx, &node.state.keys, &standby, now)
+        .await
+        .unwrap();
+    assert_ne!(signs, standby);
+    tx.commit().await.unwrap();
+    for hour in 0..48 {
+        // No node makes keys meanwhile.
+        jwks::reload(&node.state).await.unwrap();
+        let now = node.clock.now();
+        assert!(node.state.signing_keys.can_sign(now), "hour {hour}");
+        node.clock.advance(Duration::hours(1));
+    }
+}
+
+#[tokio::test]
+async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_that_secret_changes_no_keys()
+ {
+    let scene = Scene::new().await;
+    let node = &scene.node;
+    let now = node.clock.now();
+    let foreign = Keys::new(&MasterSecret::from_bytes([9; 32]), &[]).unwrap();
+    let mut tx = transaction(node).await;
+    let before = signing_keys::list(&mut tx, now).await.unwrap();
+    let refused = jwks::hand_over(&mut tx, &foreign, now).await;
+    assert!(matches!(refused, Err(jwks::RotationError::Foreign)));
+    let refused = jwks::remove(&mut tx, &foreign, &before[0].kid, now).await;
+    assert!(matches!(refused, Err(jwks::RotationError::Foreign)));
+    drop(tx);
+
+    let pair = NewKeyPair::generate().unwrap();
+    let planted = StoredKey {
+        kid: pair.public.kid().to_owned(),
+        public_jwk: serde_json::to_value(&pair.public).unwrap(),
+        private_sealed: pair.sealed_private(&foreign).unwrap(),
+        ..before[0].clone()
+    };
+    let mut tx = transaction(node).await;
+    signing_keys::insert(&mut tx, &planted, now).await.unwrap();
+    tx.commit().await.unwrap();
+    jwks::reload(&node.state).await.unwrap();
+    jwks::rotate(&node.state).await.unwrap();
+    assert!(node.state.signing_keys.can_sign(now));
+    let published = published(node).await;
+    assert_eq!(published.len(), before.len());
+    assert!(!published.contains(&planted.kid));
+
+    let mut tx = transaction(node).await;
+    let refused = jwks::hand_over(&mut tx, &node.state.keys, now).await;
+    assert!(matches!(refused, Err(jwks::RotationError::Foreign)));
+    let signs = jwks::remove(&mut tx, &node.state.keys, &planted.kid, now)
+        .await
+        .unwrap();
+    assert_eq!(signs, before[0].kid, "what cannot be opened can be removed");
 }

@@ -142,7 +142,7 @@ impl UpstreamSource {
         let mut token = None;
         let headers = match (account, &self.access) {
             (Some(account), _) => {
-                let opened = state.accounts.token(account).await?;
+                let opened = state.accounts.token(account, self.url.as_str()).await?;
                 let headers = bearer(&opened)?;
                 token = Some(opened);
                 headers

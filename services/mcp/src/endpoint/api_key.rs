@@ -2,7 +2,8 @@
 //!
 //! Prefix and checksum are looked at first, so that garbage costs nothing. What a key opens is remembered like a verified token, together
 //! with the epochs of the moment; the feed of revocations does the rest within a second. Which keys do not exist is remembered too,
-//! briefly, so that a program that goes on with an old key does not ask the database each time.
+//! briefly, so that a program that goes on with an old key does not ask the database each time, and so is, for a moment, that the
+//! database does not answer.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -20,6 +21,7 @@ use portolan_storage::{
 };
 use quick_cache::sync::Cache;
 use time::Duration;
+use tokio::time::Instant;
 
 use super::bearer::Caller;
 
@@ -27,19 +29,30 @@ use super::bearer::Caller;
 const REMEMBERED: Duration = Duration::minutes(5);
 /// So long it is remembered that there is no such key.
 const UNKNOWN_FOR: Duration = Duration::seconds(30);
+/// So long it is remembered that the database does not answer.
+const UNAVAILABLE_FOR: Duration = Duration::SECOND;
 /// Keys of either sort that are remembered at most.
 const KEYS: usize = 4096;
-const UNKNOWN: usize = 1024;
+const REFUSED: usize = 1024;
 /// Longest life of what is opened for a key: a revocation is remembered a little longer.
 const LONGEST: Duration = Duration::hours(8);
 
 /// Why a key opens nothing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum KeyRefused {
     /// There is no such key, or it is over, or who it speaks for may not act any more.
     Unknown,
     /// The database does not answer: waiting helps, a new key does not.
-    Unavailable(StorageError),
+    Unavailable(Arc<StorageError>),
+}
+
+impl KeyRefused {
+    const fn remembered_for(&self) -> Duration {
+        match self {
+            Self::Unknown => UNKNOWN_FOR,
+            Self::Unavailable(_) => UNAVAILABLE_FOR,
+        }
+    }
 }
 
 /// Where keys are looked up.
@@ -48,7 +61,7 @@ pub(crate) struct ApiKeys {
     store: Store,
     site: Site,
     opened: Cache<Digest, Arc<Caller>>,
-    unknown: Cache<Digest, Timestamp>,
+    refused: Cache<Digest, (Timestamp, KeyRefused)>,
 }
 
 /// True for what calls itself an API key: it is never read as a JWT.
@@ -62,13 +75,12 @@ impl ApiKeys {
             store,
             site,
             opened: Cache::new(KEYS),
-            unknown: Cache::new(UNKNOWN),
+            refused: Cache::new(REFUSED),
         }
     }
 
     /// Who calls with this key. What is remembered is looked up again when it is a few minutes old, and when `is_over` says that an epoch
-    /// has moved since: a changed role ends tokens, and leaves keys as they are. Of many requests with an unknown key at once one asks
-    /// the database.
+    /// has moved since: a changed role ends tokens, and leaves keys as they are.
     pub(crate) async fn open(
         &self,
         token: &str,
@@ -84,20 +96,40 @@ impl ApiKeys {
             }
             None => {}
         }
-        if let Some(until) = self.unknown.get(&digest) {
-            if now < until {
-                return Err(KeyRefused::Unknown);
+        if let Some(refused) = self.remembered_refusal(&digest, now) {
+            return Err(refused);
+        }
+        self.once(&digest, now, self.look_up(&digest, now)).await
+    }
+
+    fn remembered_refusal(&self, digest: &Digest, now: Timestamp) -> Option<KeyRefused> {
+        let (until, refused) = self.refused.get(digest)?;
+        (now < until).then_some(refused)
+    }
+
+    /// Of many requests with one key at once one asks; the others are told what it was told.
+    async fn once(
+        &self,
+        digest: &Digest,
+        now: Timestamp,
+        ask: impl Future<Output = Result<Arc<Caller>, KeyRefused>>,
+    ) -> Result<Arc<Caller>, KeyRefused> {
+        let told = async {
+            // The cache hands the turn on after a refusal: who waited for it looks here first.
+            if let Some(refused) = self.remembered_refusal(digest, now) {
+                return Err(refused);
             }
-            self.unknown.remove(&digest);
-        }
-        let looked_up = self
-            .opened
-            .get_or_insert_async(&digest, self.look_up(&digest, now))
-            .await;
-        if matches!(looked_up, Err(KeyRefused::Unknown)) {
-            self.unknown.insert(digest, now + UNKNOWN_FOR);
-        }
-        looked_up
+            let begun = Instant::now();
+            let told = ask.await;
+            if let Err(refused) = &told {
+                // Who waited came after `now`, and may have waited long.
+                let waited = Duration::try_from(begun.elapsed()).unwrap_or_default();
+                let until = now + waited + refused.remembered_for();
+                self.refused.insert(*digest, (until, refused.clone()));
+            }
+            told
+        };
+        self.opened.get_or_insert_async(digest, told).await
     }
 
     async fn look_up(&self, digest: &Digest, now: Timestamp) -> Result<Arc<Caller>, KeyRefused> {
@@ -109,7 +141,7 @@ impl ApiKeys {
         };
         let opened = opened
             .await
-            .map_err(KeyRefused::Unavailable)?
+            .map_err(|error| KeyRefused::Unavailable(Arc::new(error)))?
             .ok_or(KeyRefused::Unknown)?;
         let networks = networks(&opened);
         let claims = claims(&self.site, opened, now);
@@ -162,6 +194,13 @@ pub(crate) fn is_within(networks: &[IpNet], address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        mem::discriminant,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use futures_util::future::join_all;
+
     use super::*;
 
     #[test]
@@ -181,16 +220,53 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn case_163_a_key_with_a_wrong_checksum_asks_nobody() {
-        // Nothing listens there: asking would be `Unavailable`.
+    /// Nothing listens where its database is: asking is `Unavailable`.
+    fn keys() -> ApiKeys {
         let store = Store::connect_later(&portolan_storage::StorageConfig {
             url: "postgres://portolan@127.0.0.1:9/none".to_owned(),
             max_connections: 1,
             acquire_timeout: std::time::Duration::from_millis(50),
         })
         .unwrap();
-        let keys = ApiKeys::new(store, Site::new("https://mcp.example.com").unwrap());
+        ApiKeys::new(store, Site::new("https://mcp.example.com").unwrap())
+    }
+
+    #[tokio::test]
+    async fn c17_of_many_requests_with_one_bad_key_one_asks() {
+        let unavailable = || {
+            KeyRefused::Unavailable(Arc::new(StorageError::Inconsistent {
+                table: "api_keys",
+                column: "id",
+            }))
+        };
+        for refused in [KeyRefused::Unknown, unavailable()] {
+            let keys = keys();
+            let asked = AtomicUsize::new(0);
+            let digest = portolan_keys::digest(b"key");
+            let begun = Timestamp::UNIX_EPOCH;
+            let ask = || async {
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                Err(refused.clone())
+            };
+            let all = (0..50).map(|_| keys.once(&digest, begun, ask()));
+            for told in join_all(all).await {
+                assert_eq!(
+                    discriminant(&told.unwrap_err()),
+                    discriminant(&refused),
+                    "each is told the same"
+                );
+            }
+            assert_eq!(asked.load(Ordering::Relaxed), 1, "{refused:?}");
+            let later = begun + refused.remembered_for() + Duration::SECOND;
+            assert!(keys.once(&digest, later, ask()).await.is_err());
+            assert_eq!(asked.load(Ordering::Relaxed), 2, "and after a while again");
+        }
+    }
+
+    #[tokio::test]
+    async fn case_163_a_key_with_a_wrong_checksum_asks_nobody() {
+        let keys = keys();
         let now = Timestamp::UNIX_EPOCH;
         let good = SecretToken::generate(TokenForm::ApiKey).unwrap();
         let mut broken = good.expose().to_owned();

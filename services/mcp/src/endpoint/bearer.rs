@@ -333,7 +333,7 @@ impl Bearer {
                 // Never 401: a client would throw a good key away (§4.3).
                 Err(KeyRefused::Unavailable(error)) => {
                     tracing::warn!(
-                        error = &error as &dyn std::error::Error,
+                        error = &*error as &dyn std::error::Error,
                         "an API key cannot be looked up"
                     );
                     return Err(McpError::Unavailable);

@@ -16,10 +16,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::note::without;
 use crate::{
-    backends::upstream::{NoConversation, Spoken, UpstreamSource, ask_for_a_look},
+    backends::upstream::{NoClient, NoConversation, Spoken, UpstreamSource, ask_for_a_look},
     state::McpState,
 };
 
@@ -37,6 +38,9 @@ const GOOD: Duration = Duration::from_secs(60);
 const FAREWELL: Duration = Duration::from_secs(5);
 /// how long a modern server may take to acknowledge.
 const ACKNOWLEDGE: Duration = Duration::from_secs(5);
+
+/// Between two questions whether the account that listens is still the one that is connected.
+const ASK_ACCOUNT: Duration = Duration::from_secs(30);
 
 /// What the server told.
 #[derive(Debug)]
@@ -125,10 +129,7 @@ impl Watching {
         else {
             return;
         };
-        let Some(account) = self.source.listening_account() else {
-            return;
-        };
-        if let Err(error) = self.state.accounts.renewed(account, &refused).await {
+        if let Err(error) = self.source.renew_listening(&self.state, &refused).await {
             tracing::debug!(source.id = %self.source.id, reason = %error, "no other token for an upstream server");
         }
     }
@@ -175,8 +176,11 @@ impl Watching {
                 Err(error) => return End::Failed(error),
             },
         };
+        let (state, source) = (self.state.clone(), Arc::clone(&self.source));
+        let opened_by = self.token.as_ref().map(Token::connection);
         let end = tokio::select! {
             () = stop.cancelled() => End::Stopped,
+            () = is_disconnected(&state, &source, opened_by) => End::Failed(NoConversation::Over),
             end = self.listen(&connection, facts.as_ref(), again, is_there) => end,
         };
         // The session was nobody's but ours. One that cannot be ended now ends by itself some time.
@@ -390,6 +394,22 @@ impl Watching {
             Event::Log(_) | Event::Progress(_) | Event::Answer(_) => {}
         }
         Ok(None)
+    }
+}
+
+/// Waits until the account that opened the conversation is gone, or another one is in its place.
+async fn is_disconnected(state: &McpState, source: &UpstreamSource, opened_by: Option<Uuid>) {
+    if opened_by.is_none() {
+        return std::future::pending().await;
+    }
+    loop {
+        sleep(ASK_ACCOUNT).await;
+        match source.opened_by(state, source.listening_account()).await {
+            Ok(now) if now == opened_by => {}
+            Ok(_) => return,
+            Err(NoClient::Account(error)) if error.is_for_a_person() => return,
+            Err(_) => {}
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use portolan_model::id::{GrantId, TenantId};
+use portolan_model::id::{ApiKeyId, GrantId, TenantId};
 use portolan_storage::{
     SystemTx,
-    connected_apps::{self, ConnectedApp, Which},
+    connected_apps::{self, ConnectedApp, Ended, Which},
     operators::{self, Client},
 };
 use serde_json::{Value, json};
@@ -154,27 +154,20 @@ async fn show(desk: &Desk, client_id: &str) -> Result<ExitCode> {
 }
 
 async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
-    let client = find(&mut tx, client_id).await?;
+    let client = find(&mut desk.begin().await?, client_id).await?;
     if blocked {
         desk.confirm(&format!(
             "{} people will lose {} connections with {}.",
             client.people, client.apps, client.name
         ))?;
     }
-    if !operators::set_blocked(&mut tx, client.id, blocked).await? {
+    let mut tx = desk.begin().await?;
+    let client = find(&mut tx, client_id).await?;
+    // A command that was interrupted may have left apps of a client that is blocked.
+    let has_more = blocked && client.apps > 0;
+    if !operators::set_blocked(&mut tx, client.id, blocked).await? && !has_more {
         bail!("{client_id} is {}: nothing was changed", client.status);
     }
-    // Ended one by one and not by the client's name: nodes would refuse that name for hours after it is let in again.
-    let apps = if blocked {
-        let which = Which {
-            client: Some(client.id),
-            ..Which::default()
-        };
-        end(desk, &mut tx, which, "client_blocked").await?
-    } else {
-        0
-    };
     let action = if blocked {
         "client.blocked"
     } else {
@@ -185,10 +178,16 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
         None,
         action,
         ("client", client.client_id.clone()),
-        json!({ "name": client.name, "apps": apps }),
+        json!({ "name": client.name, "apps": client.apps }),
     )
     .await?;
+    // It is refused from here on, however long the rest takes.
     tx.commit().await?;
+    let apps = if blocked {
+        end_client(desk, &client).await?
+    } else {
+        0
+    };
     let word = if blocked { "blocked" } else { "active" };
     desk.done(
         &format!("{client_id} is {word}; {apps} connected apps were ended."),
@@ -196,11 +195,31 @@ async fn set_blocked(desk: &Desk, client_id: &str, blocked: bool) -> Result<Exit
     )
 }
 
+/// Ends what people allowed a client: one by one and not by the client's name, which nodes would refuse for hours after it is let in again.
+async fn end_client(desk: &Desk, client: &Client) -> Result<usize> {
+    let which = Which {
+        client: Some(client.id),
+        ..Which::default()
+    };
+    let why = "client_blocked";
+    let mut apps = 0;
+    loop {
+        let mut tx = desk.begin().await?;
+        let ended = connected_apps::end_some(&mut tx, which, why, desk.now()).await?;
+        if ended.apps() == 0 {
+            return Ok(apps);
+        }
+        record_ended(desk, &mut tx, &ended, why).await?;
+        tx.commit().await?;
+        apps += ended.apps();
+    }
+}
+
 /// Runs one.
 pub async fn run_grants(desk: &Desk, command: &GrantCommand) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
     match command {
         GrantCommand::List(filter) => {
+            let mut tx = desk.begin().await?;
             let which = which(desk, &mut tx, filter).await?;
             let apps = connected_apps::list(&mut tx, which, desk.now()).await?;
             desk.show(
@@ -210,8 +229,9 @@ pub async fn run_grants(desk: &Desk, command: &GrantCommand) -> Result<ExitCode>
             Ok(ExitCode::SUCCESS)
         }
         GrantCommand::Revoke(filter) => {
-            let which = which(desk, &mut tx, filter).await?;
+            let which = which(desk, &mut desk.begin().await?, filter).await?;
             desk.confirm("Apps will have to be connected again.")?;
+            let mut tx = desk.begin().await?;
             let ended = end(desk, &mut tx, which, "operator").await?;
             desk.record(
                 &mut tx,
@@ -249,27 +269,47 @@ async fn which(desk: &Desk, tx: &mut SystemTx, filter: &GrantFilter) -> Result<W
     Ok(which)
 }
 
-/// Ends grants, and says so in the log of each workspace concerned (M8). Returns how many.
+/// Ends grants and what goes with them, and says so in the logs of the workspaces. Returns how many apps that were.
 pub(super) async fn end(desk: &Desk, tx: &mut SystemTx, which: Which, why: &str) -> Result<usize> {
-    let mut tenants: BTreeMap<TenantId, Vec<GrantId>> = BTreeMap::new();
-    for app in connected_apps::list(tx, which, desk.now()).await? {
-        tenants.entry(app.tenant).or_default().push(app.grant);
-    }
     let ended = connected_apps::end(tx, which, why, desk.now()).await?;
-    for (tenant, grants) in tenants {
-        let count = grants.len();
-        // Long lists would fill the log: the first ones name the rest.
-        let named: Vec<_> = grants.into_iter().take(20).collect();
-        desk.record(
-            tx,
-            Some(tenant),
-            "grants.revoked",
-            ("tenant", tenant.to_string()),
-            json!({ "why": why, "grants": count, "first": named }),
-        )
-        .await?;
+    record_ended(desk, tx, &ended, why).await?;
+    Ok(ended.apps())
+}
+
+/// M8: each workspace finds in its log what was ended there.
+async fn record_ended(desk: &Desk, tx: &mut SystemTx, ended: &Ended, why: &str) -> Result<()> {
+    let mut tenants: BTreeMap<TenantId, (Vec<GrantId>, Vec<ApiKeyId>)> = BTreeMap::new();
+    for (grant, tenant) in &ended.grants {
+        tenants.entry(*tenant).or_default().0.push(*grant);
     }
-    Ok(ended.len())
+    for (key, tenant) in &ended.keys {
+        tenants.entry(*tenant).or_default().1.push(*key);
+    }
+    for (tenant, (grants, keys)) in tenants {
+        if !grants.is_empty() {
+            // Long lists would fill the log: the first ones name the rest.
+            let first = &grants[..grants.len().min(20)];
+            desk.record(
+                tx,
+                Some(tenant),
+                "grants.revoked",
+                ("tenant", tenant.to_string()),
+                json!({ "why": why, "grants": grants.len(), "first": first }),
+            )
+            .await?;
+        }
+        for key in keys {
+            desk.record(
+                tx,
+                Some(tenant),
+                "api_key.revoked",
+                ("api_key", key.to_string()),
+                json!({ "why": why }),
+            )
+            .await?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn grant_facts(app: &ConnectedApp) -> Value {

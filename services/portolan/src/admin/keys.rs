@@ -127,12 +127,11 @@ async fn rotate(desk: &Desk) -> Result<ExitCode> {
 }
 
 async fn revoke(desk: &Desk, kid: &str) -> Result<ExitCode> {
-    let now = desk.now();
     let known = known(desk).await?;
     let Some(key) = known.iter().find(|key| key.kid == kid) else {
         bail!("there is no key {kid} (portolan admin keys list)");
     };
-    let was = state(key, now);
+    let was = state(key, desk.now());
     if was == "removed" {
         bail!("{kid} was removed before");
     }
@@ -140,7 +139,7 @@ async fn revoke(desk: &Desk, kid: &str) -> Result<ExitCode> {
         "Every access token that {kid} signed will be refused at once; clients renew theirs."
     ))?;
     let mut tx = desk.begin().await?;
-    let signs = jwks::remove(&mut tx, &desk.keys, kid, now).await?;
+    let signs = jwks::remove(&mut tx, &desk.keys, kid, desk.now()).await?;
     desk.record(
         &mut tx,
         None,

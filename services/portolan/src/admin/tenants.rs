@@ -46,7 +46,8 @@ pub enum Command {
         /// Id (ten_…) or slug.
         tenant: String,
     },
-    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its addresses are never given away.
+    /// Stops a workspace and destroys it after 30 days: credentials, registry, members, grants. Its addresses are never given away. One
+    /// that its owner deleted cannot be restored by them any more.
     Delete {
         /// Id (ten_…) or slug.
         tenant: String,
@@ -163,9 +164,8 @@ async fn change(
     ending: Ending<'_>,
     action: &'static str,
 ) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
-    let tenant = find(&mut tx, name).await?;
-    let shown = tenant.slug.clone().unwrap_or_else(|| name.to_owned());
+    let tenant = find(&mut desk.begin().await?, name).await?;
+    let shown = tenant.slug.unwrap_or_else(|| name.to_owned());
     match ending {
         Ending::Suspend(_) => desk.confirm(&format!(
             "{} servers of {shown} will refuse every call.",
@@ -175,8 +175,10 @@ async fn change(
             "Everything in {shown} will be destroyed in 30 days: {} members, {} servers, all credentials.",
             tenant.members, tenant.servers
         ))?,
-        Ending::Resume | Ending::Restore => {}
+        Ending::Resume | Ending::TakeBack | Ending::Restore => {}
     }
+    let mut tx = desk.begin().await?;
+    let tenant = find(&mut tx, &tenant.id.to_string()).await?;
     if !endings::apply(&mut tx, tenant.id, ending, desk.now()).await? {
         bail!("{shown} is {}: nothing was changed", tenant.status);
     }

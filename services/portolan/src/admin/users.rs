@@ -199,14 +199,15 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
 
 /// R7: a person who is locked has no sessions and no apps, and unlocking brings neither back (case 126).
 async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
-    let person = find(desk, &mut tx, name).await?;
+    let person = find(desk, &mut desk.begin().await?, name).await?;
     if locked {
         desk.confirm(&format!(
             "{} will be signed out everywhere and lose {} connected apps.",
             person.id, person.apps
         ))?;
     }
+    let mut tx = desk.begin().await?;
+    let person = find(desk, &mut tx, &person.id.to_string()).await?;
     let Some(epoch) = operators::set_locked(&mut tx, person.id, locked).await? else {
         bail!("{} is {}: nothing was changed", person.id, status(&person));
     };
@@ -225,7 +226,7 @@ async fn set_locked(desk: &Desk, name: &str, locked: bool) -> Result<ExitCode> {
         epoch: Some(epoch),
         expires_at: now + REVOCATION_MEMORY,
     };
-    revocations::insert(&mut tx, &revocation, now).await?;
+    revocations::insert(&mut tx, &revocation).await?;
     let action = if locked {
         "user.locked"
     } else {
@@ -255,14 +256,15 @@ fn of(user: UserId) -> Which {
 }
 
 async fn sign_out(desk: &Desk, name: &str, with_apps: bool) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
-    let person = find(desk, &mut tx, name).await?;
+    let person = find(desk, &mut desk.begin().await?, name).await?;
     if with_apps {
         desk.confirm(&format!(
             "{} apps of {} will have to be connected again.",
             person.apps, person.id
         ))?;
     }
+    let mut tx = desk.begin().await?;
+    let person = find(desk, &mut tx, &person.id.to_string()).await?;
     let sessions =
         browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
             .await?;
@@ -288,12 +290,13 @@ async fn sign_out(desk: &Desk, name: &str, with_apps: bool) -> Result<ExitCode> 
 }
 
 async fn remove_second_factor(desk: &Desk, name: &str) -> Result<ExitCode> {
-    let mut tx = desk.begin().await?;
-    let person = find(desk, &mut tx, name).await?;
+    let person = find(desk, &mut desk.begin().await?, name).await?;
     desk.confirm(&format!(
         "The password alone will open the account of {}.",
         person.id
     ))?;
+    let mut tx = desk.begin().await?;
+    let person = find(desk, &mut tx, &person.id.to_string()).await?;
     if !second_factors::remove(&mut tx, person.id).await? {
         bail!("{} has no second factor", person.id);
     }

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use portolan_keys::{Purpose, vault::data_key_owner};
+use anyhow::Result;
+use portolan_keys::{OpenError, Purpose, vault::data_key_owner};
 use portolan_storage::{
     SystemTx,
     sealed::{self, Place, Sealed},
@@ -29,6 +29,7 @@ pub enum Command {
 struct Count {
     current: u64,
     former: u64,
+    failed: u64,
     rewrapped: u64,
 }
 
@@ -66,31 +67,37 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         }
         batch(desk, tx, &rows, &mut counts[2], rewraps).await?;
     }
-    let rewrapped: u64 = counts.iter().map(|count| count.rewrapped).sum();
-    if rewraps {
-        let mut tx = desk.begin().await?;
-        desk.record(
-            &mut tx,
-            None,
-            "vault.rewrapped",
-            ("platform", "vault".to_owned()),
-            json!({ "values": rewrapped }),
-        )
-        .await?;
-        tx.commit().await?;
-    }
-    let mut table = Table::new(&["SEALED", "UNDER THE PRESENT SECRET", "UNDER A FORMER ONE"]);
+    let mut table = Table::new(&[
+        "SEALED",
+        "UNDER THE PRESENT SECRET",
+        "UNDER A FORMER ONE",
+        "DO NOT OPEN",
+    ]);
     let mut facts = Vec::new();
     for (kind, count) in KINDS.into_iter().zip(counts) {
-        let (current, former) = (
-            count.current + count.rewrapped,
-            count.former - count.rewrapped,
-        );
-        table.row([kind.to_owned(), current.to_string(), former.to_string()]);
-        facts.push(json!({ "kind": kind, "current": current, "former": former, "rewrapped": count.rewrapped }));
+        table.row([
+            kind.to_owned(),
+            count.current.to_string(),
+            count.former.to_string(),
+            count.failed.to_string(),
+        ]);
+        facts.push(json!({
+            "kind": kind, "current": count.current, "former": count.former, "failed": count.failed, "rewrapped": count.rewrapped,
+        }));
     }
     desk.show(&facts, table)?;
-    if rewraps && !desk.is_json {
+    if !rewraps {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if counts.iter().any(|count| count.former + count.failed > 0) {
+        eprintln!(
+            "portolan: not everything is under the present master secret: master_secret_previous must stay. What was changed at the same \
+             time is sealed again by another `vault rewrap`; what does not open needs the master secret that it is under."
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    if !desk.is_json {
+        let rewrapped: u64 = counts.iter().map(|count| count.rewrapped).sum();
         crate::say(&format!(
             "{rewrapped} values were sealed again. Let a week go by before master_secret_previous goes: sessions of MCP clients and \
              recovery codes are read under it. Recovery codes that are older do not work afterwards."
@@ -99,6 +106,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Counts, and seals again, each as it opens: one that does not must keep no other one under a former secret.
 async fn batch(
     desk: &Desk,
     mut tx: SystemTx,
@@ -106,40 +114,64 @@ async fn batch(
     count: &mut Count,
     rewraps: bool,
 ) -> Result<()> {
+    let mut rewrapped = 0;
     for row in rows {
         if desk.keys.is_current(&row.bytes) {
             count.current += 1;
             continue;
         }
-        count.former += 1;
-        if !rewraps {
-            continue;
-        }
-        let now = desk.now();
-        let resealed = match &row.place {
-            Place::DataKey(tenant, id) => desk.keys.rewrap_data_key(
-                &data_key_owner(*tenant.uuid_bytes(), *id.as_bytes()),
-                &row.bytes,
-                now,
-            ),
-            Place::SigningKey(kid) => {
-                desk.keys
-                    .reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now)
-            }
-            Place::SecondFactor(user) => {
-                desk.keys
-                    .reseal(Purpose::SecondFactor, &row.bytes, user.uuid_bytes(), now)
+        let resealed = match reseal(desk, row) {
+            Ok(resealed) => resealed,
+            Err(error) => {
+                count.failed += 1;
+                eprintln!("portolan: {} does not open: {error}", place(&row.place));
+                continue;
             }
         };
-        let resealed = resealed.with_context(|| {
-            format!(
-                "{:?} opens under neither master_secret nor master_secret_previous",
-                row.place
-            )
-        })?;
-        if sealed::put(&mut tx, row, &resealed).await? {
-            count.rewrapped += 1;
+        if rewraps && sealed::put(&mut tx, row, &resealed).await? {
+            count.current += 1;
+            rewrapped += 1;
+        } else {
+            count.former += 1;
         }
     }
-    Ok(tx.commit().await?)
+    if rewrapped > 0 {
+        desk.record(
+            &mut tx,
+            None,
+            "vault.rewrapped",
+            ("platform", "vault".to_owned()),
+            json!({ "values": rewrapped }),
+        )
+        .await?;
+    }
+    tx.commit().await?;
+    count.rewrapped += rewrapped;
+    Ok(())
+}
+
+fn reseal(desk: &Desk, row: &Sealed) -> Result<Vec<u8>, OpenError> {
+    let (keys, now) = (&desk.keys, desk.now());
+    match &row.place {
+        Place::DataKey(tenant, id) => keys.rewrap_data_key(
+            &data_key_owner(*tenant.uuid_bytes(), *id.as_bytes()),
+            &row.bytes,
+            now,
+        ),
+        Place::SigningKey(kid) => {
+            keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now)
+        }
+        Place::SecondFactor(user) => {
+            keys.reseal(Purpose::SecondFactor, &row.bytes, user.uuid_bytes(), now)
+        }
+    }
+}
+
+/// For an operator.
+fn place(place: &Place) -> String {
+    match place {
+        Place::DataKey(tenant, id) => format!("data key {id} of {tenant}"),
+        Place::SigningKey(kid) => format!("signing key {kid}"),
+        Place::SecondFactor(user) => format!("the second factor of {user}"),
+    }
 }

@@ -17,6 +17,7 @@ use portolan_protocol::{
 use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
+use uuid::Uuid;
 
 use super::{NoClient, UpstreamSource, forward::Forward, sessions::NoConversation};
 use crate::state::McpState;
@@ -50,6 +51,13 @@ impl Sharing {
 pub(crate) struct SignedIn {
     pub(crate) client: Client,
     pub(crate) token: Option<Token>,
+}
+
+impl SignedIn {
+    /// The account that opened it: what is said with one is no conversation of another.
+    pub(crate) fn account(&self) -> Option<Uuid> {
+        self.token.as_ref().map(Token::connection)
+    }
 }
 
 /// `Authorization` with a token of the server's own authorization server.
@@ -89,6 +97,41 @@ impl UpstreamSource {
         }
     }
 
+    /// The account that opens the server for a person now, as [`SignedIn::account`] names it.
+    pub(super) async fn account_of(
+        &self,
+        state: &McpState,
+        person: Option<UserId>,
+    ) -> Result<Option<Uuid>, NoClient> {
+        self.opened_by(state, self.account(person)?).await
+    }
+
+    /// The same of an account that is known.
+    pub(crate) async fn opened_by(
+        &self,
+        state: &McpState,
+        account: Option<Account>,
+    ) -> Result<Option<Uuid>, NoClient> {
+        let Some(account) = account else {
+            return Ok(None);
+        };
+        let token = state.accounts.token(account, self.url.as_str()).await?;
+        Ok(Some(token.connection()))
+    }
+
+    /// gets other tokens of the account that the server is listened to with, where those are refused.
+    pub(crate) async fn renew_listening(
+        &self,
+        state: &McpState,
+        refused: &Token,
+    ) -> Result<(), NoClient> {
+        if let Some(account) = self.listening_account() {
+            let at = self.url.as_str();
+            state.accounts.renewed(account, at, refused).await?;
+        }
+        Ok(())
+    }
+
     /// Whether what the server refused may be asked again, with renewed tokens. `renewed` says that these are already.
     pub(super) async fn renew(
         &self,
@@ -104,7 +147,8 @@ impl UpstreamSource {
             state.accounts.give_up(account, refused).await?;
             return Ok(false);
         }
-        state.accounts.renewed(account, refused).await?;
+        let at = self.url.as_str();
+        state.accounts.renewed(account, at, refused).await?;
         Ok(true)
     }
 
@@ -113,16 +157,18 @@ impl UpstreamSource {
         &self,
         state: &McpState,
         person: Option<UserId>,
+        refused: Option<&Token>,
         error: &UpstreamError,
     ) {
-        let UpstreamError::Forbidden { challenge } = error else {
+        let (UpstreamError::Forbidden { challenge }, Some(refused)) = (error, refused) else {
             return;
         };
         let challenge = Challenge::read(challenge.as_deref());
         let (Ok(Some(account)), Some(scope)) = (self.account(person), challenge.scope) else {
             return;
         };
-        if let Err(error) = state.accounts.wants_scope(account, &scope).await {
+        let noted = state.accounts.wants_scope(account, refused, &scope);
+        if let Err(error) = noted.await {
             tracing::debug!(reason = %error, "wanted scopes could not be kept");
         }
     }

@@ -15,8 +15,9 @@ use tokio::{
     sync::{mpsc, watch},
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
+use uuid::Uuid;
 
-use super::{LONGEST_CALL, SignedIn, UpstreamSource, ask_for_a_look};
+use super::{LONGEST_CALL, UpstreamSource, ask_for_a_look};
 use crate::state::McpState;
 
 /// How long a call waits for the stream before it is made without.
@@ -117,7 +118,7 @@ impl Beside {
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
-        person: Option<UserId>,
+        (person, account): (Option<UserId>, Option<Uuid>),
         legacy: &Legacy,
     ) -> Option<Seat> {
         let ticket = legacy.ticket();
@@ -144,6 +145,7 @@ impl Beside {
                 state: state.clone(),
                 source: Arc::clone(source),
                 person,
+                account,
                 legacy: legacy.clone(),
                 reader: Arc::clone(&seat.reader),
                 name,
@@ -167,6 +169,8 @@ struct Reading {
     source: Arc<UpstreamSource>,
     /// Whose session it is.
     person: Option<UserId>,
+    /// The account that began it. It is not read with another.
+    account: Option<Uuid>,
     legacy: Legacy,
     reader: Arc<Reader>,
     name: Digest,
@@ -214,9 +218,13 @@ impl Reading {
                 .await
         };
         // A credential that cannot be used is told by the call itself.
-        let Ok(SignedIn { client, .. }) = signed_in.await else {
+        let Ok(signed_in) = signed_in.await else {
             return Ok(None);
         };
+        if signed_in.account() != self.account {
+            return Err(UpstreamError::SessionGone);
+        }
+        let client = signed_in.client;
         let ticket = self.legacy.ticket().clone();
         let connection = Connection::Legacy(Legacy::resume(client, ticket));
         let standing = connection.stand(&[]).await?;

@@ -30,7 +30,6 @@ use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
     NoClient, UpstreamSource, UpstreamTool,
-    account::SignedIn,
     beside::Seat,
     looks::ask_for_a_look,
     questions::answer,
@@ -117,16 +116,20 @@ pub(crate) async fn forward(
         continued.map(|earlier| (earlier.responses.clone(), earlier.state.clone()));
     let mut steps_left = MOST_ROUNDS;
     let mut as_task = ask.asker.is_some_and(Asker::takes_tasks);
+    let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
         let (from, outcome) = match exchange(state, source, ask, params, as_task).await {
             Ok(reply) => reply,
             Err(error) => {
                 tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
+                // Once: who was there and is not connected all the same hears why.
+                if asked {
+                    return ask.failed(state, &error, source);
+                }
                 match ask.ask_to_connect(state, source, &error).await {
-                    // Once: who was there and is not connected all the same hears why.
-                    Ok(true) if steps_left == MOST_ROUNDS => steps_left -= 1,
-                    Ok(_) => return ask.failed(state, &error, source),
+                    Ok(true) => asked = true,
+                    Ok(false) => return ask.failed(state, &error, source),
                     Err(visible) => return ask.said(&visible, CallOutcome::UpstreamError),
                 }
                 continue;
@@ -293,11 +296,13 @@ pub(super) async fn exchange(
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {
-        let SignedIn { client, token } = source.sign_in(state, who.person).await?;
+        let signed_in = source.sign_in(state, who.person).await?;
         let connected = state
             .upstreams
-            .connect(state, source, &who, client, gone.as_ref())
+            .connect(state, source, &who, &signed_in, gone.as_ref())
             .await;
+        let account = signed_in.account();
+        let token = signed_in.token;
         let connection = match (connected, &token) {
             (Ok(connection), _) => connection,
             // tokens that the server does not take any more are renewed, once.
@@ -311,7 +316,15 @@ pub(super) async fn exchange(
                 renewed = true;
                 continue;
             }
-            (Err(error), _) => return Err(error),
+            (Err(error), _) => {
+                if let NoConversation::Upstream(error) = &error {
+                    let person = who.person;
+                    source
+                        .note_scope(state, person, token.as_ref(), error)
+                        .await;
+                }
+                return Err(error);
+            }
         };
         let is_modern = connection.revision().era() == Era::Modern;
         let request = Request {
@@ -333,7 +346,8 @@ pub(super) async fn exchange(
         // before the server can say anything.
         let seat = match (&connection, ask.asker) {
             (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
-                state.beside.sit(state, source, who.person, legacy).await
+                let whose = (who.person, account);
+                state.beside.sit(state, source, whose, legacy).await
             }
             _ => None,
         };
@@ -359,7 +373,10 @@ pub(super) async fn exchange(
                 continue;
             }
             Err(error) => {
-                source.note_scope(state, who.person, &error).await;
+                let person = who.person;
+                source
+                    .note_scope(state, person, token.as_ref(), &error)
+                    .await;
                 return Err(error.into());
             }
         }
@@ -662,6 +679,9 @@ impl Forward<'_> {
             NoConversation::Upstream(error) => error,
             NoConversation::Client(NoClient::Account(error)) if !error.is_for_a_person() => {
                 return self.said(&Visible::Unreachable, outcome);
+            }
+            NoConversation::Client(NoClient::NoPerson) => {
+                return self.said(&Visible::PeopleOnly, outcome);
             }
             NoConversation::Client(_) => return self.said(&page(), outcome),
             NoConversation::Store => {

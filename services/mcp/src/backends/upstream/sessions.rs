@@ -25,8 +25,9 @@ use portolan_upstream::{
 };
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
+use uuid::Uuid;
 
-use super::{NoClient, UpstreamSource};
+use super::{NoClient, SignedIn, UpstreamSource};
 use crate::state::McpState;
 
 /// Servers that a node remembers. Forgetting one costs a probe.
@@ -49,10 +50,26 @@ pub(crate) enum Spoken {
 
 /// Whose conversation it is, among those that a node keeps itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Owner {
+struct Owner {
+    speaker: Speaking,
+    /// The account at the server that opened it: what one began, no other goes on with.
+    account: Option<Uuid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Speaking {
     Session([u8; 16]),
     /// With what it can do.
     Principal(Digest, u8),
+}
+
+impl Speaking {
+    fn of(who: &Who) -> Self {
+        match who.session {
+            Some(session) => Self::Session(session.key.0),
+            None => Self::Principal(who.principal, who.fingerprint),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -155,11 +172,16 @@ impl Upstreams {
         state: &McpState,
         source: &UpstreamSource,
         who: &Who,
-        client: Client,
+        signed_in: &SignedIn,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
         let known = self.known(source);
-        let spoken = known.spoken(state, &client).await?;
+        let client = &signed_in.client;
+        let spoken = known.spoken(state, client).await?;
+        let owner = Owner {
+            speaker: Speaking::of(who),
+            account: signed_in.account(),
+        };
         match (spoken, who.session) {
             (Spoken::Modern, _) => {
                 let nothing = Raw::empty_object();
@@ -167,14 +189,17 @@ impl Upstreams {
                     capabilities: who.on_request.clone().unwrap_or(nothing),
                     ..who.speaker.clone()
                 };
-                let modern = Modern::new(client, speaker);
+                let modern = Modern::new(client.clone(), speaker);
                 Ok(Connection::Modern(modern))
             }
             (Spoken::Sessions, Some(session)) => {
-                of_session(state, source.id, &client, session, &who.speaker, gone).await
+                let place = place(session.key, source.id, owner.account);
+                of_session(state, place, client, session, &who.speaker, gone).await
             }
-            (Spoken::Sessions, None) => known.pooled(state, &client, who, gone).await,
-            (Spoken::Links, _) => known.link(state, &client, who, gone).await,
+            (Spoken::Sessions, None) => {
+                known.pooled(state, client, &who.speaker, owner, gone).await
+            }
+            (Spoken::Links, _) => known.link(state, client, &who.speaker, owner, gone).await,
         }
     }
 
@@ -187,14 +212,19 @@ impl Upstreams {
         connection: &Connection,
         level: Level,
     ) {
-        let is_new = self.change(source, who, connection, |kept| {
+        let is_new = {
+            let known = self.known(source);
+            let mut all = lock(&known.kept);
+            let Some((_, kept)) = shared(&mut all, who, connection) else {
+                return;
+            };
             let is_new = kept.level.is_none_or(|said| said > level);
             if is_new {
                 kept.level = Some(level);
             }
             is_new
-        });
-        if is_new == Some(true) {
+        };
+        if is_new {
             say_level(connection, level).await;
         }
     }
@@ -208,34 +238,19 @@ impl Upstreams {
         roots: &Raw,
     ) {
         let roots = digest(roots.as_bytes());
-        let differs = self.change(source, who, connection, |kept| {
-            *kept.roots.get_or_insert(roots) != roots
-        });
-        if differs == Some(true) {
-            let known = self.known(source);
-            let owner = Owner::Principal(who.principal, who.fingerprint);
-            let kept = lock(&known.kept).remove(&owner);
-            if let Some(kept) = kept {
-                lock(&known.left).push((kept.connection, Instant::now()));
-            }
-        }
-    }
-
-    /// Looks at the session that a principal shares with itself, if `connection` is that one.
-    fn change<T>(
-        &self,
-        source: &UpstreamSource,
-        who: &Who,
-        connection: &Connection,
-        change: impl FnOnce(&mut Kept) -> T,
-    ) -> Option<T> {
-        if who.session.is_some() {
-            return None;
-        }
         let known = self.known(source);
         let mut all = lock(&known.kept);
-        let kept = all.get_mut(&Owner::Principal(who.principal, who.fingerprint))?;
-        is_same(&kept.connection, connection).then(|| change(kept))
+        let Some((owner, kept)) = shared(&mut all, who, connection) else {
+            return;
+        };
+        if *kept.roots.get_or_insert(roots) == roots {
+            return;
+        }
+        let kept = all.remove(&owner);
+        drop(all);
+        if let Some(kept) = kept {
+            lock(&known.left).push((kept.connection, Instant::now()));
+        }
     }
 
     /// Gives back what nobody has used for a while.
@@ -350,16 +365,16 @@ impl Known {
         &self,
         state: &McpState,
         client: &Client,
-        who: &Who,
+        speaker: &Speaker,
+        owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
-        let owner = Owner::Principal(who.principal, who.fingerprint);
         if let Some(Connection::Legacy(kept)) = self.take(state, owner, gone) {
             // The credential of today, which may be another than that of the day it was opened.
             let ticket = kept.ticket().clone();
             return Ok(Connection::Legacy(Legacy::resume(client.clone(), ticket)));
         }
-        let (legacy, _) = Legacy::open(client, &who.speaker).await?;
+        let (legacy, _) = Legacy::open(client, speaker).await?;
         Ok(self.keep(state, owner, Connection::Legacy(legacy)))
     }
 
@@ -367,19 +382,31 @@ impl Known {
         &self,
         state: &McpState,
         client: &Client,
-        who: &Who,
+        speaker: &Speaker,
+        owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
-        let owner = who.session.map_or(
-            Owner::Principal(who.principal, who.fingerprint),
-            |session| Owner::Session(session.key.0),
-        );
         if let Some(kept) = self.take(state, owner, gone) {
             return Ok(kept);
         }
-        let (link, _) = Link::open(client, &who.speaker, &state.tracker).await?;
+        let (link, _) = Link::open(client, speaker, &state.tracker).await?;
         Ok(self.keep(state, owner, Connection::Link(link)))
     }
+}
+
+/// The session that a principal shares with itself, if `connection` is that one.
+fn shared<'a>(
+    kept: &'a mut HashMap<Owner, Kept>,
+    who: &Who,
+    connection: &Connection,
+) -> Option<(Owner, &'a mut Kept)> {
+    if who.session.is_some() {
+        return None;
+    }
+    let speaker = Speaking::of(who);
+    kept.iter_mut()
+        .find(|(owner, kept)| owner.speaker == speaker && is_same(&kept.connection, connection))
+        .map(|(owner, kept)| (*owner, kept))
 }
 
 fn is_same(a: &Connection, b: &Connection) -> bool {
@@ -390,12 +417,15 @@ fn is_same(a: &Connection, b: &Connection) -> bool {
     }
 }
 
-/// Where the ticket of a client's session with a source lies: in the lane of the session itself.
-fn place(session: SessionKey, source: SourceId) -> SessionKey {
+/// Where the ticket of a client's session with a source lies, begun with an account: in the lane of the session itself.
+fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
     let name = [
         &b"upstream session"[..],
         &session.0[..],
         &source.uuid().as_bytes()[..],
+        account
+            .as_ref()
+            .map_or(&b""[..], |account| &account.as_bytes()[..]),
     ]
     .concat();
     let mut key = [0; 16];
@@ -443,13 +473,12 @@ async fn record(
 /// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
 async fn of_session(
     state: &McpState,
-    source: SourceId,
+    place: SessionKey,
     client: &Client,
     session: OfSession,
     speaker: &Speaker,
     gone: Option<&Connection>,
 ) -> Result<Connection, NoConversation> {
-    let place = place(session.key, source);
     let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
     let (version, ticket) = record(state, place, session).await?;
     if let Some(ticket) = ticket {
@@ -510,11 +539,15 @@ impl UpstreamSource {
 
     /// The conversation that a client's session has had with the server, if it has.
     async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
-        let place = place(session.key, self.id);
+        let account = self.account_of(state, session.person).await.ok()?;
+        let place = place(session.key, self.id, account);
         let Ok((_, Some(ticket))) = record(state, place, session).await else {
             return None;
         };
         let signed_in = self.sign_in(state, session.person).await.ok()?;
+        if signed_in.account() != account {
+            return None;
+        }
         Some(Connection::Legacy(Legacy::resume(signed_in.client, ticket)))
     }
 }
@@ -526,15 +559,16 @@ pub(crate) async fn roots_changed(
     session: OfSession,
 ) {
     for source in sources {
-        let owner = Owner::Session(session.key.0);
-        let linked = lock(&state.upstreams.known(&source).kept)
-            .get(&owner)
-            .map(|kept| kept.connection.clone());
-        let connection = match linked {
-            Some(connection) => Some(connection),
-            None => source.conversation_of(&state, session).await,
-        };
-        if let Some(connection) = connection {
+        let speaker = Speaking::Session(session.key.0);
+        let mut connections: Vec<Connection> = lock(&state.upstreams.known(&source).kept)
+            .iter()
+            .filter(|(owner, _)| owner.speaker == speaker)
+            .map(|(_, kept)| kept.connection.clone())
+            .collect();
+        if connections.is_empty() {
+            connections.extend(source.conversation_of(&state, session).await);
+        }
+        for connection in connections {
             let told = connection.notify(Method::RootsListChanged.name(), None);
             if let Err(error) = told.await {
                 tracing::debug!(source.id = %source.id, reason = %error, "an upstream server does not hear of other roots");
@@ -550,14 +584,19 @@ pub(crate) async fn end_sessions(
     session: OfSession,
 ) {
     for source in sources {
-        let owner = Owner::Session(session.key.0);
-        lock(&state.upstreams.known(&source).kept).remove(&owner);
-        let place = place(session.key, source.id);
+        let speaker = Speaking::Session(session.key.0);
+        lock(&state.upstreams.known(&source).kept).retain(|owner, _| owner.speaker != speaker);
+        // What an account began that is not there any more ends by itself, some time.
+        let Ok(account) = source.account_of(&state, session.person).await else {
+            continue;
+        };
+        let place = place(session.key, source.id, account);
         let Ok((_, ticket)) = record(&state, place, session).await else {
             continue;
         };
         if let Some(ticket) = ticket
             && let Ok(signed_in) = source.sign_in(&state, session.person).await
+            && signed_in.account() == account
         {
             Connection::Legacy(Legacy::resume(signed_in.client, ticket))
                 .end()
@@ -565,5 +604,22 @@ pub(crate) async fn end_sessions(
         }
         // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
         let _ = state.node.end(place, session.principal, session.life).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x_12_what_one_account_began_no_other_goes_on_with() {
+        let (session, source) = (SessionKey([7; 16]), SourceId::generate());
+        let accounts = [None, Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2))];
+        let places = accounts.map(|account| place(session, source, account).0);
+        assert!(places[0] != places[1] && places[0] != places[2] && places[1] != places[2]);
+        for (place, account) in places.into_iter().zip(accounts) {
+            assert_eq!(place[0], session.0[0], "in the lane of the session");
+            assert_eq!(place, super::place(session, source, account).0);
+        }
     }
 }

@@ -24,7 +24,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LONGEST_CALL, UpstreamSource,
-    account::SignedIn,
     forward::{Answered, Forward, Reply, exchange, said},
     sessions::{NoConversation, Who},
 };
@@ -89,11 +88,13 @@ impl Drop for Abandon {
         let (who, params) = (self.who.clone(), self.params.clone());
         let tracker = state.tracker.clone();
         tracker.spawn(async move {
-            let Ok(SignedIn { client, .. }) = source.sign_in(&state, who.person).await else {
+            let Ok(signed_in) = source.sign_in(&state, who.person).await else {
                 return;
             };
             let upstreams = &state.upstreams;
-            let connected = upstreams.connect(&state, &source, &who, client, None).await;
+            let connected = upstreams
+                .connect(&state, &source, &who, &signed_in, None)
+                .await;
             let Ok(connection) = connected else { return };
             let request = Request::new(Method::TasksCancel.name(), params);
             // It may have ended meanwhile (X-5B).
