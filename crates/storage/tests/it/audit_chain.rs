@@ -239,16 +239,10 @@ async fn who_writes_in_several_logs_at_once_in_the_order_of_tenants_waits_for_no
     let scene = Scene::new(&store).await;
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
     let mut tx = system(&store).await;
-    let other = tenants::create(
-        &mut tx,
-        "Beta",
-        &"beta".parse().unwrap(),
-        scene.user,
-        now(),
-    )
-    .await
-    .unwrap()
-    .id;
+    let other = tenants::create(&mut tx, "Beta", &"beta".parse().unwrap(), scene.user, now())
+        .await
+        .unwrap()
+        .id;
     tx.commit().await.unwrap();
     let mut both = [Some(scene.tenant), Some(other)];
     both.sort();

@@ -90,15 +90,9 @@ async fn m6_an_operator_deletes_also_what_its_owner_deleted_and_then_no_owner_ta
     assert!(apply(&store, &scene, Ending::Evict, later).await);
     assert!(!apply(&store, &scene, Ending::Evict, later).await, "once");
     assert!(!apply(&store, &scene, Ending::TakeBack, later).await);
-    let listed = operators::tenants(
-        &mut system(&store).await,
-        Some(scene.tenant),
-        None,
-        None,
-        1,
-    )
-    .await
-    .unwrap();
+    let listed = operators::tenants(&mut system(&store).await, Some(scene.tenant), None, None, 1)
+        .await
+        .unwrap();
     assert_eq!(listed[0].suspended_at, Some(later));
     assert_eq!(listed[0].delete_after, Some(now() + GRACE), "not put off");
     assert!(apply(&store, &scene, Ending::Restore, later).await);
@@ -225,16 +219,10 @@ async fn m6_a_purged_tenant_leaves_a_tombstone_and_its_log_and_no_other_tenant_l
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
     let doomed = scene.tenant;
     let mut tx = system(&store).await;
-    let other = tenants::create(
-        &mut tx,
-        "Beta",
-        &"beta".parse().unwrap(),
-        scene.user,
-        now(),
-    )
-    .await
-    .unwrap()
-    .id;
+    let other = tenants::create(&mut tx, "Beta", &"beta".parse().unwrap(), scene.user, now())
+        .await
+        .unwrap()
+        .id;
     tx.commit().await.unwrap();
     for tenant in [other, doomed] {
         scene.tenant = tenant;
@@ -271,7 +259,11 @@ async fn m6_a_purged_tenant_leaves_a_tombstone_and_its_log_and_no_other_tenant_l
 
     assert_eq!(rows(&mut owner, other).await, untouched);
     for (table, count) in rows(&mut owner, doomed).await {
-        assert_eq!(count > 0, STAY.contains(&table.as_str()), "{table}: {count}");
+        assert_eq!(
+            count > 0,
+            STAY.contains(&table.as_str()),
+            "{table}: {count}"
+        );
         // Tables that come later must be purged, too: the role needs the right to.
         let may: bool =
             sqlx::query_scalar("select has_table_privilege('portolan_core', $1, 'delete')")

@@ -328,7 +328,7 @@ async fn k16_standing_follows_user_tenant_and_membership() {
     );
     drop(tx);
 
-    let mut owner = sqlx::PgConnection::connect(database.owner_url())
+    let mut owner = PgConnection::connect(database.owner_url())
         .await
         .unwrap();
     for (change, undo) in [

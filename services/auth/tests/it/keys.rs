@@ -170,7 +170,9 @@ async fn r7_members_have_their_own_keys_admins_see_all_and_a_removal_ends_them()
         .find(|entry| entry["action"] == "api_key.revoked")
         .unwrap();
     assert!(
-        ended.to_string().contains(his["key"]["id"].as_str().unwrap()),
+        ended
+            .to_string()
+            .contains(his["key"]["id"].as_str().unwrap()),
         "M8: {ended}"
     );
 }

@@ -158,9 +158,7 @@ fn reseal(desk: &Desk, row: &Sealed) -> Result<Vec<u8>, OpenError> {
             &row.bytes,
             now,
         ),
-        Place::SigningKey(kid) => {
-            keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now)
-        }
+        Place::SigningKey(kid) => keys.reseal(Purpose::SigningKey, &row.bytes, kid.as_bytes(), now),
         Place::SecondFactor(user) => {
             keys.reseal(Purpose::SecondFactor, &row.bytes, user.uuid_bytes(), now)
         }
