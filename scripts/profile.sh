@@ -19,7 +19,7 @@ LLVM_PROFILE_FILE=/dev/null RUSTFLAGS="-Cprofile-generate=$counts" SQLX_OFFLINE=
     cargo build --release --target-dir target/profile -p portolan -p portolan-bench
 rm -rf "$counts"
 ulimit -n "$(ulimit -Hn)"
-target/profile/release/portolan-bench --rounds 2 --streams 2000 --sessions 2000
+target/profile/release/portolan-bench --rounds 10 --streams 2000 --sessions 2000
 # What never ran is left out: the file is a fifth as large.
 "llvm-profdata-$llvm" merge --sparse -o deploy/portolan.profdata "$counts"/*.profraw
 ls -l deploy/portolan.profdata

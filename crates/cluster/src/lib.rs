@@ -34,7 +34,14 @@ pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
 pub use streams::{End, OpenStream, Streams, TooManyStreams};
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// For what every call looks up, several times, by ids and short keys. A seed of its own for each map, so that nobody can choose keys
+/// that meet.
+type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A thread that panicked while it held one of our locks left whole entries: each change is one insert or remove.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -13,6 +13,7 @@ mod error;
 mod pool;
 mod redirect;
 mod streaming;
+mod wire;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Request, StatusCode, Uri};
 use http_body::Body as _;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use url::{Position, Url};
 
@@ -35,7 +36,8 @@ pub use crate::address::{AllowedDestination, UrlFault};
 pub use crate::resolve::Network;
 
 use self::connect::Guard;
-use self::pool::{NoConnection, Pool, Sender};
+use self::pool::{NoConnection, Pool};
+use self::wire::{Outgoing, Wire};
 use crate::address::{AddressRules, Refusal};
 
 /// How soon a kept connection breaks that the other end had closed already. What breaks later was asked, and perhaps answered
@@ -257,7 +259,7 @@ impl Egress {
             } else {
                 headers.clone()
             };
-            let (answer, sender) = self.one_hop(&method, &url, headers, body.clone()).await?;
+            let (answer, wire) = self.one_hop(&method, &url, headers, body.clone()).await?;
             hops += 1;
             let next = if last_try || !redirect::is_redirect(answer.status()) {
                 None
@@ -265,11 +267,7 @@ impl Egress {
                 redirect::next_hop(&url, answer.headers(), hops)
             };
             let Some(next) = next else {
-                return Ok(Answered {
-                    answer,
-                    sender,
-                    url,
-                });
+                return Ok(Answered { answer, wire, url });
             };
             url = next.map_err(|fault| EgressError::Redirect { fault })?;
             headers = again;
@@ -288,14 +286,14 @@ impl Egress {
         url: &Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(http::Response<Incoming>, Sender), EgressError> {
+    ) -> Result<(http::Response<Incoming>, Wire), EgressError> {
         let pool = &self.inner.pool;
         let repeatable = matches!(*method, Method::GET | Method::HEAD);
         let mut request = assembled(method.clone(), url, headers, body)?;
-        while let Some(mut sender) = pool.take(url) {
+        while let Some(mut wire) = pool.take(url) {
             let spare = repeatable.then(|| (Instant::now(), request.clone()));
-            let mut error = match sender.try_send_request(request).await {
-                Ok(answer) => return Ok((answer, sender)),
+            let mut error = match wire.ask(request).await {
+                Ok(answer) => return Ok((answer, wire)),
                 Err(error) => error,
             };
             // Not a byte of it was sent, whatever it is.
@@ -315,9 +313,11 @@ impl Egress {
             }
         }
         let connected = pool.connect(url, uri_of(url)?).await;
-        let mut sender = connected.map_err(|failure| not_connected(failure, url))?;
-        let answer = sender.send_request(request).await;
-        Ok((answer.map_err(EgressError::broken)?, sender))
+        let mut wire = connected.map_err(|failure| not_connected(failure, url))?;
+        match wire.ask(request).await {
+            Ok(answer) => Ok((answer, wire)),
+            Err(error) => Err(EgressError::broken(error.into_error())),
+        }
     }
 
     /// The headers that really go out.
@@ -341,12 +341,12 @@ impl Egress {
     async fn read(&self, answered: Answered, limit: usize) -> Result<EgressResponse, EgressError> {
         let Answered {
             answer,
-            sender,
+            mut wire,
             url,
         } = answered;
         let (parts, body) = answer.into_parts();
-        let body = read_bounded(body, limit).await?;
-        self.inner.pool.put(&url, sender);
+        let body = read_bounded(&mut wire, body, limit).await?;
+        self.inner.pool.put(&url, wire);
         Ok(EgressResponse {
             status: parts.status,
             headers: parts.headers,
@@ -360,7 +360,7 @@ impl Egress {
 struct Answered {
     answer: http::Response<Incoming>,
     /// The connection that brings the body.
-    sender: Sender,
+    wire: Wire,
     /// Who answered, after redirects.
     url: Url,
 }
@@ -398,7 +398,7 @@ fn assembled(
     url: &Url,
     mut headers: HeaderMap,
     body: Bytes,
-) -> Result<Request<Full<Bytes>>, EgressError> {
+) -> Result<Outgoing, EgressError> {
     let path = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]);
     let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
     let (Ok(path), Ok(host)) = (path, host) else {
@@ -413,13 +413,17 @@ fn assembled(
 }
 
 /// Reads at most `limit` bytes; an announced length beyond it ends the exchange before a byte of body is read.
-async fn read_bounded(mut body: Incoming, limit: usize) -> Result<Bytes, EgressError> {
+async fn read_bounded(
+    wire: &mut Wire,
+    mut body: Incoming,
+    limit: usize,
+) -> Result<Bytes, EgressError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(EgressError::TooLarge { limit });
     }
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = wire.frame(&mut body).await {
         let frame = frame.map_err(EgressError::broken)?;
         let Ok(data) = frame.into_data() else {
             continue;

@@ -415,3 +415,255 @@ async fn a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again() {
     let answer = client.send(get(address, "/")).await.unwrap();
     assert!(answer.body.starts_with(b"1\n"), "a second connection");
 }
+
+/// An answer with this body.
+fn whole(body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// The head of an answer of unknown length.
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn post(address: SocketAddr, path: &str, body: impl Into<bytes::Bytes>) -> EgressRequest {
+    let mut request = get(address, path);
+    request.method = Method::POST;
+    request.body = body.into();
+    request
+}
+
+/// Waits until what the network has already told this process is known to the runtime.
+async fn hear_of_the_network() {
+    let other = echo().await;
+    egress(other).send(get(other, "/")).await.unwrap();
+}
+
+#[tokio::test]
+async fn c6_a_request_finds_out_that_its_kept_connection_was_closed_before_it_is_sent() {
+    // One answer for each connection, which is closed after it: also what must not be repeated goes out again, because it did not go out.
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let (tell, mut closed) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            read_request(&mut stream).await.unwrap();
+            let answer = whole(&connection.to_string());
+            stream.write_all(&answer).await.unwrap();
+            drop(stream);
+            tell.send(()).unwrap();
+        }
+    });
+    let client = egress(address);
+    for n in 0..5 {
+        let answer = client.send(post(address, "/", "x")).await.unwrap();
+        assert_eq!(answer.body, n.to_string());
+        closed.recv().await.unwrap();
+        hear_of_the_network().await;
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_that_the_other_end_closed_is_given_up_soon() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = socket.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(&whole("")).await.unwrap();
+        stream.shutdown().await.unwrap();
+        // Nothing more comes but the end.
+        stream.read(&mut [0]).await.unwrap()
+    });
+    let client = egress(address);
+    client.send(get(address, "/")).await.unwrap();
+    hear_of_the_network().await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(16)).await;
+    assert_eq!(server.await.unwrap(), 0);
+    drop(client);
+}
+
+#[tokio::test]
+async fn whoever_stops_waiting_closes_the_connection() {
+    // Before the head and in the middle of the body, by the deadline, by dropping the exchange, by dropping the answer.
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let (tell, mut ended) = tokio::sync::mpsc::unbounded_channel();
+    let (told, mut asked) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            let (tell, told) = (tell.clone(), told.clone());
+            tokio::spawn(async move {
+                let request = read_request(&mut stream).await.unwrap();
+                if request.starts_with("GET /body") {
+                    let half = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+                    stream.write_all(half).await.unwrap();
+                }
+                told.send(()).unwrap();
+                tell.send(stream.read(&mut [0]).await.unwrap_or(0)).unwrap();
+            });
+        }
+    });
+    let client = egress(address);
+    for path in ["/head", "/body"] {
+        let mut request = get(address, path);
+        request.timeout = Duration::from_millis(50);
+        let error = client.send(request).await.unwrap_err();
+        assert!(matches!(error, EgressError::Timeout { .. }), "{error:?}");
+        assert_eq!(ended.recv().await, Some(0), "{path}");
+        asked.recv().await.unwrap();
+
+        tokio::select! {
+            biased;
+            outcome = client.send(get(address, path)) => panic!("{outcome:?}"),
+            _ = asked.recv() => {}
+        }
+        assert_eq!(ended.recv().await, Some(0), "{path}");
+    }
+    let mut answer = client.open(get(address, "/body")).await.unwrap();
+    assert_eq!(answer.piece().await.unwrap().unwrap(), "half");
+    drop(answer);
+    assert_eq!(ended.recv().await, Some(0));
+}
+
+#[tokio::test]
+async fn a_body_is_read_piece_by_piece_and_its_connection_serves_again() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let (say, mut said) = tokio::sync::mpsc::unbounded_channel::<&'static [u8]>();
+    tokio::spawn(async move {
+        // One connection, and no other.
+        let (mut stream, _) = socket.accept().await.unwrap();
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(CHUNKED).await.unwrap();
+        while let Some(bytes) = said.recv().await {
+            stream.write_all(bytes).await.unwrap();
+        }
+        read_request(&mut stream).await.unwrap();
+        stream.write_all(&whole("again")).await.unwrap();
+    });
+    let client = egress(address);
+    let mut answer = client.open(get(address, "/")).await.unwrap();
+    // Nobody has said anything: whoever looks, and looks away again, misses nothing.
+    for _ in 0..3 {
+        tokio::select! {
+            biased;
+            piece = answer.piece() => panic!("{piece:?}"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    for bytes in [&b"3\r\none\r\n"[..], b"3\r\ntwo\r\n"] {
+        say.send(bytes).unwrap();
+        let piece = answer.piece().await.unwrap().unwrap();
+        assert_eq!(piece, bytes[3..6]);
+    }
+    // Two at once come one after the other.
+    say.send(b"1\r\na\r\n1\r\nb\r\n0\r\n\r\n").unwrap();
+    drop(say);
+    assert_eq!(answer.piece().await.unwrap().unwrap(), "a");
+    assert_eq!(answer.piece().await.unwrap().unwrap(), "b");
+    assert!(answer.piece().await.unwrap().is_none());
+    assert!(answer.piece().await.unwrap().is_none(), "and stays so");
+    let again = client.send(get(address, "/")).await.unwrap();
+    assert_eq!(again.body, "again");
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_in_the_middle_of_a_body_is_an_error() {
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            read_request(&mut stream).await.unwrap();
+            let half = [CHUNKED, b"3\r\none\r\n"].concat();
+            stream.write_all(&half).await.unwrap();
+        }
+    });
+    let client = egress(address);
+    let mut answer = client.open(get(address, "/")).await.unwrap();
+    assert_eq!(answer.piece().await.unwrap().unwrap(), "one");
+    let error = answer.piece().await.unwrap_err();
+    assert!(matches!(error, EgressError::Protocol { .. }), "{error:?}");
+    let error = client.send(get(address, "/")).await.unwrap_err();
+    assert!(matches!(error, EgressError::Protocol { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_task_that_has_used_up_what_it_may_do_at_a_stretch_still_hears_its_answer() {
+    let address = echo().await;
+    let client = egress(address);
+    for spent in 0..140 {
+        let exchange = async {
+            for _ in 0..spent {
+                tokio::task::coop::consume_budget().await;
+            }
+            client.send(get(address, "/")).await
+        };
+        let answer = exchange.await.unwrap();
+        assert!(answer.body.starts_with(b"0\n"), "{spent}: one connection");
+    }
+}
+
+#[tokio::test]
+async fn a_large_request_goes_out_while_its_answer_is_awaited() {
+    // More than sockets take at once.
+    const BODY: usize = 16 * 1024 * 1024;
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = socket.accept().await.unwrap();
+        let mut buffer = vec![0; 64 * 1024];
+        for _ in 0..2 {
+            // Up to the last byte.
+            loop {
+                let read = stream.read(&mut buffer).await.unwrap();
+                if buffer[..read].ends_with(b"$") {
+                    break;
+                }
+            }
+            stream.write_all(&whole("all of it")).await.unwrap();
+        }
+    });
+    let client = egress(address);
+    for _ in 0..2 {
+        let mut body = vec![b'a'; BODY];
+        body.push(b'$');
+        let request = post(address, "/", body);
+        let answer = client.send(request).await.unwrap();
+        assert_eq!(answer.body, "all of it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_at_once_have_each_their_own_answer() {
+    let address = echo().await;
+    let client = Egress::new(EgressPolicy {
+        allow: vec![AllowedDestination::address(address.ip(), address.port())],
+        ..EgressPolicy::default()
+    })
+    .unwrap();
+    for _ in 0..3 {
+        let asked: Vec<_> = (0..100)
+            .map(|n| {
+                let client = client.clone();
+                tokio::spawn(async move {
+                    for turn in 0..5 {
+                        let path = format!("/{n}/{turn}");
+                        let answer = client.send(get(address, &path)).await.unwrap();
+                        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+                        assert!(text.contains(&format!("GET {path} HTTP/1.1\r\n")), "{text}");
+                    }
+                })
+            })
+            .collect();
+        for one in asked {
+            one.await.unwrap();
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::{
     Arguments, bare,
     figure::{Bar, Figure, Table},
     load::{Load, permille},
-    process::{self, Server},
+    process::{self, Server, Spent},
     scene::{Alone, Nodes, Place},
 };
 
@@ -158,28 +158,36 @@ struct Comparison {
 impl Comparison {
     async fn run(mut self, rounds: usize, table: &mut Table) -> Result<()> {
         for (_, load) in [&mut self.ours, &mut self.bare] {
-            load.run(self.calls / 4).await?;
+            load.run(self.calls).await?;
         }
         let mut ratios = Vec::with_capacity(rounds);
-        let (mut beside, mut spent) = (0.0, 0.0);
-        for _ in 0..rounds {
-            let bare = charged(&mut self.bare, self.calls).await?;
-            let before = self.beside.cpu_seconds()?;
-            let ours = charged(&mut self.ours, self.calls).await?;
-            beside += self.beside.cpu_seconds()? - before;
+        let mut spent = 0.0;
+        let before = self.beside.cpu_seconds()?;
+        for round in 0..rounds {
+            // Turn about, so that neither always comes first on a machine that becomes faster or slower.
+            let (ours, bare) = if round % 2 == 0 {
+                let ours = charged(&mut self.ours, self.calls).await?;
+                (ours, charged(&mut self.bare, self.calls).await?)
+            } else {
+                let bare = charged(&mut self.bare, self.calls).await?;
+                (charged(&mut self.ours, self.calls).await?, bare)
+            };
             spent += ours;
             ratios.push(bare / ours);
         }
-        let (median, lowest, highest) = spread(&mut ratios);
+        let beside = self.beside.cpu_seconds()? - before;
+        let spread = Spread::of(&mut ratios);
         table.add(Figure {
             what: self.what.to_owned(),
-            seen: median,
+            seen: spread.median,
             unit: "",
             bar: Bar::AtLeast(self.bar),
             note: format!(
-                "{lowest:.2} to {highest:.2}; {} took {:.2} of its time beside it",
+                "{}; {} took {:.2} of its time beside it{}",
+                spread.text(),
                 self.beside.name(),
-                beside / spent
+                beside / spent,
+                streamed(&self.ours)
             ),
         });
         Ok(())
@@ -194,7 +202,7 @@ async fn many(
     table: &mut Table,
 ) -> Result<()> {
     for (_, load) in [&mut few, &mut many] {
-        load.run(arguments.calls / 4).await?;
+        load.run(arguments.calls).await?;
     }
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds {
@@ -206,15 +214,19 @@ async fn many(
         rates.push(took.as_secs_f64() / begun.elapsed().as_secs_f64());
         ratios.push(with_few / with_many);
     }
-    let (median, lowest, highest) = spread(&mut ratios);
-    let (rate, ..) = spread(&mut rates);
+    let (per_cpu, rate) = (Spread::of(&mut ratios), Spread::of(&mut rates));
     table.add(Figure {
         what: format!("tools/call at {MANY} connections : at {CONNECTIONS}"),
-        seen: median.min(rate),
+        seen: per_cpu.median.min(rate.median),
         unit: "",
         bar: Bar::AtLeast(0.6),
         note: format!(
-            "the lower of calls per CPU-second {median:.2} ({lowest:.2} to {highest:.2}) and calls per second {rate:.2}"
+            "the lower of calls per CPU-second {:.2} ({}) and calls per second {:.2} ({}){}",
+            per_cpu.median,
+            per_cpu.text(),
+            rate.median,
+            rate.text(),
+            streamed(&many)
         ),
     });
     Ok(())
@@ -250,20 +262,47 @@ async fn delay(
     Ok(())
 }
 
-/// Median, lowest, highest.
-fn spread(values: &mut [f64]) -> (f64, f64, f64) {
-    values.sort_by(f64::total_cmp);
-    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-    (
-        at(values.len() / 2),
-        at(0),
-        at(values.len().saturating_sub(1)),
-    )
+/// What rounds say.
+struct Spread {
+    median: f64,
+    /// Between which the middle half of them lies.
+    half: (f64, f64),
+    /// Between which all of them lie.
+    all: (f64, f64),
+}
+
+impl Spread {
+    fn of(values: &mut [f64]) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self {
+            median: at(values.len() / 2),
+            half: (at(last.div_ceil(4)), at(last - last.div_ceil(4))),
+            all: (at(0), at(last)),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { half, all, .. } = self;
+        format!(
+            "half of the rounds {:.2} to {:.2}, all {:.2} to {:.2}",
+            half.0, half.1, all.0, all.1
+        )
+    }
+}
+
+/// How many answers of a load came as event streams, if any did.
+fn streamed((_, load): &Loaded) -> String {
+    match load.streamed() {
+        0 => String::new(),
+        streamed => format!("; {streamed} answers came as event streams"),
+    }
 }
 
 /// Processor seconds that the server spent on the calls.
 async fn charged((process, load): &mut Loaded, calls: usize) -> Result<f64> {
-    let before = process::cpu_seconds(*process)?;
+    let before = Spent::by(*process)?;
     load.run(calls).await?;
-    Ok(process::cpu_seconds(*process)? - before)
+    Ok(Spent::by(*process)?.since(&before))
 }

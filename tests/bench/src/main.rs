@@ -51,11 +51,11 @@ struct Arguments {
     /// Only these scenes.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<SceneName>,
-    /// Rounds of each comparison of calls; the median is what counts.
-    #[arg(long, default_value_t = 5)]
+    /// Rounds of each comparison of calls, short and turn about; the median is what counts.
+    #[arg(long, default_value_t = 25)]
     rounds: usize,
     /// Calls of one round.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 4_000)]
     calls: usize,
     /// Streams that are open at once.
     #[arg(long, default_value_t = 10_000)]

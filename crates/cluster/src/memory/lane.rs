@@ -8,9 +8,12 @@ use std::{
 use bytes::Bytes;
 
 use super::{ms, shelves::Shelves};
-use crate::store::{
-    Attempt, Begin, Bounds, Doorbell, Event, Fresh, NodeId, Nonce, Principal, SessionKey, State,
-    StreamKey, Update, Version,
+use crate::{
+    Map,
+    store::{
+        Attempt, Begin, Bounds, Doorbell, Event, Fresh, NodeId, Nonce, Principal, SessionKey,
+        State, StreamKey, Update, Version,
+    },
 };
 
 /// What an operation needs to know, and the doorbells that it rings.
@@ -29,7 +32,7 @@ impl Moment<'_> {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lane {
-    pub(super) sessions: HashMap<SessionKey, Session>,
+    pub(super) sessions: Map<SessionKey, Session>,
     /// Open streams by owner.
     pub(super) owned: HashMap<Option<NodeId>, BTreeSet<(SessionKey, Nonce)>>,
     pub(super) shelves: Shelves,
@@ -40,9 +43,9 @@ pub(super) struct Session {
     pub(super) record: Option<Record>,
     /// Until when it is remembered that the session was ended.
     pub(super) ended_until: Option<u64>,
-    pub(super) streams: HashMap<Nonce, Stream>,
-    pub(super) running: HashMap<String, Running>,
-    pub(super) questions: HashMap<String, Question>,
+    pub(super) streams: Map<Nonce, Stream>,
+    pub(super) running: Map<String, Running>,
+    pub(super) questions: Map<String, Question>,
     /// Nothing of it is over before.
     earliest: u64,
 }

@@ -1,13 +1,13 @@
 //! What a node holds for sessions: found by session, spread over locks so that no lock is hot.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::sync::Mutex;
 
-use crate::{lock, store::SessionKey};
+use crate::{Map, lock, store::SessionKey};
 
 /// Few sessions share a lock.
 const SHARDS: usize = 64;
 
-type Shard<T> = Mutex<HashMap<SessionKey, Vec<T>>>;
+type Shard<T> = Mutex<Map<SessionKey, Vec<T>>>;
 
 /// Entries of sessions. An entry is cheap to clone.
 #[derive(Debug)]

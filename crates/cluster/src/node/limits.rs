@@ -6,8 +6,8 @@ mod decisions;
 pub(super) mod places;
 
 use std::{
-    collections::{HashMap, hash_map::Entry},
-    hash::{BuildHasher, RandomState},
+    collections::hash_map::Entry,
+    hash::BuildHasher,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -27,7 +27,7 @@ pub use self::{
     places::{Place, Places},
 };
 use super::{Inner, settings::NodeSettings};
-use crate::{lock, store::LeaseWanted};
+use crate::{Map, lock, store::LeaseWanted};
 
 const SHARDS: usize = 64;
 /// Buckets of one `lease`.
@@ -74,8 +74,8 @@ pub struct RetryAfter(pub Duration);
 /// The buckets that a node uses.
 #[derive(Debug)]
 pub(super) struct Buckets {
-    shards: Box<[Mutex<HashMap<LimitKey, Bucket>>]>,
-    hasher: RandomState,
+    shards: Box<[Mutex<Map<LimitKey, Bucket>>]>,
+    hasher: foldhash::fast::RandomState,
     due: Mutex<Vec<LimitKey>>,
     wake: Notify,
     decisions: Decisions,
@@ -85,14 +85,14 @@ impl Buckets {
     pub(super) fn new() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            hasher: foldhash::fast::RandomState::default(),
             due: Mutex::default(),
             wake: Notify::new(),
             decisions: Decisions::default(),
         }
     }
 
-    fn shard(&self, key: &LimitKey) -> &Mutex<HashMap<LimitKey, Bucket>> {
+    fn shard(&self, key: &LimitKey) -> &Mutex<Map<LimitKey, Bucket>> {
         let hash = self.hasher.hash_one(key);
         &self.shards[usize::from(hash.to_le_bytes()[0]) % SHARDS]
     }

@@ -6,18 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use http::Uri;
-use http_body_util::Full;
-use hyper::{
-    client::conn::http1::{self, SendRequest},
-    rt::Executor as _,
-};
+use hyper::{client::conn::http1, rt::Executor as _};
 use hyper_util::rt::TokioExecutor;
 use tower::Service as _;
 use url::{Position, Url};
 
-use super::connect::{ConnectFailure, Connector};
+use super::{
+    connect::{ConnectFailure, Connector},
+    wire::Wire,
+};
 
 /// Idle connections kept for one origin: as many as a busy tool needs, few enough to stay polite.
 const IDLE_PER_ORIGIN: usize = 64;
@@ -25,9 +23,6 @@ const IDLE_PER_ORIGIN: usize = 64;
 const IDLE_FOR: Duration = Duration::from_secs(30);
 /// Read buffer of one connection; hyper would let it grow to about 400 KiB.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-
-/// The sending end of a connection.
-pub(super) type Sender = SendRequest<Full<Bytes>>;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +51,17 @@ struct Idle {
 }
 
 struct Kept {
-    sender: Sender,
+    wire: Wire,
     since: Instant,
 }
 
 impl Kept {
-    fn is_good(&self, now: Instant) -> bool {
-        !self.sender.is_closed() && now.duration_since(self.since) < IDLE_FOR
+    fn is_young(&self, now: Instant) -> bool {
+        now.duration_since(self.since) < IDLE_FOR
+    }
+
+    fn is_good(&mut self, now: Instant) -> bool {
+        self.is_young(now) && self.wire.is_at_rest()
     }
 }
 
@@ -83,50 +82,40 @@ impl Pool {
     }
 
     /// A kept connection to the origin of the URL: the one that was used last, which is the least likely to be closed at the other
-    /// end.
-    pub(super) fn take(&self, url: &Url) -> Option<Sender> {
+    /// end. If it is, whoever asks it is told so, and has the request back.
+    pub(super) fn take(&self, url: &Url) -> Option<Wire> {
         let mut idle = self.0.idle();
         let kept = idle.by_origin.get_mut(origin(url))?;
-        let now = Instant::now();
-        let mut place = kept.len();
-        while place > 0 {
-            place -= 1;
-            if !kept[place].is_good(now) {
-                kept.remove(place);
-            } else if kept[place].sender.is_ready() {
-                return Some(kept.remove(place).sender);
-            }
+        let last = kept.pop()?;
+        if last.is_young(Instant::now()) {
+            return Some(last.wire);
         }
+        // The others are older.
+        kept.clear();
         None
     }
 
     /// A new connection.
-    pub(super) async fn connect(&self, url: &Url, uri: Uri) -> Result<Sender, NoConnection> {
+    pub(super) async fn connect(&self, url: &Url, uri: Uri) -> Result<Wire, NoConnection> {
         debug_assert_eq!(uri.host(), url.host_str());
         let stream = self.0.connector.clone().call(uri).await?;
-        let made = self.0.http.handshake(stream).await;
-        let (sender, connection) = made.map_err(NoConnection::Handshake)?;
-        TokioExecutor::new().execute(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "an outgoing connection ended early");
-            }
-        });
-        Ok(sender)
+        let made = Wire::new(&self.0.http, stream).await;
+        made.map_err(NoConnection::Handshake)
     }
 
     /// Keeps a connection whose answer was read to its end.
-    pub(super) fn put(&self, url: &Url, sender: Sender) {
-        if sender.is_closed() {
+    pub(super) fn put(&self, url: &Url, mut wire: Wire) {
+        if !wire.is_at_rest() {
             return;
         }
         let kept = Kept {
-            sender,
+            wire,
             since: Instant::now(),
         };
         let mut idle = self.0.idle();
         if let Some(others) = idle.by_origin.get_mut(origin(url)) {
             if others.len() >= IDLE_PER_ORIGIN {
-                others.retain(|other| other.is_good(kept.since));
+                others.retain_mut(|other| other.is_good(kept.since));
             }
             if others.len() < IDLE_PER_ORIGIN {
                 others.push(kept);
@@ -155,7 +144,7 @@ async fn sweep(pool: Weak<Inner>) {
         let now = Instant::now();
         let mut idle = pool.idle();
         idle.by_origin.retain(|_, kept| {
-            kept.retain(|one| one.is_good(now));
+            kept.retain_mut(|one| one.is_good(now));
             !kept.is_empty()
         });
         if idle.by_origin.is_empty() {

@@ -4,11 +4,10 @@ use std::sync::atomic::AtomicU8;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use url::Url;
 
-use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, pool::Sender};
+use super::{Answered, Egress, EgressError, EgressRequest, EgressResponse, Phase, wire::Wire};
 
 /// An answer whose head has come. Dropping it closes the connection, which tells the peer that nobody listens any more.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ pub struct EgressStream {
     body: Incoming,
     limit: usize,
     /// Until the body is at its end; then others use it.
-    sender: Option<Sender>,
+    wire: Option<Wire>,
     egress: Egress,
 }
 
@@ -37,11 +36,7 @@ impl Egress {
         let phase = AtomicU8::new(Phase::Answer as u8);
         match tokio::time::timeout(after, self.head(request)).await {
             Ok(answered) => {
-                let Answered {
-                    answer,
-                    sender,
-                    url,
-                } = answered?;
+                let Answered { answer, wire, url } = answered?;
                 let (parts, body) = answer.into_parts();
                 Ok(EgressStream {
                     status: parts.status,
@@ -49,7 +44,7 @@ impl Egress {
                     final_url: url,
                     body,
                     limit,
-                    sender: Some(sender),
+                    wire: Some(wire),
                     egress: self.clone(),
                 })
             }
@@ -68,9 +63,12 @@ impl EgressStream {
     /// [`EgressError::Protocol`] if the connection broke.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, EgressError> {
         loop {
-            let Some(frame) = self.body.frame().await else {
-                if let Some(sender) = self.sender.take() {
-                    self.egress.inner.pool.put(&self.final_url, sender);
+            let Some(wire) = &mut self.wire else {
+                return Ok(None);
+            };
+            let Some(frame) = wire.frame(&mut self.body).await else {
+                if let Some(wire) = self.wire.take() {
+                    self.egress.inner.pool.put(&self.final_url, wire);
                 }
                 return Ok(None);
             };
@@ -86,9 +84,10 @@ impl EgressStream {
     /// # Errors
     /// [`EgressError::TooLarge`], or [`EgressError::Protocol`] if the connection broke.
     pub async fn whole(self) -> Result<EgressResponse, EgressError> {
-        let body = super::read_bounded(self.body, self.limit).await?;
-        if let Some(sender) = self.sender {
-            self.egress.inner.pool.put(&self.final_url, sender);
+        let mut body = Bytes::new();
+        if let Some(mut wire) = self.wire {
+            body = super::read_bounded(&mut wire, self.body, self.limit).await?;
+            self.egress.inner.pool.put(&self.final_url, wire);
         }
         Ok(EgressResponse {
             status: self.status,

@@ -1,0 +1,124 @@
+//! A connection that is moved by whoever waits for its answer. It has no task of its own: an exchange wakes nobody but the task that
+//! asked. Nothing moves it while it rests; that the other end has closed it is seen at the next look, and by the next request at the
+//! latest, which reads before it writes.
+
+use std::{
+    fmt,
+    future::{Future as _, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker},
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body as _, Frame};
+use http_body_util::Full;
+use hyper::{
+    body::Incoming,
+    client::conn::{
+        TrySendError,
+        http1::{Builder, Connection, SendRequest},
+    },
+    rt::Write as _,
+};
+use hyper_rustls::MaybeHttpsStream;
+use tokio::task::coop::unconstrained;
+
+use super::connect::GuardedStream;
+
+type Stream = MaybeHttpsStream<GuardedStream>;
+
+/// What goes out.
+pub(super) type Outgoing = Request<Full<Bytes>>;
+
+/// A connection. Dropping it closes it, whatever is under way.
+pub(super) struct Wire(Box<Ends>);
+
+struct Ends {
+    sender: SendRequest<Full<Bytes>>,
+    /// `None` once it is at its end.
+    connection: Option<Connection<Stream, Full<Bytes>>>,
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").finish_non_exhaustive()
+    }
+}
+
+impl Wire {
+    pub(super) async fn new(http: &Builder, stream: Stream) -> hyper::Result<Self> {
+        let (sender, connection) = http.handshake(stream).await?;
+        let connection = Some(connection);
+        Ok(Self(Box::new(Ends { sender, connection })))
+    }
+
+    /// Sends a request and waits for the head of its answer. If not a byte of it was sent, the request comes back with the error.
+    /// Whoever drops the future must drop the wire.
+    pub(super) async fn ask(
+        &mut self,
+        request: Outgoing,
+    ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
+        let ends = &mut *self.0;
+        // Nothing makes it ready but the connection, which is moved right before each look: it needs no waker, and no part in what a
+        // task may do at a stretch, because only a waker would tell that there is more.
+        let mut answer = pin!(unconstrained(ends.sender.try_send_request(request)));
+        poll_fn(|cx| {
+            ends.advance(cx);
+            answer.as_mut().poll(&mut unheard())
+        })
+        .await
+    }
+
+    /// The next frame of the body that this connection brings. May be dropped and asked again: nothing is lost.
+    pub(super) async fn frame(
+        &mut self,
+        body: &mut Incoming,
+    ) -> Option<hyper::Result<Frame<Bytes>>> {
+        poll_fn(|cx| {
+            let come = Pin::new(&mut *body).poll_frame(&mut unheard());
+            if come.is_ready() {
+                return come;
+            }
+            self.0.advance(cx);
+            Pin::new(&mut *body).poll_frame(&mut unheard())
+        })
+        .await
+    }
+
+    /// The look before it is kept, and now and then while it is: true if it can be asked. Nobody is woken by it from then on.
+    pub(super) fn is_at_rest(&mut self) -> bool {
+        self.0.advance(&mut unheard());
+        self.0.connection.is_some() && self.0.sender.is_ready()
+    }
+}
+
+/// For what is looked at again without being woken.
+fn unheard() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+impl Ends {
+    /// Reads and writes what can be read and written. At its end the connection goes, and what was still asked of it gets an error.
+    fn advance(&mut self, cx: &mut Context<'_>) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        if let Poll::Ready(ended) = Pin::new(connection).poll(cx) {
+            self.connection = None;
+            if let Err(error) = ended {
+                tracing::debug!(%error, "an outgoing connection ended early");
+            }
+        }
+    }
+}
+
+impl Drop for Ends {
+    /// TLS says goodbye, unless that would take waiting.
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            let mut stream = connection.into_parts().io;
+            let _ = Pin::new(&mut stream).poll_shutdown(&mut unheard());
+        }
+    }
+}
