@@ -21,7 +21,7 @@ const OUTCOMES: [&str; 6] = ["gone", "1xx", "2xx", "3xx", "4xx", "5xx"];
 #[derive(Default)]
 pub struct RequestLog {
     /// Instruments of each route, made once: a look-up in the recorder costs more than the rest of the line.
-    routes: RwLock<HashMap<Box<str>, Arc<Instruments>>>,
+    routes: RwLock<HashMap<Box<str>, Arc<Instruments>, foldhash::fast::RandomState>>,
 }
 
 struct Instruments {

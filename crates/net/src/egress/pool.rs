@@ -45,7 +45,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Idle {
-    by_origin: HashMap<Box<str>, Vec<Kept>>,
+    by_origin: HashMap<Box<str>, Vec<Kept>, foldhash::fast::RandomState>,
     /// Somebody closes what is idle for too long.
     is_swept: bool,
 }
