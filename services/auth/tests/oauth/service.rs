@@ -53,7 +53,7 @@ fn assertion(node: &Node, key: &NewKeyPair, client: &str, change: &Value) -> Str
     jwt
 }
 
-fn jwks(key: &NewKeyPair) -> Value {
+pub(crate) fn jwks(key: &NewKeyPair) -> Value {
     json!({"keys": [key.public]})
 }
 
@@ -562,7 +562,7 @@ async fn c17_whoever_holds_an_api_key_may_end_it() {
     assert_eq!(ends, 1, "once");
 }
 
-const VENDOR: &str = "https://app.example/client.json";
+pub(crate) const VENDOR: &str = "https://app.example/client.json";
 
 /// What a client with a metadata document is, as far as it changes here.
 fn described<'a>(
@@ -610,7 +610,7 @@ async fn key_client(node: &Node, key: &NewKeyPair) -> Client {
     client
 }
 
-async fn with_proof(node: &Node, key: &NewKeyPair, fields: &[(&str, &str)]) -> Reply {
+pub(crate) async fn with_proof(node: &Node, key: &NewKeyPair, fields: &[(&str, &str)]) -> Reply {
     let jwt = assertion(node, key, VENDOR, &json!({}));
     let mut form = fields.to_vec();
     form.extend([
