@@ -16,8 +16,7 @@ use regex::Regex;
 /// Cases that no test holds yet. Only ever gets shorter: a case that has a test must leave it, and one that loses its test
 /// fails here.
 const WITHOUT_A_TEST: &[u16] = &[
-    38, 63, 78, 79, 80, 84, 85, 94, 103, 107, 108, 116, 128, 129, 134, 136, 137, 138, 156, 158,
-    159, 165,
+    38, 63, 85, 94, 103, 107, 108, 116, 128, 129, 134, 136, 137, 138, 156, 158, 159, 165,
 ];
 
 /// Where tests are.

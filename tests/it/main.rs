@@ -2,6 +2,7 @@
 
 mod asking;
 mod attack_cases;
+mod authorities;
 mod browser;
 mod chaos;
 mod checker;

@@ -4,7 +4,7 @@
 //! signs up and clicks through the real pages with a cookie jar and an HTML parser; [`console::Console`] is the JSON API as the
 //! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones. [`program`] runs clients that
 //! nobody of this project wrote and plays the person for them. [`fixture::FixtureApi`] is the API behind the tools,
-//! [`upstream::Upstream`] an MCP server behind them.
+//! [`upstream::Upstream`] an MCP server behind them, [`https::HttpsServer`] whatever is called over TLS.
 //!
 //! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx, each of which can be killed, held or
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
@@ -22,6 +22,7 @@ pub mod fixture;
 pub mod fleet;
 pub mod held;
 pub mod history;
+pub mod https;
 pub mod link;
 pub mod mcp;
 pub mod native;

@@ -8,6 +8,7 @@
 //!   broken connection, except a `GET` or `HEAD` on a kept-alive connection that the peer had just closed;
 //! - no proxy variables, no cookies, no `Accept-Encoding`, no header that could change the framing.
 
+mod authorities;
 mod connect;
 mod error;
 mod pool;
@@ -29,6 +30,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use url::{Position, Url};
 
+pub use self::authorities::{Authorities, AuthoritiesError};
 pub use self::error::{EgressError, EgressSetupError, Phase};
 pub use self::redirect::RedirectFault;
 pub use self::streaming::EgressStream;
@@ -51,6 +53,8 @@ pub struct EgressPolicy {
     pub allow: Vec<AllowedDestination>,
     /// Admits `http://` to public hosts. Off in production (AB-16).
     pub allow_plain_http: bool,
+    /// Whose certificates are believed beside those that the machine believes.
+    pub authorities: Authorities,
     /// Value of `User-Agent` where the request sets none.
     pub user_agent: String,
     /// Longest time for one name look-up, TCP connection and TLS handshake together.
@@ -62,6 +66,7 @@ impl Default for EgressPolicy {
         Self {
             allow: Vec::new(),
             allow_plain_http: false,
+            authorities: Authorities::default(),
             user_agent: concat!("Portolan/", env!("CARGO_PKG_VERSION")).to_owned(),
             connect_timeout: Duration::from_secs(5),
         }
@@ -183,6 +188,7 @@ impl Egress {
                 rules: Arc::clone(&rules),
                 network,
             },
+            &policy.authorities,
             policy.connect_timeout,
         )
         .map_err(EgressSetupError::Tls)?;

@@ -343,6 +343,7 @@ async fn open_store(settings: &Settings) -> Result<Store> {
 fn egress_policy(settings: &Settings) -> Result<EgressPolicy> {
     let mut policy = EgressPolicy {
         allow_plain_http: settings.egress_allow_plain_http,
+        authorities: settings.egress_authorities.clone(),
         ..EgressPolicy::default()
     };
     for destination in &settings.egress_allow {

@@ -5,6 +5,7 @@
 //! in either place refuses to start: a typo in a security setting must not become a default.
 
 mod described;
+mod egress;
 mod limits;
 mod mail;
 
@@ -17,6 +18,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use portolan_net::egress::Authorities;
 use url::Url;
 
 pub use self::{
@@ -136,6 +138,8 @@ pub struct Settings {
     pub egress_allow: Vec<String>,
     /// http to public addresses.
     pub egress_allow_plain_http: bool,
+    /// Whose certificates are believed beside those that the machine believes.
+    pub egress_authorities: Authorities,
     /// Tools a page.
     pub page_size: usize,
     /// Limits of tenants, addresses and nodes.
@@ -395,6 +399,7 @@ impl Raw {
             allowed_origins: self.list("allowed_origins"),
             egress_allow: self.list("egress_allow"),
             egress_allow_plain_http: self.parse("egress_allow_plain_http")?,
+            egress_authorities: egress::authorities(self)?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             limits: LimitSettings::read(self)?,
             drain_secs,

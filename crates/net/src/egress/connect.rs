@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -18,6 +18,8 @@ use tower::Service;
 
 use crate::address::{AddressRules, Destination, Refusal};
 use crate::resolve::Network;
+
+use super::authorities::Authorities;
 
 /// Of many addresses only the first few are tried; all of them are checked.
 const MOST_ATTEMPTS: usize = 4;
@@ -170,22 +172,17 @@ impl fmt::Debug for Connector {
     }
 }
 
-/// Builds the connector with the certificate authorities of the machine (`SSL_CERT_FILE` is honoured by the loader).
-pub(super) fn connector(guard: Guard, within: Duration) -> Result<Connector, rustls::Error> {
-    let builder = || {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
-    };
-    let tls = match builder()?.with_native_roots() {
-        Ok(builder) => builder.with_no_client_auth(),
-        Err(error) => {
-            // Plain HTTP to an allowed destination still works, so this is no reason to refuse to start.
-            tracing::warn!(%error, "no certificate authorities found (package ca-certificates): every https call will fail");
-            builder()?
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth()
-        }
-    };
+/// Builds the connector. It believes the certificate authorities of the machine and these.
+pub(super) fn connector(
+    guard: Guard,
+    authorities: &Authorities,
+    within: Duration,
+) -> Result<Connector, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(authorities.with_the_machines())
+        .with_no_client_auth();
     let https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()

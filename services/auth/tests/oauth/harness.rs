@@ -145,13 +145,22 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) async fn new(database: &Database, clock: &Clock) -> Self {
-        let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
         let names = PrivateNames::default();
         let asked = Arc::clone(&names.0);
         let network = Network {
             resolver: Arc::new(names),
             ..Network::system()
         };
+        let egress = Egress::with_network(EgressPolicy::default(), network).unwrap();
+        Self {
+            asked,
+            ..Self::reaching(database, clock, egress).await
+        }
+    }
+
+    /// One with a world outside.
+    pub(crate) async fn reaching(database: &Database, clock: &Clock, egress: Egress) -> Self {
+        let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
         let public_url: url::Url = ISSUER.parse().unwrap();
         let state = AuthState::new(AuthParts {
             store: database.store(10).await,
@@ -159,7 +168,7 @@ impl Node {
             keys,
             signing_keys: SigningKeys::default(),
             passwords: PasswordHasher::new(PasswordCost::Test, 1).unwrap(),
-            egress: Egress::with_network(EgressPolicy::default(), network).unwrap(),
+            egress,
             site: Site::new(&public_url),
             throttle: Throttle::new(false),
             mailer: Mailer::Queue,
@@ -186,7 +195,7 @@ impl Node {
             app: portolan_auth::router(&state).layer(front),
             state,
             clock: clock.clone(),
-            asked,
+            asked: Arc::default(),
         }
     }
 
@@ -539,6 +548,18 @@ impl Scene {
         let database = Database::new().await;
         let clock = Clock::test(Timestamp::UNIX_EPOCH + Duration::days(20_000));
         let node = Node::new(&database, &clock).await;
+        Self::on(database, node).await
+    }
+
+    /// One whose node has a world outside.
+    pub(crate) async fn reaching(egress: Egress) -> Self {
+        let database = Database::new().await;
+        let clock = Clock::test(Timestamp::UNIX_EPOCH + Duration::days(20_000));
+        let node = Node::reaching(&database, &clock, egress).await;
+        Self::on(database, node).await
+    }
+
+    async fn on(database: Database, node: Node) -> Self {
         let ann = node.person("ann").await;
         let acme = node.workspace(&ann, "acme").await;
         let client = node.client("Harness").await;

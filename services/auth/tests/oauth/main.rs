@@ -7,7 +7,11 @@ mod authorize;
 mod consent;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
+mod documents;
 mod harness;
+#[path = "../../../../tests/src/https.rs"]
+pub mod https;
+mod internet;
 mod proofs;
 mod refresh;
 mod registration;

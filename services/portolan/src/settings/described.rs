@@ -202,6 +202,12 @@ pub const SETTINGS: &[Described] = &[
         meaning: "Whether tools may call public APIs over http without TLS.",
     },
     Described {
+        name: "egress_ca_file",
+        default: "",
+        secret: false,
+        meaning: "File with certificate authorities (PEM) to trust beside those of the machine for the APIs, MCP servers and documents of clients that are called: a company's own. Read at the start. Private addresses have to stand in egress_allow all the same.",
+    },
+    Described {
         name: "page_size",
         default: "100",
         secret: false,
