@@ -13,4 +13,5 @@ mod registration;
 mod revoke;
 mod service;
 mod signing_keys;
+mod statements;
 mod token;
