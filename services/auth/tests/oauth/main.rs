@@ -8,6 +8,7 @@ mod consent;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod harness;
+mod lost_database;
 mod refresh;
 mod registration;
 mod revoke;
