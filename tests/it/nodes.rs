@@ -5,6 +5,7 @@
 
 mod cancel;
 mod death;
+mod feed;
 mod hostile;
 mod limits;
 mod news;
