@@ -16,6 +16,7 @@ mod revocation;
 mod rolling;
 mod sessions;
 mod sick;
+mod slugs;
 mod traces;
 mod watch;
 
