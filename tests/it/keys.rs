@@ -65,7 +65,8 @@ async fn case_163_a_key_opens_what_it_may_and_is_refused_within_a_second_of_its_
         );
     }
     // Case 164: it opens the endpoint and nothing else.
-    let response = reqwest::Client::new()
+    let response = reqwest::Client::builder()
+        .build()?
         .get(scene.stack.url().join("/api/v1/me")?)
         .bearer_auth(&secret)
         .send()
@@ -137,7 +138,8 @@ async fn t12_a_service_account_calls_tools_until_it_is_switched_off() -> Result<
     let id = text(&made["account"], "id")?;
     let secret = text(&made, "client_secret")?;
     let token = async || -> Result<Value> {
-        let response = reqwest::Client::new()
+        let response = reqwest::Client::builder()
+            .build()?
             .post(text(&made, "token_endpoint")?)
             .basic_auth(&id, Some(&secret))
             .header("content-type", "application/x-www-form-urlencoded")

@@ -216,7 +216,7 @@ async fn case_103_a_former_name_stays_with_its_workspace_and_that_of_a_deleted_o
     are_taken(&bob, &["harbour", "seaport"]).await?;
     for client in [&mcp, &renamed(&mcp)] {
         let all = answers(&fleet, client).await?;
-        ensure!(all.iter().all(|status| status.is_client_error()), "{all:?}");
+        ensure!(all.iter().all(StatusCode::is_client_error), "{all:?}");
     }
     let refused = fleet.client.refresh(&fresh.refresh).await?;
     ensure!(refused.status() == StatusCode::BAD_REQUEST);
