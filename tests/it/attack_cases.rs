@@ -15,9 +15,7 @@ use regex::Regex;
 
 /// Cases that no test holds yet. Only ever gets shorter: a case that has a test must leave it, and one that loses its test
 /// fails here.
-const WITHOUT_A_TEST: &[u16] = &[
-    38, 63, 85, 94, 103, 107, 108, 116, 128, 129, 134, 136, 137, 138, 156, 158, 159, 165,
-];
+const WITHOUT_A_TEST: &[u16] = &[85, 107, 116, 136, 156, 158, 159];
 
 /// Where tests are.
 const FOLDERS: &[&str] = &["crates", "services", "tests/it", "web/tests"];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use portolan_tests::{
     fixture::FixtureApi,
-    oauth::{OAuthClient, Pkce},
+    oauth::{OAuthClient, Pkce, REDIRECT_URI},
     person::Person,
     program::{self, OpensBrowser},
     stack::{Stack, repository},
@@ -57,6 +57,24 @@ async fn login_and_consent_work_in_a_browser_without_script() -> Result<()> {
     let mut command = script("without_script.mjs", &stack)?;
     command
         .env("AUTHORIZE_URL", authorize)
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+#[tokio::test]
+async fn case_38_a_popup_still_has_its_opener_at_the_callback() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let published = ann.console().publish_fixture("harbour", &fixture).await?;
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let authorize =
+        client.authorize_url(&client.parameters(Some(&published.url), &Pkce::new()?))?;
+    let mut command = script("popup.mjs", &stack)?;
+    command
+        .env("AUTHORIZE_URL", authorize)
+        .env("CALLBACK", REDIRECT_URI)
         .env("EMAIL", &ann.email)
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await

@@ -21,6 +21,7 @@ mod oauth_libraries;
 mod offers;
 mod openapi;
 mod revisions;
+mod secrets;
 mod tasks;
 mod tenancy;
 mod tools;

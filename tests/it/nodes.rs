@@ -5,6 +5,7 @@
 
 mod cancel;
 mod death;
+mod feed;
 mod hostile;
 mod limits;
 mod news;
@@ -15,6 +16,7 @@ mod revocation;
 mod rolling;
 mod sessions;
 mod sick;
+mod slugs;
 mod traces;
 mod watch;
 

@@ -36,6 +36,7 @@ pub mod redis;
 mod rmcp_upstream;
 pub mod scene;
 pub mod sdk;
+pub mod sql;
 pub mod sse;
 pub mod stack;
 pub mod stand_in;

@@ -116,10 +116,20 @@ impl OAuthClient {
 
     /// A request to the token endpoint.
     pub async fn token(&self, parameters: &[(&str, &str)]) -> Result<Response> {
+        self.post("/oauth/token", parameters).await
+    }
+
+    /// Revokes a token: a refresh token ends its grant.
+    pub async fn revoke(&self, token: &str) -> Result<Response> {
+        let parameters = [("token", token), ("client_id", &self.client_id)];
+        self.post("/oauth/revoke", &parameters).await
+    }
+
+    async fn post(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Response> {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(parameters)
             .finish();
-        let request = self.http.post(self.issuer.join("/oauth/token")?);
+        let request = self.http.post(self.issuer.join(path)?);
         Ok(request
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
             .body(body)

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use crate::{
     process::{Daemon, eventually},
+    sql::Sql,
     stack::{copy_template, repository},
 };
 
@@ -66,6 +67,16 @@ impl PostgresServer {
         )
         .collect();
         format!("postgres://{LOGIN_ROLE}@localhost/{DATABASE}?host={host}")
+    }
+
+    /// Connects past the service.
+    pub async fn sql(&self) -> Result<Sql> {
+        Sql::connect(&self.place().join("socket"), LOGIN_ROLE, DATABASE).await
+    }
+
+    /// Everything that it has written.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder().join("postgres.log")).unwrap_or_default()
     }
 
     /// Ends it without a word to anybody, as a crash does.

@@ -183,6 +183,11 @@ impl RedisServer {
         Ok(std::fs::read(self.folder.path().join("dump.rdb"))?)
     }
 
+    /// Everything that it has said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
     /// Sends one command on a connection of its own. Answers simple, bulk and integer replies as text.
     pub async fn command(&self, words: &[&str]) -> Result<String> {
         timeout(PATIENCE, async {

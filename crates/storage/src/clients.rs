@@ -174,9 +174,11 @@ pub async fn register(
     .fetch_optional(tx.connection())
     .await?;
     let Some(id) = inserted else {
+        // Who registers again means to go on: that is a use (C11).
         let id = sqlx::query_scalar!(
-            "select id from oauth_clients where metadata_digest = $1 and kind = 'dynamic' and auth_method = 'none'",
+            "update oauth_clients set last_used_at = $2 where metadata_digest = $1 and kind = 'dynamic' and auth_method = 'none' returning id",
             new.metadata_digest.as_bytes().as_slice(),
+            now,
         )
         .fetch_one(tx.connection())
         .await?;

@@ -32,6 +32,9 @@ pub enum Expired {
     AssertionIds,
     /// API keys that ended or were revoked: 400 d.
     ApiKeys,
+    /// Clients that registered themselves and were never allowed anything: 180 d. One that ever was stays for good, whatever became of
+    /// it: no client repairs an id that is gone (C11).
+    Clients,
     /// Sources that were deleted and not restored.
     Sources,
     /// Servers that were deleted and not restored; their addresses stay taken.
@@ -68,6 +71,7 @@ impl Expired {
         Self::ToolCalls,
         Self::LimitRefusals,
         Self::UpstreamAttempts,
+        Self::Clients,
     ];
 }
 
@@ -160,6 +164,18 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                 "delete from api_keys where (tenant_id, id) in
                    (select tenant_id, id from api_keys where coalesce(revoked_at, expires_at) < $1 limit $2 for update skip locked)",
                 now - Duration::days(400),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::Clients => {
+            sqlx::query!(
+                "delete from oauth_clients where id in
+                   (select id from oauth_clients
+                     where kind = 'dynamic' and not ever_granted and created_at < $1 and coalesce(last_used_at, created_at) < $1
+                     limit $2 for update skip locked)",
+                now - Duration::days(180),
                 BATCH
             )
             .execute(connection)

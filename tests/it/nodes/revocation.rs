@@ -9,13 +9,13 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient},
     sse::{Event, SseStream},
 };
-use reqwest::{StatusCode, header};
+use reqwest::StatusCode;
 use serde_json::json;
 
 use super::{Order, response};
 
 /// Longest reach of a revocation (R9).
-const REACH: Duration = Duration::from_secs(1);
+pub(super) const REACH: Duration = Duration::from_secs(1);
 /// Apps that are revoked, each measured six times.
 const ROUNDS: usize = 20;
 /// Without Redis: all are connected before it dies, and their calls must not be over by then.
@@ -56,19 +56,7 @@ impl App {
     /// Revokes, and measures from the answer: until each node refuses the token, and until each stream has ended.
     /// Nobody waits for long to tell a client what became of its call: says too how many were told.
     async fn revoke(self, fleet: &Fleet) -> Result<(Vec<Duration>, usize)> {
-        let body = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs([
-                ("token", self.refresh.as_str()),
-                ("client_id", &fleet.client.client_id),
-            ])
-            .finish();
-        let answer = reqwest::Client::builder()
-            .build()?
-            .post(fleet.cluster.url().join("/oauth/revoke")?)
-            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(body)
-            .send()
-            .await?;
+        let answer = fleet.client.revoke(&self.refresh).await?;
         let began = Instant::now();
         ensure!(answer.status() == StatusCode::OK, "{}", answer.status());
         let refused = self.nodes.iter().map(|client| async move {

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use portolan_tests::{
     fleet::Fleet,
     mcp::{LEGACY, McpClient},
+    oauth::tokens,
     process::eventually,
 };
 use reqwest::StatusCode;
@@ -195,4 +196,44 @@ async fn s17_4_postgres_is_stopped_and_nobody_who_calls_tools_notices() -> Resul
         console.get("/me").await.is_ok()
     })
     .await
+}
+
+#[tokio::test]
+async fn case_128_tokens_are_renewed_without_redis_and_wait_for_postgres() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    fleet.cluster.redis.stop()?;
+    let renewed = tokens(fleet.client.refresh(&fleet.tokens.refresh).await?).await?;
+    let mcp = fleet.mcp.clone().with_token(&renewed.access)?;
+    for node in 0..2 {
+        modern_echo(&fleet.on(node, &mcp)?, "without Redis").await?;
+    }
+    fleet.cluster.redis.start_again().await?;
+
+    fleet.cluster.postgres.stop()?;
+    for _ in 0..2 {
+        let refused = fleet.client.refresh(&renewed.refresh).await?;
+        let (status, body) = (refused.status(), refused.text().await?);
+        // Its own words or those of the balancer, which has seen that it is not ready.
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        assert!(!body.contains("invalid_"), "T7: {body}");
+        for node in 0..2 {
+            modern_echo(&fleet.on(node, &mcp)?, "a good token is good").await?;
+        }
+    }
+    fleet.cluster.postgres.start_again().await?;
+    let mut again = None;
+    eventually(
+        "the token is renewed",
+        Duration::from_secs(30),
+        async || {
+            if let Ok(answer) = fleet.client.refresh(&renewed.refresh).await {
+                again = tokens(answer).await.ok();
+            }
+            again.is_some()
+        },
+    )
+    .await?;
+    let again = again.context("new tokens")?;
+    let mcp = mcp.with_token(&again.access)?;
+    modern_echo(&fleet.on(1, &mcp)?, "with the new one").await
 }

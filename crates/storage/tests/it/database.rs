@@ -10,7 +10,7 @@ const LOGIN: &str = "portolan_test";
 
 /// A fresh, migrated database. It stays behind: the server is thrown away after the tests.
 pub(crate) struct Database {
-    owner_url: String,
+    pub(crate) owner_url: String,
 }
 
 impl Database {

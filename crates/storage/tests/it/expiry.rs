@@ -7,14 +7,17 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason, Store,
+    Reason, Store, clients,
     expiry::{self, Expired},
-    servers, sources, users,
+    grants, servers, sources, users,
 };
 use serde_json::json;
 use time::Duration;
 
-use crate::{database::Database, scene::Scene};
+use crate::{
+    database::Database,
+    scene::{self, Scene},
+};
 
 async fn purge(store: &Store, what: Expired, now: portolan_model::Timestamp) -> u64 {
     let mut tx = store.system(Reason::Janitor).await.unwrap();
@@ -33,7 +36,7 @@ async fn every_kind_can_be_purged_and_a_living_scene_survives_it() {
     let scene = Scene::new(&store).await;
     for what in Expired::ALL {
         assert_eq!(
-            purge(&store, *what, crate::scene::now() + Duration::HOUR).await,
+            purge(&store, *what, scene::now() + Duration::HOUR).await,
             0,
             "{what:?}"
         );
@@ -134,4 +137,41 @@ async fn m3_the_address_of_a_deleted_server_is_never_given_to_another() {
     assert!(!servers::restore(&mut tx, id, later).await.unwrap());
     let again = servers::insert(&mut tx, &server(ServerId::generate()), later).await;
     assert!(again.is_err(), "the address stays taken");
+}
+
+#[tokio::test]
+async fn case_94_a_registration_that_was_never_used_goes_and_one_with_a_revoked_grant_stays() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = scene::now();
+    let mut tx = store.system(Reason::OAuth).await.unwrap();
+    let unused = scene::register(&mut tx, scene::digest()).await;
+    let digest = scene::digest();
+    let again = scene::register(&mut tx, digest).await;
+    let grant = scene.grant(&mut tx).await;
+    clients::note_granted(&mut tx, scene.client.id, now)
+        .await
+        .unwrap();
+    grants::revoke(&mut tx, grant, "by_user", now + Duration::DAY)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let days = |days: i64| now + Duration::days(days);
+    assert_eq!(purge(&store, Expired::Clients, days(179)).await, 0);
+
+    // C10: its client registers it anew after some months, and gets the id that it had.
+    let mut tx = store.system(Reason::OAuth).await.unwrap();
+    let same = scene::register_at(&mut tx, digest, days(100)).await;
+    assert_eq!(same.client_id, again.client_id);
+    tx.commit().await.unwrap();
+
+    assert_eq!(purge(&store, Expired::Clients, days(181)).await, 1);
+    let mut tx = store.system(Reason::OAuth).await.unwrap();
+    for (client, is_there) in [(&unused, false), (&again, true), (&scene.client, true)] {
+        let found = clients::find(&mut tx, &client.client_id).await.unwrap();
+        assert_eq!(found.is_some(), is_there, "C11");
+    }
+    drop(tx);
+    assert_eq!(purge(&store, Expired::Clients, days(281)).await, 1);
+    assert_eq!(purge(&store, Expired::Clients, days(4000)).await, 0);
 }

@@ -154,6 +154,15 @@ impl Scene {
 
 /// Registers a public client whose metadata have this digest.
 pub(crate) async fn register(tx: &mut SystemTx, metadata_digest: Digest) -> Client {
+    register_at(tx, metadata_digest, now()).await
+}
+
+/// The same at another time.
+pub(crate) async fn register_at(
+    tx: &mut SystemTx,
+    metadata_digest: Digest,
+    at: Timestamp,
+) -> Client {
     let id = ClientId::generate();
     let new = NewClient {
         id,
@@ -170,5 +179,5 @@ pub(crate) async fn register(tx: &mut SystemTx, metadata_digest: Digest) -> Clie
         secret: None,
         ip_block: Some("127.0.0.0/24"),
     };
-    clients::register(tx, &new, now()).await.unwrap()
+    clients::register(tx, &new, at).await.unwrap()
 }

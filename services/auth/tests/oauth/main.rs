@@ -12,10 +12,12 @@ mod harness;
 #[path = "../../../../tests/src/https.rs"]
 pub mod https;
 mod internet;
+mod lost_database;
 mod proofs;
 mod refresh;
 mod registration;
 mod revoke;
 mod service;
 mod signing_keys;
+mod statements;
 mod token;

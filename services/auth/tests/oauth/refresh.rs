@@ -1,4 +1,4 @@
-//! Refresh tokens (cases 119–125, 127).
+//! Refresh tokens (cases 119–125, 127, 129).
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,10 @@ use http::StatusCode;
 use portolan_storage::Reason;
 use time::Duration;
 
-use crate::harness::{Scene, claims, request, with};
+use crate::{
+    harness::{Scene, claims, request, with},
+    statements::Statements,
+};
 
 fn refused(code: &str) -> (u16, String) {
     (400, code.to_owned())
@@ -260,4 +263,48 @@ async fn case_127_a_family_ends_when_idle_and_after_ninety_days() {
     }
     scene.node.clock.advance(Duration::days(10));
     assert_dead(&scene, &token).await;
+}
+
+#[tokio::test]
+async fn case_129_a_token_with_a_broken_checksum_is_refused_without_a_question_about_it() {
+    let mut scene = Scene::new().await;
+    let token = first(&mut scene).await;
+    let (statements, _listening) = Statements::listen();
+    // What it takes to know the client, which is asked for in any case (C12).
+    let fields = [
+        ("grant_type", "refresh_token"),
+        ("client_id", scene.client.as_str()),
+    ];
+    let reply = scene.node.post("/oauth/token", &fields).await;
+    assert_eq!(reply.refusal(), refused("invalid_request"));
+    let known = statements.take();
+    assert!(!known.is_empty(), "the driver tells nothing");
+
+    let swapped = |at: usize| {
+        let other = if token.as_bytes()[at] == b'A' {
+            "B"
+        } else {
+            "A"
+        };
+        format!("{}{other}{}", &token[..at], &token[at + 1..])
+    };
+    let broken = [
+        swapped(token.len() - 1),
+        swapped("rt_".len()),
+        swapped(token.len() / 2),
+        token[..token.len() - 1].to_owned(),
+        format!("{token}A"),
+        token.replacen("rt_", "ac_", 1),
+        "rt_".to_owned(),
+    ];
+    for broken in &broken {
+        assert_dead(&scene, broken).await;
+        assert_eq!(statements.take(), known, "K6: {broken}");
+    }
+    next(&scene, &token).await;
+    let asked = statements.take();
+    assert!(
+        asked.len() > known.len() && asked.iter().any(|text| text.contains("refresh_")),
+        "{asked:?}"
+    );
 }
