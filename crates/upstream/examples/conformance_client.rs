@@ -1,5 +1,9 @@
 //! The client under test of the official conformance suite (`conformance client --command`): our upstream client with its OAuth, and around
 //! it what a person and a model would do. It allows what it is asked to allow, fills forms with what they propose, and calls every tool.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the suite tells the client in variables what it is to do"
+)]
 
 use std::{collections::VecDeque, env, error::Error, process::ExitCode, time::Duration};
 
