@@ -328,9 +328,7 @@ async fn k16_standing_follows_user_tenant_and_membership() {
     );
     drop(tx);
 
-    let mut owner = PgConnection::connect(database.owner_url())
-        .await
-        .unwrap();
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
     for (change, undo) in [
         (
             "update users set status = 'locked'",
