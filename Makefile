@@ -55,7 +55,7 @@ fuzz: ## Fuzzes the readers of foreign bytes, 10 minutes each (SECONDS=…)
 	@scripts/fuzz.sh $${SECONDS:-600}
 
 revisions: ## Writes docs/revisions.md and tests/rules-open.txt anew: which test holds which rule of the protocol
-	@REVISIONS_WRITE=1 cargo nextest run -p portolan-tests -E 'test(/^revisions::/)'
+	@REVISIONS_WRITE=1 cargo nextest run --workspace -E 'test(/^revisions::/)'
 
 deny: ## Checks licences, sources, bans and advisories of all dependencies (cargo-deny, needs the network)
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
