@@ -99,7 +99,7 @@ impl ApiKeys {
         if let Some(refused) = self.remembered_refusal(&digest, now) {
             return Err(refused);
         }
-        self.once(&digest, now, self.look_up(&digest, now)).await
+        Box::pin(self.once(&digest, now, self.look_up(&digest, now))).await
     }
 
     fn remembered_refusal(&self, digest: &Digest, now: Timestamp) -> Option<KeyRefused> {
