@@ -173,7 +173,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from oauth_clients where id in
                    (select id from oauth_clients
-                     where kind = 'dynamic' and not ever_granted and created_at < $1 and coalesce(last_used_at, created_at) < $1
+                     where kind = 'dynamic' and status = 'active' and not ever_granted and created_at < $1 and coalesce(last_used_at, created_at) < $1
                      limit $2 for update skip locked)",
                 now - Duration::days(180),
                 BATCH

@@ -140,6 +140,12 @@ pub async fn live(
         .collect())
 }
 
+/// The time by which entries are dated: the database's. Who reads on from a mark takes it here, before the look.
+pub async fn clock(tx: &mut SystemTx) -> Result<Timestamp, StorageError> {
+    let now = sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#);
+    Ok(now.fetch_one(tx.connection()).await?)
+}
+
 /// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.
 pub async fn names_any(
     tx: &mut SystemTx,

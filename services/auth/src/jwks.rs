@@ -7,7 +7,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{
-    Keys, KeysError, PublicJwk, digest,
+    Jwks, Keys, KeysError, PublicJwk, digest,
     ring::{self, KeyState, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey, plan},
 };
 use portolan_model::Timestamp;
@@ -122,10 +122,14 @@ fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), R
         return Err(fault);
     }
     state.signing_keys.replace(keys);
-    state
-        .oauth
-        .verifier
-        .set_keys(&state.signing_keys.jwks(now))?;
+    // Whether a token is good does not depend on what this process can open.
+    let published = stored
+        .iter()
+        .filter(|row| times_of(row).state(now) != KeyState::Retired);
+    let keys = published
+        .map(|row| serde_json::from_value(row.public_jwk.clone()))
+        .collect::<Result<Vec<PublicJwk>, _>>()?;
+    state.oauth.verifier.set_keys(&Jwks { keys })?;
     Ok(())
 }
 

@@ -22,8 +22,7 @@ use crate::lifecycle::Lifecycle;
 const REVOCATIONS: Duration = Duration::from_millis(500);
 /// Between two looks at the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
-/// Rows commit out of order, and their times are of the database's clock: each look goes back this far. A writer's transaction is shorter,
-/// and clocks are less apart; to read a row twice does no harm.
+/// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to read a row twice does no harm.
 const OVERLAP: time::Duration = time::Duration::MINUTE;
 
 /// Reads for one node.
@@ -91,17 +90,17 @@ impl Feed {
         Ok(())
     }
 
-    /// Returns the time up to which everything committed has been seen.
+    /// Returns the database's time up to which everything committed has been seen: another machine's clock may be another.
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
-        let now = self.clock.now();
         let mut tx = self.store.system(Reason::Revocations).await?;
-        for row in revocations::live(&mut tx, since, now).await? {
+        let seen = revocations::clock(&mut tx).await?;
+        for row in revocations::live(&mut tx, since, self.clock.now()).await? {
             match event(&row) {
                 Some(event) => self.revocations.insert(event, row.expires_at),
                 None => tracing::error!(row.seq, "a revocation cannot be read"),
             }
         }
-        Ok(now)
+        Ok(seen)
     }
 }
 
