@@ -106,7 +106,7 @@ impl Legacy {
             },
             is_open: false,
         };
-        let id = outgoing::new_id()?;
+        let id = outgoing::new_id();
         let handshake = handshake(speaker);
         let body = outgoing::request(&id, &handshake, None);
         let answer = client.post(client.url(), &[], body.into()).await?;
@@ -131,7 +131,7 @@ impl Legacy {
     /// See [`Connection::call`].
     pub(crate) async fn call(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
-        let id = outgoing::new_id()?;
+        let id = outgoing::new_id();
         let body = outgoing::request(&id, request, None);
         let url = self.client.url();
         let answer = self.client.post(url, &self.headers(), body.into()).await?;

@@ -157,7 +157,7 @@ impl Link {
         request: &Request<'_>,
     ) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
-        let id = outgoing::new_id()?;
+        let id = outgoing::new_id();
         let (sender, receiver) = mpsc::channel(WAITING);
         {
             let mut waiting = lock(&self.waiting);

@@ -58,7 +58,7 @@ impl Modern {
 
     pub(crate) async fn once(&self, request: &Request<'_>) -> Result<Exchange, UpstreamError> {
         let begun = Instant::now();
-        let id = outgoing::new_id()?;
+        let id = outgoing::new_id();
         let body = outgoing::request(&id, request, Some(&self.speaker));
         let headers = outgoing::mirrored(request);
         let url = self.client.url();

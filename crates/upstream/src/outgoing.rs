@@ -1,7 +1,14 @@
 //! What goes to a server: messages and headers, built from scratch.
 
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
 use http::HeaderName;
-use portolan_keys::random;
 use portolan_protocol::{
     error::RpcError,
     header::{self, ParamHeader},
@@ -13,7 +20,7 @@ use portolan_protocol::{
     revision::Revision,
 };
 
-use crate::{endpoint::Speaker, error::UpstreamError};
+use crate::endpoint::Speaker;
 
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -53,14 +60,12 @@ impl<'a> Request<'a> {
 }
 
 /// A new id: a positive integer that every language holds exactly, unlike any other of its session on whatever node.
-pub(crate) fn new_id() -> Result<RequestId, UpstreamError> {
-    let random = random::bytes::<8>()
-        .map_err(|_| UpstreamError::violation("this process has no randomness"))?;
-    let number = (u64::from_be_bytes(random) >> 12) | 1;
-    let raw = Raw::parse(number.to_string()).ok();
-    raw.as_ref()
-        .and_then(RequestId::from_raw)
-        .ok_or_else(|| UpstreamError::violation("an id"))
+/// The count is hashed with a key of this process: a server cannot tell from it how much others are asked.
+pub(crate) fn new_id() -> RequestId {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let hashed = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
+    RequestId::from(((hashed >> 12) | 1).cast_signed())
 }
 
 /// Keys of `_meta` that are made anew on each leg.
@@ -199,7 +204,7 @@ mod tests {
             ),
         );
         call.progress = true;
-        let id = new_id().unwrap();
+        let id = new_id();
         let body = request(&id, &call, None);
         let text = String::from_utf8(body).unwrap();
         let expected = format!(
@@ -229,7 +234,7 @@ mod tests {
         assert!(has("mcp-name", "=?base64?Z3LDtsOfZXI=?="));
         assert!(has("mcp-param-region", "eu") && has("mcp-param-count", "3"));
         assert_eq!(headers.len(), 5, "null has no header: {headers:?}");
-        let body = request(&new_id().unwrap(), &call, Some(&Speaker::ourselves()));
+        let body = request(&new_id(), &call, Some(&Speaker::ourselves()));
         let body = Raw::parse(body).unwrap();
         let meta = body
             .get("params")

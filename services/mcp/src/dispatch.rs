@@ -8,18 +8,16 @@ use portolan_protocol::{
     capability::ClientCapabilities,
     error::ErrorKind,
     header::Headers,
-    initialize::Implementation,
-    jsonrpc::{self, Misfit, Raw, Request, RequestId},
+    jsonrpc::{self, Misfit, Request, RequestId},
     logging::{Level, SetLevelParams},
     method::Method,
     revision::Revision,
 };
 use portolan_traces::Span;
-use portolan_upstream::Speaker;
 
 use crate::{
     ask::retry::Retry,
-    backends::upstream::{OfSession, Pass, Who, said},
+    backends::upstream::{OfSession, Pass, Who},
     catalog::{
         pages::List,
         server::{Server, Tool},
@@ -79,9 +77,6 @@ impl Context<'_> {
 
     /// Who speaks, as upstream servers are told.
     pub(crate) fn who(&self) -> Who {
-        let name = self.client_name.as_deref().unwrap_or("portolan");
-        let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
-        let ourselves = Speaker::ourselves();
         let declared = match (self.session, self.capabilities) {
             (Some(session), _) => session.id.capabilities(),
             (None, Some(declared)) => declared.clone(),
@@ -92,11 +87,9 @@ impl Context<'_> {
             person: self.caller.claims.sub.user(),
             principal: self.caller.principal,
             tenant_slug: self.tenant_slug.into(),
-            speaker: Speaker {
-                info: Raw::of(&card).unwrap_or(ourselves.info),
-                capabilities: said(&declared, Revision::LATEST_LEGACY, false),
-            },
+            client_name: self.client_name.clone(),
             fingerprint: declared.bits(),
+            declared,
             on_request: None,
         }
     }

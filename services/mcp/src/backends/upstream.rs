@@ -27,7 +27,7 @@ use self::account::bearer;
 pub(crate) use self::{
     account::{Sharing, SignedIn},
     beside::Beside,
-    forward::{Forward, complete, forward, renamed, said},
+    forward::{Forward, complete, forward, renamed},
     looks::{Looks, ask_for_a_look},
     pass::Pass,
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},
@@ -142,14 +142,14 @@ impl UpstreamSource {
         let mut token = None;
         let headers = match (account, &self.access) {
             (Some(account), _) => {
-                let opened = state.accounts.token(account, self.url.as_str()).await?;
+                let opened = Box::pin(state.accounts.token(account, self.url.as_str())).await?;
                 let headers = bearer(&opened)?;
                 token = Some(opened);
                 headers
             }
             (None, Access::Open) => http::HeaderMap::new(),
             (None, Access::With(slot)) => {
-                slot.sign_in(&state.egress, &state.tokens, &mut url).await?
+                Box::pin(slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
             }
             (None, Access::Broken) => return Err(NoClient::Broken),
         };

@@ -252,8 +252,7 @@ impl Forward<'_> {
 
     /// EL-15: the error by which a client of 2025-11-25 opens the page itself, where no question can be put on the way of the answer.
     pub(super) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
-        let elicitation = self.who.speaker.capabilities.get("elicitation")?;
-        if self.revision != Revision::V2025_11_25 || elicitation.get("url").is_none() {
+        if self.revision != Revision::V2025_11_25 || !self.who.declared.elicitation_url {
             return None;
         }
         let id = portolan_keys::random::bytes::<16>().ok()?;

@@ -290,7 +290,7 @@ pub(super) async fn exchange(
     let who = Who {
         on_request: ask
             .asker
-            .map(|asker| said(asker.capabilities(), Revision::V2026_07_28, as_task)),
+            .map(|asker| (asker.capabilities().clone(), as_task)),
         ..ask.who.clone()
     };
     let mut gone = None;

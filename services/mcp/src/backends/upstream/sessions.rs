@@ -19,7 +19,10 @@ use portolan_model::{
     Digest,
     id::{SourceId, UserId},
 };
-use portolan_protocol::{jsonrpc::Raw, logging::Level, method::Method, result::write_string};
+use portolan_protocol::{
+    capability::ClientCapabilities, initialize::Implementation, jsonrpc::Raw, logging::Level,
+    method::Method, result::write_string, revision::Revision,
+};
 use portolan_upstream::{
     Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, Ticket, UpstreamError,
 };
@@ -27,11 +30,13 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{NoClient, SignedIn, UpstreamSource};
+use super::{NoClient, SignedIn, UpstreamSource, forward::said};
 use crate::state::McpState;
 
 /// Servers that a node remembers. Forgetting one costs a probe.
 const SERVERS: usize = 10_000;
+/// Opened tickets that a node remembers.
+const OPENED: usize = 4_096;
 /// Sessions of one server that a node keeps for clients without sessions, and connections of old ones.
 const POOLED: usize = 1_000;
 /// After so long without use they are given back.
@@ -96,12 +101,15 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
+    /// Tickets that were opened last, with what was sealed: whoever calls again and again need not open the same one each time.
+    opened: Cache<[u8; 16], (Bytes, Ticket)>,
 }
 
 impl Default for Upstreams {
     fn default() -> Self {
         Self {
             known: Cache::new(SERVERS),
+            opened: Cache::new(OPENED),
         }
     }
 }
@@ -130,12 +138,38 @@ pub(crate) struct Who {
     pub(crate) principal: Digest,
     /// For the address of the console's page that mends a credential.
     pub(crate) tenant_slug: Box<str>,
-    /// What servers are told of it.
-    pub(crate) speaker: Speaker,
+    /// What it calls itself.
+    pub(crate) client_name: Option<Arc<str>>,
+    /// What it said that it can do.
+    pub(crate) declared: ClientCapabilities,
     /// What it can do, in short: who can do more does not share a session with who can do less.
     pub(crate) fingerprint: u8,
-    /// What it can do on this very request, for servers that ask nothing of earlier ones: an object.
-    pub(crate) on_request: Option<Raw>,
+    /// What it can do on this very request, for servers that ask nothing of earlier ones, and whether it takes a task.
+    pub(crate) on_request: Option<(ClientCapabilities, bool)>,
+}
+
+impl Who {
+    /// What servers of the session era are told of it when a session begins.
+    fn speaker(&self) -> Speaker {
+        let name = self.client_name.as_deref().unwrap_or("portolan");
+        let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
+        Speaker {
+            info: Raw::of(&card).unwrap_or_else(|_| Speaker::ourselves().info),
+            capabilities: said(&self.declared, Revision::LATEST_LEGACY, false),
+        }
+    }
+
+    /// What servers of 2026-07-28 are told of it on a request.
+    fn speaker_of_request(&self) -> Speaker {
+        let capabilities = match &self.on_request {
+            Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, *as_task),
+            None => Raw::empty_object(),
+        };
+        Speaker {
+            capabilities,
+            ..self.speaker()
+        }
+    }
 }
 
 /// Why there is no conversation.
@@ -184,22 +218,17 @@ impl Upstreams {
         };
         match (spoken, who.session) {
             (Spoken::Modern, _) => {
-                let nothing = Raw::empty_object();
-                let speaker = Speaker {
-                    capabilities: who.on_request.clone().unwrap_or(nothing),
-                    ..who.speaker.clone()
-                };
-                let modern = Modern::new(client.clone(), speaker);
+                let modern = Modern::new(client.clone(), who.speaker_of_request());
                 Ok(Connection::Modern(modern))
             }
             (Spoken::Sessions, Some(session)) => {
                 let place = place(session.key, source.id, owner.account);
-                of_session(state, place, client, session, &who.speaker, gone).await
+                of_session(state, place, client, session, who, gone).await
             }
             (Spoken::Sessions, None) => {
-                known.pooled(state, client, &who.speaker, owner, gone).await
+                Box::pin(known.pooled(state, client, who, owner, gone)).await
             }
-            (Spoken::Links, _) => known.link(state, client, &who.speaker, owner, gone).await,
+            (Spoken::Links, _) => Box::pin(known.link(state, client, who, owner, gone)).await,
         }
     }
 
@@ -283,10 +312,10 @@ impl Known {
         if let Some(spoken) = *spoken {
             return Ok(spoken);
         }
-        let probed = client
-            .probe(&Speaker::ourselves(), &state.tracker)
-            .await?
-            .connection;
+        // What happens once is boxed, here and below: it would make the future of every call as large as itself.
+        let ourselves = Speaker::ourselves();
+        let probed = Box::pin(client.probe(&ourselves, &state.tracker));
+        let probed = probed.await?.connection;
         let found = match &probed {
             Connection::Modern(_) => Spoken::Modern,
             Connection::Legacy(_) => Spoken::Sessions,
@@ -365,7 +394,7 @@ impl Known {
         &self,
         state: &McpState,
         client: &Client,
-        speaker: &Speaker,
+        who: &Who,
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
@@ -374,7 +403,7 @@ impl Known {
             let ticket = kept.ticket().clone();
             return Ok(Connection::Legacy(Legacy::resume(client.clone(), ticket)));
         }
-        let (legacy, _) = Legacy::open(client, speaker).await?;
+        let (legacy, _) = Legacy::open(client, &who.speaker()).await?;
         Ok(self.keep(state, owner, Connection::Legacy(legacy)))
     }
 
@@ -382,14 +411,14 @@ impl Known {
         &self,
         state: &McpState,
         client: &Client,
-        speaker: &Speaker,
+        who: &Who,
         owner: Owner,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
         if let Some(kept) = self.take(state, owner, gone) {
             return Ok(kept);
         }
-        let (link, _) = Link::open(client, speaker, &state.tracker).await?;
+        let (link, _) = Link::open(client, &who.speaker(), &state.tracker).await?;
         Ok(self.keep(state, owner, Connection::Link(link)))
     }
 }
@@ -446,12 +475,22 @@ fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
     if body.is_empty() {
         return None;
     }
+    let opened = &state.upstreams.opened;
+    if let Some((sealed, ticket)) = opened.get(&place.0)
+        && sealed == *body
+    {
+        return Some(ticket);
+    }
     let now = state.clock.now();
-    let opened = state
+    let text = state
         .keys
         .open(Purpose::StreamPayload, body, &place.0, now)
         .ok()?;
-    Ticket::read(std::str::from_utf8(opened.expose()).ok()?)
+    let ticket = Ticket::read(std::str::from_utf8(text.expose()).ok()?)?;
+    // A copy of its own: the body may be a part of a larger answer of the store.
+    let sealed = Bytes::copy_from_slice(body);
+    opened.insert(place.0, (sealed, ticket.clone()));
+    Some(ticket)
 }
 
 async fn record(
@@ -476,7 +515,7 @@ async fn of_session(
     place: SessionKey,
     client: &Client,
     session: OfSession,
-    speaker: &Speaker,
+    who: &Who,
     gone: Option<&Connection>,
 ) -> Result<Connection, NoConversation> {
     let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
@@ -487,9 +526,10 @@ async fn of_session(
             return Ok(kept);
         }
     }
-    let (legacy, facts) = Legacy::open(client, speaker).await?;
+    let speaker = who.speaker();
+    let (legacy, facts) = Box::pin(Legacy::open(client, &speaker)).await?;
     let ours = Connection::Legacy(legacy.clone());
-    set_level(&ours, &facts, session.level).await;
+    Box::pin(set_level(&ours, &facts, session.level)).await;
     let Some(body) = seal(state, place, legacy.ticket()) else {
         return Ok(ours);
     };
@@ -602,6 +642,7 @@ pub(crate) async fn end_sessions(
                 .end()
                 .await;
         }
+        state.upstreams.opened.remove(&place.0);
         // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
         let _ = state.node.end(place, session.principal, session.life).await;
     }

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     LONGEST_CALL, UpstreamSource,
-    forward::{Answered, Forward, Reply, exchange, said},
+    forward::{Answered, Forward, Reply, exchange},
     sessions::{NoConversation, Who},
 };
 use crate::{
@@ -121,12 +121,11 @@ pub(super) async fn follow(
     result::write_string(&task.id, &mut named);
     named.push(b'}');
     let params = Raw::parse(named).unwrap_or_else(|_| Raw::empty_object());
-    let nothing = ClientCapabilities::default();
     let mut abandon = ask.tool.map(|tool| Abandon {
         state: state.clone(),
         source: Arc::clone(&tool.source),
         who: Who {
-            on_request: Some(said(&nothing, Revision::V2026_07_28, true)),
+            on_request: Some((ClientCapabilities::default(), true)),
             ..ask.who.clone()
         },
         params: params.clone(),
