@@ -1,6 +1,8 @@
 //! Event streams that stay open: the GET stream of a session (legacy) and `subscriptions/listen` (modern), fed by the same
 //! news.
 
+pub(crate) mod tasks;
+
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
     mem,
@@ -17,6 +19,7 @@ use futures_util::StreamExt;
 use portolan_cluster::{
     End, OpenStream, SessionKey,
     node::{Limit, Running},
+    store::StreamKey,
 };
 use portolan_keys::random;
 use portolan_model::{
@@ -50,6 +53,8 @@ use crate::{
     },
     limits::{NoStream, StreamPass},
     state::McpState,
+    stream::tasks::TaskNews,
+    tasks::{NoTask, Shelf},
     watch::{Interest, NotSubscribed},
 };
 
@@ -84,11 +89,14 @@ enum Kind {
         sequence: AtomicU32,
         /// The client said that it is ready (L-6).
         initialized: AtomicBool,
+        opened: Instant,
     },
     Listen {
         id: RequestId,
         /// What is honoured.
         filter: Filter,
+        /// The tasks of it.
+        tasks: Box<[StreamKey]>,
     },
 }
 
@@ -104,6 +112,8 @@ struct Seen {
     /// Notices that wait.
     lists: Vec<List>,
     updated: BTreeSet<String>,
+    /// Few streams hear of tasks: what the others do not need, they do not carry.
+    tasks: Option<Box<TaskNews>>,
 }
 
 /// A frame in a slot only says that there is something to tell: what, is told by the tag.
@@ -117,7 +127,12 @@ impl Seen {
             versions,
             lists: Vec::new(),
             updated: BTreeSet::new(),
+            tasks: None,
         })
+    }
+
+    fn tasks(&mut self) -> &mut TaskNews {
+        self.tasks.get_or_insert_default()
     }
 
     /// True if something waits to be told.
@@ -243,6 +258,26 @@ impl Tag {
         }
     }
 
+    /// Whether what is not an answer may be told (L-6).
+    async fn is_ready(&self, state: &McpState) -> bool {
+        let Kind::Session {
+            session,
+            initialized,
+            ..
+        } = &self.kind
+        else {
+            return true;
+        };
+        if !initialized.load(Ordering::Acquire) {
+            let (marks, now) = (self.seen().current, state.clock.now());
+            let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
+            if let Ok(Some(found)) = found {
+                initialized.store(found.body.initialized, Ordering::Release);
+            }
+        }
+        initialized.load(Ordering::Acquire)
+    }
+
     /// The frames of all that waits to be told. Each id says what was told up to it and no more.
     fn frames(&self, state: &McpState) -> VecDeque<Bytes> {
         let mut seen = self.seen();
@@ -341,6 +376,7 @@ pub(crate) fn open_for_session(
         stream,
         sequence: AtomicU32::new(0),
         initialized: AtomicBool::new(body.initialized),
+        opened: Instant::now(),
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
@@ -432,16 +468,21 @@ pub(crate) async fn open_for_listen(
             interest.remove(&uri);
         }
     }
+    let named = asked.task_ids.as_deref().unwrap_or_default();
+    let named = Shelf::new(state, caller, server).named(named).await;
+    let named = named.map_err(|why: NoTask| why.refuse(revision, id))?;
+    let (task_ids, tasks): (Vec<String>, Vec<StreamKey>) = named.into_iter().unzip();
     let honoured = Filter {
         tools: asked.tools,
         prompts: asked.prompts,
         resources: asked.resources,
         uris,
-        task_ids: None,
+        task_ids: (!task_ids.is_empty()).then_some(task_ids),
     };
     let kind = Kind::Listen {
         id: id.clone(),
         filter: honoured.clone(),
+        tasks: tasks.into(),
     };
     let limit = state.config.listens_per_principal;
     let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
@@ -453,10 +494,12 @@ pub(crate) async fn open_for_listen(
             retry_after: 60,
         }
     })?;
-    let first = VecDeque::from([Bytes::from(sse::message(
+    let mut first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
     ))]);
+    // From here on changes are heard; those of before are told now.
+    first.extend(open.tag.tasks_so_far(state, server).await);
     let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
@@ -606,6 +649,8 @@ impl Reader {
         while self.open.take_waiting().is_some() {}
         self.last_notice = Some(Instant::now());
         self.first.extend(self.open.tag.frames(&self.state));
+        let of_tasks = self.open.tag.task_frames(&self.state).await;
+        self.first.extend(of_tasks);
         // A comment, if another doorbell told it already.
         let frame = self.first.pop_front();
         Some((frame.unwrap_or(Bytes::from_static(sse::KEEP_ALIVE)), self))

@@ -27,7 +27,10 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{NoClient, SignedIn, UpstreamSource};
+use super::{
+    NoClient, SignedIn, UpstreamSource,
+    leftovers::{Leftover, Leftovers},
+};
 use crate::state::McpState;
 
 /// Servers that a node remembers. Forgetting one costs a probe.
@@ -96,12 +99,15 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
+    /// The sessions of sessions.
+    pub(crate) left: Leftovers,
 }
 
 impl Default for Upstreams {
     fn default() -> Self {
         Self {
             known: Cache::new(SERVERS),
+            left: Leftovers::default(),
         }
     }
 }
@@ -170,7 +176,7 @@ impl Upstreams {
     pub(super) async fn connect(
         &self,
         state: &McpState,
-        source: &UpstreamSource,
+        source: &Arc<UpstreamSource>,
         who: &Who,
         signed_in: &SignedIn,
         gone: Option<&Connection>,
@@ -194,7 +200,23 @@ impl Upstreams {
             }
             (Spoken::Sessions, Some(session)) => {
                 let place = place(session.key, source.id, owner.account);
-                of_session(state, place, client, session, &who.speaker, gone).await
+                let connection =
+                    of_session(state, place, client, session, &who.speaker, gone).await?;
+                if let Connection::Legacy(legacy) = &connection
+                    && legacy.ticket().has_session()
+                {
+                    let now = state.clock.now();
+                    let used = Leftover {
+                        source: Arc::clone(source),
+                        principal: session.principal,
+                        person: who.person,
+                        account: owner.account,
+                        ticket: legacy.ticket().clone(),
+                        due: now,
+                    };
+                    self.left.note(place, now, used);
+                }
+                Ok(connection)
             }
             (Spoken::Sessions, None) => {
                 known.pooled(state, client, &who.speaker, owner, gone).await
@@ -253,8 +275,9 @@ impl Upstreams {
         }
     }
 
-    /// Gives back what nobody has used for a while.
+    /// Gives back what nobody has used for a while, and takes leave for clients that are gone (`streams.md` §13).
     pub(crate) fn give_back(&self, state: &McpState) {
+        self.left.look(state);
         for (_, known) in self.known.iter() {
             known.give_back(state);
         }
@@ -470,6 +493,20 @@ async fn record(
     }
 }
 
+/// The ticket of a client's session, if it has one. Nothing is made and nothing prolonged: no record has this version.
+pub(super) async fn peek(
+    state: &McpState,
+    place: SessionKey,
+    principal: Principal,
+) -> Result<Option<Ticket>, NoConversation> {
+    let never = Version(u32::MAX);
+    let looked = state.node.update(place, principal, never, Bytes::new());
+    match looked.await.map_err(|_| NoConversation::Store)? {
+        Update::Conflict { body, .. } => Ok(open(state, place, &body)),
+        Update::Unknown | Update::Done(_) => Ok(None),
+    }
+}
+
 /// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
 async fn of_session(
     state: &McpState,
@@ -541,9 +578,7 @@ impl UpstreamSource {
     async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
         let account = self.account_of(state, session.person).await.ok()?;
         let place = place(session.key, self.id, account);
-        let Ok((_, Some(ticket))) = record(state, place, session).await else {
-            return None;
-        };
+        let ticket = peek(state, place, session.principal).await.ok()??;
         let signed_in = self.sign_in(state, session.person).await.ok()?;
         if signed_in.account() != account {
             return None;
@@ -591,11 +626,12 @@ pub(crate) async fn end_sessions(
             continue;
         };
         let place = place(session.key, source.id, account);
-        let Ok((_, ticket)) = record(&state, place, session).await else {
+        state.upstreams.left.forget(place);
+        // A server that was never spoken to is not asked for a token either.
+        let Ok(Some(ticket)) = peek(&state, place, session.principal).await else {
             continue;
         };
-        if let Some(ticket) = ticket
-            && let Ok(signed_in) = source.sign_in(&state, session.person).await
+        if let Ok(signed_in) = source.sign_in(&state, session.person).await
             && signed_in.account() == account
         {
             Connection::Legacy(Legacy::resume(signed_in.client, ticket))
