@@ -1,6 +1,7 @@
 //! Event streams that stay open: the GET stream of a session (legacy) and `subscriptions/listen` (modern), fed by the same
 //! news.
 
+mod reader;
 pub(crate) mod tasks;
 
 use std::{
@@ -16,17 +17,12 @@ use std::{
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use portolan_cluster::{
-    End, OpenStream, SessionKey,
-    node::{Limit, Running},
-    store::StreamKey,
-};
+use portolan_cluster::{End, OpenStream, SessionKey, node::Limit, store::StreamKey};
 use portolan_keys::random;
 use portolan_model::{
     Digest,
     id::{ServerId, TenantId},
 };
-use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     jsonrpc::RequestId,
     revision::Revision,
@@ -35,6 +31,10 @@ use portolan_protocol::{
 };
 use tokio::time::Instant;
 
+use self::{
+    reader::{Farewell, Holding, respond},
+    tasks::TaskNews,
+};
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::{
@@ -53,7 +53,6 @@ use crate::{
     },
     limits::{NoStream, StreamPass},
     state::McpState,
-    stream::tasks::TaskNews,
     tasks::{NoTask, Shelf},
     watch::{Interest, NotSubscribed},
 };
@@ -553,118 +552,6 @@ pub(crate) fn reconnect_after() -> u64 {
     random::bytes::<2>().map_or(1_000, |bytes| {
         500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
     })
-}
-
-/// How a stream says goodbye.
-#[derive(Debug, Clone)]
-enum Farewell {
-    /// By closing.
-    Nothing,
-    /// With the time after which to come back.
-    Retry,
-    /// With the result of the request that opened it (SB-8).
-    Completed(Bytes),
-}
-
-struct Reader {
-    open: OpenStream<Tag>,
-    state: McpState,
-    first: VecDeque<Bytes>,
-    last_notice: Option<Instant>,
-    until: Instant,
-    farewell: Farewell,
-    held: Holding,
-    over: bool,
-}
-
-/// What a stream holds while it is open.
-struct Holding {
-    /// The place among the running requests of its session.
-    running: Option<Running>,
-    #[expect(dead_code, reason = "held, and given back when the stream ends")]
-    pass: StreamPass,
-}
-
-fn respond(
-    state: &McpState,
-    open: OpenStream<Tag>,
-    first: VecDeque<Bytes>,
-    life: time::Duration,
-    farewell: Farewell,
-    held: Holding,
-) -> Response {
-    let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
-    let reader = Reader {
-        open,
-        state: state.clone(),
-        first,
-        last_notice: None,
-        until: Instant::now() + life,
-        farewell,
-        held,
-        over: false,
-    };
-    SseBody::new(futures_util::stream::unfold(reader, Reader::next)).into_response()
-}
-
-/// Completes when the session of a stream is over.
-async fn ended(running: Option<&Running>) {
-    match running {
-        Some(running) => running.cancelled.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
-impl Reader {
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(frame) = self.first.pop_front() {
-            return Some((frame, self));
-        }
-        if self.over {
-            return None;
-        }
-        let stopping = self.state.stopping.clone();
-        let end = tokio::select! {
-            biased;
-            () = stopping.cancelled() => End::Drain,
-            next = self.open.next() => match next {
-                Ok(_) => return Box::pin(self.pace()).await,
-                Err(end) => end,
-            },
-            () = ended(self.held.running.as_ref()) => End::Revoked,
-            () = tokio::time::sleep_until(self.until) => End::Drain,
-        };
-        self.goodbye(end)
-    }
-
-    /// What comes too close together is told at once, and each thing once (SB-11).
-    async fn pace(mut self) -> Option<(Bytes, Self)> {
-        if let Some(last) = self.last_notice {
-            let stopping = self.state.stopping.clone();
-            tokio::select! {
-                () = tokio::time::sleep_until(last + APART) => {}
-                () = stopping.cancelled() => {}
-            }
-        }
-        while self.open.take_waiting().is_some() {}
-        self.last_notice = Some(Instant::now());
-        self.first.extend(self.open.tag.frames(&self.state));
-        let of_tasks = self.open.tag.task_frames(&self.state).await;
-        self.first.extend(of_tasks);
-        // A comment, if another doorbell told it already.
-        let frame = self.first.pop_front();
-        Some((frame.unwrap_or(Bytes::from_static(sse::KEEP_ALIVE)), self))
-    }
-
-    fn goodbye(mut self, end: End) -> Option<(Bytes, Self)> {
-        self.over = true;
-        let frame = match (self.farewell.clone(), end) {
-            (Farewell::Nothing, _) | (Farewell::Retry, End::Revoked) => return None,
-            (Farewell::Retry, End::Drain) => Bytes::from(sse::retry(reconnect_after())),
-            (Farewell::Completed(frame), _) => frame,
-        };
-        Some((frame, self))
-    }
 }
 
 /// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server

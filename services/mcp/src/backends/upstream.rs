@@ -14,6 +14,7 @@ mod pass;
 mod questions;
 mod sessions;
 mod task;
+mod tickets;
 
 use std::{sync::Arc, time::Duration};
 

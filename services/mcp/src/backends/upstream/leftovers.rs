@@ -12,7 +12,7 @@ use portolan_model::{Timestamp, id::UserId};
 use portolan_upstream::{Connection, Legacy, Ticket};
 use uuid::Uuid;
 
-use super::{UpstreamSource, sessions::peek};
+use super::{UpstreamSource, tickets::peek};
 use crate::state::McpState;
 
 /// Sessions that a node remembers; what is more is not taken leave of.

@@ -8,20 +8,12 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use portolan_cluster::{
-    SessionKey,
-    node::SessionError,
-    store::{Fresh, Principal, Update, Version},
-};
-use portolan_keys::{Purpose, digest};
-use portolan_model::{
-    Digest,
-    id::{SourceId, UserId},
-};
+use portolan_cluster::{SessionKey, store::Principal};
+use portolan_keys::digest;
+use portolan_model::{Digest, id::UserId};
 use portolan_protocol::{jsonrpc::Raw, logging::Level, method::Method, result::write_string};
 use portolan_upstream::{
-    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, Ticket, UpstreamError,
+    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, UpstreamError,
 };
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
@@ -30,6 +22,7 @@ use uuid::Uuid;
 use super::{
     NoClient, SignedIn, UpstreamSource,
     leftovers::{Leftover, Leftovers},
+    tickets::{of_session, peek, place},
 };
 use crate::state::McpState;
 
@@ -432,7 +425,7 @@ fn shared<'a>(
         .map(|(owner, kept)| (*owner, kept))
 }
 
-fn is_same(a: &Connection, b: &Connection) -> bool {
+pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
     match (a, b) {
         (Connection::Legacy(a), Connection::Legacy(b)) => a.ticket() == b.ticket(),
         (Connection::Link(a), Connection::Link(b)) => Arc::ptr_eq(a, b),
@@ -440,116 +433,8 @@ fn is_same(a: &Connection, b: &Connection) -> bool {
     }
 }
 
-/// Where the ticket of a client's session with a source lies, begun with an account: in the lane of the session itself.
-fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
-    let name = [
-        &b"upstream session"[..],
-        &session.0[..],
-        &source.uuid().as_bytes()[..],
-        account
-            .as_ref()
-            .map_or(&b""[..], |account| &account.as_bytes()[..]),
-    ]
-    .concat();
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest(&name).as_bytes()[..16]);
-    key[0] = session.0[0];
-    SessionKey(key)
-}
-
-fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
-    let text = ticket.to_text();
-    let sealed = state
-        .keys
-        .seal(Purpose::StreamPayload, text.as_bytes(), &place.0);
-    sealed.ok().map(Bytes::from)
-}
-
-fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
-    if body.is_empty() {
-        return None;
-    }
-    let now = state.clock.now();
-    let opened = state
-        .keys
-        .open(Purpose::StreamPayload, body, &place.0, now)
-        .ok()?;
-    Ticket::read(std::str::from_utf8(opened.expose()).ok()?)
-}
-
-async fn record(
-    state: &McpState,
-    place: SessionKey,
-    session: OfSession,
-) -> Result<(Version, Option<Ticket>), NoConversation> {
-    let fresh = Fresh {
-        body: Bytes::new(),
-        life: session.life,
-    };
-    match state.node.begin(place, session.principal, &fresh).await {
-        Ok(begun) => Ok((begun.version, open(state, place, &begun.body))),
-        Err(SessionError::Unknown) => Err(NoConversation::Over),
-        Err(SessionError::Unavailable) => Err(NoConversation::Store),
-    }
-}
-
-/// The ticket of a client's session, if it has one. Nothing is made and nothing prolonged: no record has this version.
-pub(super) async fn peek(
-    state: &McpState,
-    place: SessionKey,
-    principal: Principal,
-) -> Result<Option<Ticket>, NoConversation> {
-    let never = Version(u32::MAX);
-    let looked = state.node.update(place, principal, never, Bytes::new());
-    match looked.await.map_err(|_| NoConversation::Store)? {
-        Update::Conflict { body, .. } => Ok(open(state, place, &body)),
-        Update::Unknown | Update::Done(_) => Ok(None),
-    }
-}
-
-/// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
-async fn of_session(
-    state: &McpState,
-    place: SessionKey,
-    client: &Client,
-    session: OfSession,
-    speaker: &Speaker,
-    gone: Option<&Connection>,
-) -> Result<Connection, NoConversation> {
-    let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
-    let (version, ticket) = record(state, place, session).await?;
-    if let Some(ticket) = ticket {
-        let kept = resume(ticket);
-        if !gone.is_some_and(|gone| is_same(gone, &kept)) {
-            return Ok(kept);
-        }
-    }
-    let (legacy, facts) = Legacy::open(client, speaker).await?;
-    let ours = Connection::Legacy(legacy.clone());
-    set_level(&ours, &facts, session.level).await;
-    let Some(body) = seal(state, place, legacy.ticket()) else {
-        return Ok(ours);
-    };
-    let updated = state
-        .node
-        .update(place, session.principal, version, body)
-        .await;
-    match updated {
-        // Somebody was faster: the session is theirs, and ours is given back.
-        Ok(Update::Conflict { body, .. }) => match open(state, place, &body) {
-            Some(theirs) => {
-                state.tracker.spawn(async move { ours.end().await });
-                Ok(resume(theirs))
-            }
-            None => Ok(ours),
-        },
-        // Kept or not, it can be used: what is lost is that the next call may open another.
-        _ => Ok(ours),
-    }
-}
-
 /// a new session of the server hears what its client wants to hear.
-async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
+pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
     if level != Level::SESSION_DEFAULT && facts.has("logging") {
         say_level(connection, level).await;
     }
@@ -640,22 +525,5 @@ pub(crate) async fn end_sessions(
         }
         // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
         let _ = state.node.end(place, session.principal, session.life).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn x_12_what_one_account_began_no_other_goes_on_with() {
-        let (session, source) = (SessionKey([7; 16]), SourceId::generate());
-        let accounts = [None, Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2))];
-        let places = accounts.map(|account| place(session, source, account).0);
-        assert!(places[0] != places[1] && places[0] != places[2] && places[1] != places[2]);
-        for (place, account) in places.into_iter().zip(accounts) {
-            assert_eq!(place[0], session.0[0], "in the lane of the session");
-            assert_eq!(place, super::place(session, source, account).0);
-        }
     }
 }
