@@ -6,14 +6,16 @@ cd "$(dirname "$0")/../fuzz"
 
 seconds=${1:-600}
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- envelope events header input_required import
+[ $# -gt 0 ] || set -- envelope events header input_required import request_state
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS="--cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 export RUSTFLAGS
 # A target of its own for the host, so that build scripts and macros are not counted.
 features=
-case " $* " in *" import "*) features="--features import" ;; esac
+for target in import request_state; do
+    case " $* " in *" $target "*) features="$features --features $target" ;; esac
+done
 # shellcheck disable=SC2086
 cargo build --release --target "$host" $features
 for target in "$@"; do

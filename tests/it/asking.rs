@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result};
 use portolan_tests::{
+    behind::publish,
     cluster::Cluster,
-    console::text,
     fixture::FixtureApi,
     fleet::sign_up,
     mcp::{Answer, McpClient, modern_message},
@@ -46,13 +46,7 @@ impl Scene {
         let owner = sign_up(&cluster, "ann").await?;
         let console = owner.console();
         console.create_workspace("harbour").await?;
-        let body = json!({"url": upstream.url(), "name": "Theirs"});
-        let source = console.post("/workspaces/harbour/upstreams", body).await?;
-        let source_id = text(&source, "id")?;
-        let tools = console.tool_ids("harbour", &source_id).await?;
-        let published = console
-            .publish("harbour", "theirs", &source_id, tools)
-            .await?;
+        let published = publish(&console, "harbour", &upstream, &json!({})).await?;
         let client = OAuthClient::register(cluster.url(), "Harness").await?;
         let tokens = client.authorize(&owner, &published.url).await?;
         let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;

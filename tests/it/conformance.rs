@@ -15,7 +15,7 @@ use axum::{
 };
 use futures_util::TryStreamExt;
 use portolan_tests::{
-    console::text,
+    behind::publish,
     native,
     oauth::{OAuthClient, registration},
     person::Person,
@@ -215,13 +215,7 @@ async fn tasks_of_2026_07_28_through_portolan() -> Result<()> {
     let owner = Person::sign_up(&stack, "ann").await?;
     let console = owner.console();
     console.create_workspace("harbour").await?;
-    let body = json!({"url": upstream.url(), "name": "Theirs"});
-    let source = console.post("/workspaces/harbour/upstreams", body).await?;
-    let source_id = text(&source, "id")?;
-    let tools = console.tool_ids("harbour", &source_id).await?;
-    let published = console
-        .publish("harbour", "theirs", &source_id, tools)
-        .await?;
+    let published = publish(&console, "harbour", &upstream, &json!({})).await?;
     let client = OAuthClient::register(stack.url(), "Harness").await?;
     let tokens = client.authorize(&owner, &published.url).await?;
     let proxy = HeaderAddingProxy::start(&published.url, &tokens.access)?;

@@ -121,6 +121,7 @@ async fn e1_to_e4_discovery_says_the_same_issuer_everywhere_and_404_elsewhere() 
     Ok(())
 }
 
+/// DP-4: served, though deprecated.
 #[tokio::test]
 async fn c8_to_c14_registration_defaults_deduplicates_and_refuses() -> Result<()> {
     let stack = Stack::start()?;
@@ -423,12 +424,13 @@ async fn t8_to_t11_the_token_endpoint_names_the_fault() -> Result<()> {
     Ok(())
 }
 
+/// SD-16: the older default addresses end in a slash, or not.
 #[tokio::test]
 async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -> Result<()> {
     let scene = Scene::new().await?;
     let http = reqwest::Client::builder().build()?;
     let registered: Value = http
-        .post(scene.stack.url().join("/register")?)
+        .post(scene.stack.url().join("/register/")?)
         .json(&registration("Old client"))
         .send()
         .await?
@@ -465,7 +467,7 @@ async fn e9_clients_of_2025_03_26_find_the_root_aliases_and_need_no_resource() -
         ])
         .finish();
     let response = http
-        .post(scene.stack.url().join("/token")?)
+        .post(scene.stack.url().join("/token/")?)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .body(body)
         .send()

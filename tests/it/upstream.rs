@@ -287,6 +287,7 @@ async fn x_76_progress_comes_under_the_clients_token_and_only_grows() -> Result<
     Ok(())
 }
 
+/// LG-4: about a running request, on its stream. DP-3: served, though deprecated.
 #[tokio::test]
 async fn x_72_and_x_73_log_messages_come_from_the_level_that_the_client_set() -> Result<()> {
     for fixture in [Fixture::TypeScript1, Fixture::TypeScript2] {

@@ -1,6 +1,8 @@
 //! Servers that are signed in to: accounts of a workspace and of persons, with an authorization server made with oidc-provider in front of the
 //! fixture (`spec/authorization.md` §8).
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use futures_util::future::try_join_all;
 use portolan_tests::{
@@ -13,6 +15,7 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient, Reply, modern_message},
     oauth::{OAuthClient, Tokens},
     person::Person,
+    process::eventually,
     stack::Stack,
     upstream::{Fixture, Upstream},
 };
@@ -593,6 +596,47 @@ async fn x_86_a_client_that_opens_pages_is_asked_and_the_call_goes_on() -> Resul
     );
     let answer = stream.message().await?;
     assert_eq!(said(&answer), SIMPLE, "{answer}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn x_12_a_session_that_never_spoke_to_a_server_asks_no_token_for_it_when_it_ends()
+-> Result<()> {
+    let scene = Scene::of("workspace").await?;
+    scene.connect().await?;
+    let (_, _, mcp) = scene.publish().await?;
+    // From now on whoever asks for a token gets one that has to be renewed the next time.
+    scene
+        .authority
+        .set(json!({"ttl": 1, "refuse": true}))
+        .await?;
+    assert_eq!(said(&call(&mcp).await?), SIMPLE);
+    let (silent, _) = mcp.initialize(LEGACY).await?;
+    let (spoke, _) = mcp.initialize(LEGACY).await?;
+    let params = json!({"name": "test_simple_text", "arguments": {}});
+    let answer = spoke.request("tools/call", params).await?;
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+    let renewed = scene.authority.count("refreshes").await?;
+    assert!(renewed > 0, "tokens are short-lived here");
+    let ended = || {
+        let seen = scene.upstream.seen();
+        seen.iter().filter(|one| one.verb == Method::DELETE).count()
+    };
+    let before = ended();
+    for session in [&silent, &spoke] {
+        assert_eq!(session.send(Method::DELETE).await?.status, StatusCode::OK);
+    }
+    eventually(
+        "the session upstream is ended",
+        Duration::from_secs(10),
+        async || ended() > before,
+    )
+    .await?;
+    let after = scene.authority.count("refreshes").await?;
+    assert!(
+        after <= renewed + 1,
+        "one for the session that spoke to it, and none for the other: {renewed} → {after}"
+    );
     Ok(())
 }
 

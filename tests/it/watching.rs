@@ -372,6 +372,7 @@ async fn alone(
     client.start(&message).await
 }
 
+/// LG-5: who did not ask for logs gets none.
 #[tokio::test]
 async fn x_74_xt_14_a_request_that_wants_logs_makes_a_server_of_sessions_talk_and_only_it_hears()
 -> Result<()> {

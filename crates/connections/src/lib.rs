@@ -335,6 +335,16 @@ impl Connections {
         Ok(())
     }
 
+    /// Which account is connected for the server at an address, as [`Token::connection`] names it. Nothing is opened, and no token asked for.
+    ///
+    /// # Errors
+    /// [`NoToken::Storage`].
+    pub async fn connection(&self, account: Account, at: &str) -> Result<Option<Uuid>, NoToken> {
+        let mut tx = self.0.store.node(account.tenant).await?;
+        let row = stored::connection(&mut tx, account.source, account.owner).await?;
+        Ok(row.filter(|row| row.address == at).map(|row| row.id))
+    }
+
     /// Since when an account is connected.
     ///
     /// # Errors

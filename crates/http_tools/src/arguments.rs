@@ -40,6 +40,22 @@ pub(crate) fn options_for<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn Retrie
         .offline()
 }
 
+/// Whether a schema is of a dialect that is read here as it was meant (JS-1, JS-3): 2020-12, which is also that of a schema without a word on it, or one of those that
+/// say the same in the words they share with it.
+fn is_known_dialect(schema: &Value) -> bool {
+    let Some(named) = schema.get("$schema") else {
+        return true;
+    };
+    let named = named.as_str().unwrap_or_default().trim_end_matches('#');
+    [
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft-07/schema",
+    ]
+    .contains(&named)
+}
+
 /// Whether the linear-time engine takes the pattern.
 pub(crate) fn pattern_compiles(pattern: &str) -> bool {
     pattern.len() <= 2_000 && compile::<SerdeJson>(&json!({"pattern": pattern})).is_ok()
@@ -350,7 +366,10 @@ impl OutputCheck {
 
     /// True if `result` fits; so does everything where the schema itself cannot be used (JS-3).
     pub fn fits(&self, result: &Value) -> bool {
-        let compiled = self.compiled.get_or_init(|| compile(&self.schema).ok());
+        let compiled = self.compiled.get_or_init(|| {
+            let is_known = is_known_dialect(&self.schema);
+            is_known.then(|| compile(&self.schema).ok()).flatten()
+        });
         compiled
             .as_ref()
             .is_none_or(|validator| validator.is_valid(result))
@@ -360,6 +379,62 @@ impl OutputCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn js_2_js_3_and_x_6g_a_result_is_held_to_a_schema_that_can_be_read_and_to_no_other() {
+        let number = json!({"n": 1});
+        let check = |schema: Value| OutputCheck::new(schema).fits(&number);
+        for dialect in [
+            "https://json-schema.org/draft/2020-12/schema",
+            "http://json-schema.org/draft-07/schema#",
+        ] {
+            let wants_text = json!({"$schema": dialect, "properties": {"n": {"type": "string"}}});
+            assert!(!check(wants_text), "{dialect}");
+        }
+        // JS-2: the older word for definitions.
+        let older = json!({"definitions": {"d": {"type": "string"}}, "properties": {"n": {"$ref": "#/definitions/d"}}});
+        assert!(!check(older));
+        // JS-3: only its own server can tell what this means.
+        let other = json!({"$schema": "https://example.com/dialect", "properties": {"n": {"type": "string"}}});
+        assert!(check(other));
+    }
+
+    #[test]
+    fn js_4_js_5_and_js_6_a_schema_that_is_none_or_leads_elsewhere_is_refused() {
+        for bad in [
+            json!({"type": "anything"}),
+            json!({"required": "a"}),
+            json!({"properties": {"a": {"$ref": "https://example.com/schema.json"}}}),
+            json!({"$ref": "#/$defs/nowhere"}),
+        ] {
+            assert!(compile::<SerdeJson>(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn js_8_every_word_of_2020_12_holds_for_arguments() {
+        let schema = json!({"type": "object", "$defs": {"id": {"type": "integer"}},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "properties": {"a": {"$ref": "#/$defs/id"}, "b": {"prefixItems": [{"const": 1}], "items": false}},
+            "if": {"required": ["a"]}, "then": {"properties": {"a": {"minimum": 5}}},
+            "unevaluatedProperties": false});
+        let tool = tool(schema);
+        for (arguments, fits) in [
+            (json!({"a": 7}), true),
+            (json!({"a": 3}), false),
+            (json!({"a": "7"}), false),
+            (json!({"a": 7, "b": [1]}), false),
+            (json!({"b": [1]}), true),
+            (json!({"b": [1, 2]}), false),
+            (json!({"a": 7, "c": 1}), false),
+        ] {
+            assert_eq!(
+                tool.check_arguments(&arguments).is_ok(),
+                fits,
+                "{arguments}"
+            );
+        }
+    }
 
     fn tool(schema: Value) -> CompiledTool {
         let plan = RequestPlan {

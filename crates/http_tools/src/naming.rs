@@ -193,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn tl_6_every_name_that_is_minted_here_is_one_that_every_client_takes() {
+        for wanted_by in ["ü b/c", "a.b.c", "", "123", &"x".repeat(300)] {
+            let name = wanted(Some(wanted_by), "GET", "/pets/{id}");
+            assert!(is_valid(&name), "{wanted_by:?} → {name:?}");
+        }
+        for bad in ["", "a b", "a.b", "ü", &"x".repeat(65)] {
+            assert!(!is_valid(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn clashes_are_told_apart_and_given_names_are_kept() {
         let wanted = BTreeMap::from([
             ("GET /a".to_owned(), "list".to_owned()),

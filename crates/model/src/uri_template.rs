@@ -116,6 +116,28 @@ impl UriTemplate {
     /// The variables of a URI that fits, decoded. A variable is never empty, and where several readings fit, those before take as
     /// little as they can.
     pub fn read(&self, uri: &str) -> Option<BTreeMap<String, String>> {
+        let spans = self.spans(uri)?.into_iter();
+        spans
+            .map(|(name, text)| Some((name.to_owned(), decode(text)?)))
+            .collect()
+    }
+
+    /// The URI that another template with the same variables makes of what this one reads, byte for byte. `None` if it does not fit, or the other one would not
+    /// read the same.
+    pub fn carry(&self, uri: &str, to: &Self) -> Option<String> {
+        let values: BTreeMap<&str, &str> = self.spans(uri)?.into_iter().collect();
+        let mut made = String::with_capacity(uri.len());
+        for part in &to.parts {
+            match part {
+                Part::Literal(text) => made.push_str(text),
+                Part::Variable { name, .. } => made.push_str(values.get(name.as_str())?),
+            }
+        }
+        (to.read(&made)? == self.read(uri)?).then_some(made)
+    }
+
+    /// The variables as they stand in a URI that fits.
+    fn spans<'t, 'u>(&'t self, uri: &'u str) -> Option<Vec<(&'t str, &'u str)>> {
         if uri.len() > LONGEST_URI {
             return None;
         }
@@ -129,11 +151,11 @@ impl UriTemplate {
             ends.push(begins);
         }
         let mut at = uri.len();
-        let mut values = BTreeMap::new();
+        let mut values = Vec::new();
         for (part, begins) in self.parts.iter().zip(&ends).rev() {
             let begin = begins[at]?;
             if let Part::Variable { name, .. } = part {
-                values.insert(name.clone(), decode(uri.get(begin..at)?)?);
+                values.push((name.as_str(), uri.get(begin..at)?));
             }
             at = begin;
         }
@@ -298,6 +320,24 @@ mod tests {
         for bad in ["", "/a", "a b:c", "x://a\nb", "x://{a}", "x:/<a>"] {
             assert!(!is_uri(bad), "{bad}");
         }
+    }
+
+    #[test]
+    fn re_12_what_one_template_reads_another_makes_and_back() {
+        let own = UriTemplate::parse("db://{table}/{+path}").unwrap();
+        let published = UriTemplate::parse("crm://rows/{+path}/of/{table}").unwrap();
+        let uri = "db://a%20b/x/y.txt";
+        let made = own.carry(uri, &published).unwrap();
+        assert_eq!(made, "crm://rows/x/y.txt/of/a%20b");
+        assert_eq!(published.carry(&made, &own).as_deref(), Some(uri));
+        assert_eq!(own.carry("other://a/b", &published), None);
+        let narrow = UriTemplate::parse("crm://{table}/{path}").unwrap();
+        assert_eq!(
+            own.carry(uri, &narrow),
+            None,
+            "a slash would be another place"
+        );
+        assert_eq!(own.carry("db://t/x", &narrow).as_deref(), Some("crm://t/x"));
     }
 
     proptest! {

@@ -83,6 +83,9 @@ pub enum Redirects {
     SameOrigin,
 }
 
+/// An exchange that takes longer is a slow one.
+pub const MOMENT: Duration = Duration::from_secs(1);
+
 /// One request.
 #[derive(Debug, Clone)]
 pub struct EgressRequest {
@@ -215,7 +218,7 @@ impl Egress {
             .map_err(|refusal| EgressError::refused(refusal, url))
     }
 
-    /// Sends one request and reads the whole answer. Any status is an answer, not an error.
+    /// Sends one request and reads the whole answer. Any status is an answer, not an error. A future that is not done after [`MOMENT`] is woken then.
     ///
     /// # Errors
     /// See [`EgressError`]; its text may be shown to the tenant, its source belongs into the log.
@@ -223,8 +226,16 @@ impl Egress {
         let after = request.timeout;
         let phase = AtomicU8::new(Phase::Answer as u8);
         // Pinned here: a timeout would move the exchange, which is large, several times.
-        let exchange = pin!(self.exchange(request, &phase));
-        match tokio::time::timeout(after, exchange).await {
+        let mut exchange = pin!(self.exchange(request, &phase));
+        // In two steps: who waits for long is woken once meanwhile, and can look whether the answer is still wanted. It costs no timer more than one step.
+        let first = after.min(MOMENT);
+        let outcome = match tokio::time::timeout(first, exchange.as_mut()).await {
+            Err(_) if first < after => {
+                tokio::time::timeout(after.saturating_sub(first), exchange).await
+            }
+            outcome => outcome,
+        };
+        match outcome {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(EgressError::Timeout {
                 phase: Phase::from_u8(phase.load(Ordering::Relaxed)),

@@ -1,6 +1,6 @@
-//! Progress notifications (spec §14, PP-1…PP-3, FA-6).
+//! Progress notifications (spec §14, PP-1…PP-3, FA-6), in both directions (X-7J).
 
-use crate::jsonrpc::{self, ProgressToken};
+use crate::jsonrpc::{self, Kind, ProgressToken, Raw};
 use crate::method::Method;
 use crate::result::Object;
 use crate::revision::Revision;
@@ -49,4 +49,50 @@ pub fn notification(revision: Revision, token: &ProgressToken, progress: &Progre
     }
     object.end();
     jsonrpc::notification(Method::Progress.name(), Some(&params))
+}
+
+/// Under which token the asker of a question wants to hear how far its client is; `params` are those of the question (X-7J).
+pub fn wanted(params: &Raw) -> Option<Raw> {
+    let token = params.get("_meta")?.get("progressToken")?;
+    matches!(token.kind(), Kind::String | Kind::Number).then_some(token)
+}
+
+/// A question under a token of our own.
+pub fn want(params: &Raw, token: &str) -> Raw {
+    let mut out = Vec::with_capacity(params.as_bytes().len() + token.len() + 32);
+    let mut object = Object::begin(&mut out);
+    let mut own = None;
+    for (name, value) in params.members() {
+        if name == "_meta" {
+            own = Some(value);
+        } else {
+            object.raw(&name, value.as_bytes());
+        }
+    }
+    object.key("_meta");
+    let mut meta = Object::begin(object.out());
+    for (name, value) in own.iter().flat_map(|own| own.members().collect::<Vec<_>>()) {
+        if name != "progressToken" {
+            meta.raw(&name, value.as_bytes());
+        }
+    }
+    meta.value("progressToken", token);
+    meta.end();
+    object.end();
+    Raw::trusted(out.into())
+}
+
+/// What a client says of its progress, under the token of who asked: the parameters of the notification, and how far it is. `None` if they say nothing.
+pub fn passed_on(params: &Raw, token: &Raw) -> Option<(f64, Raw)> {
+    let progress: f64 = serde_json::from_slice(params.get("progress")?.as_bytes()).ok()?;
+    let mut out = Vec::with_capacity(params.as_bytes().len() + token.as_bytes().len());
+    let mut object = Object::begin(&mut out);
+    object.raw("progressToken", token.as_bytes());
+    for (name, value) in params.members() {
+        if name != "progressToken" && name != "_meta" {
+            object.raw(&name, value.as_bytes());
+        }
+    }
+    object.end();
+    Some((progress, Raw::trusted(out.into())))
 }

@@ -3,6 +3,9 @@
 /// The largest event that is read, in bytes (J-19).
 pub const MAX_EVENT_BYTES: usize = 4 * 1024 * 1024;
 
+/// The longest line of anything but data that is read, in bytes (`streams.md` §13).
+pub const MAX_LINE_BYTES: usize = 64 * 1024;
+
 /// The comment that keeps an idle stream alive (T-9).
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
@@ -58,7 +61,7 @@ pub struct Event {
     pub id: Option<String>,
 }
 
-/// An event is larger than the limit.
+/// An event is larger than the limit, or a line beside its data than any is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("event larger than the limit")]
 pub struct EventTooLarge;
@@ -135,7 +138,19 @@ impl Decoder {
             return Err(EventTooLarge);
         }
         self.line.extend_from_slice(part);
+        if self.line.len() > MAX_LINE_BYTES && !self.is_data() {
+            return Err(EventTooLarge);
+        }
         Ok(())
+    }
+
+    /// Whether the line that is being read is data.
+    fn is_data(&self) -> bool {
+        let line = self.line.as_slice();
+        let mark: &[u8] = if self.at_start { b"\xef\xbb\xbf" } else { b"" };
+        line.strip_prefix(mark)
+            .unwrap_or(line)
+            .starts_with(b"data:")
     }
 
     fn end_line(&mut self) -> Result<Option<Event>, EventTooLarge> {

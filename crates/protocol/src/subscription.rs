@@ -19,7 +19,7 @@ pub struct Filter {
     pub resources: bool,
     /// `notifications/resources/updated` of these.
     pub uris: Vec<String>,
-    /// `notifications/tasks` of these (tasks extension); asked for, never honoured yet.
+    /// `notifications/tasks` of these (tasks extension).
     pub task_ids: Option<Vec<String>>,
 }
 
@@ -111,6 +111,9 @@ impl Filter {
         }
         if !self.uris.is_empty() {
             object.value("resourceSubscriptions", &self.uris);
+        }
+        if let Some(ids) = self.task_ids.as_ref().filter(|ids| !ids.is_empty()) {
+            object.value("taskIds", ids);
         }
         object.end();
     }

@@ -9,6 +9,7 @@
 //! | results of `tools/call`, `prompts/get`, `resources/read`, `completion/complete` | [`result`] |
 //! | tools, prompts, resources and templates in lists | [`definition`] |
 //! | errors | [`error`] |
+//! | URIs in all of these | [`uris`] |
 //! | questions to the client and their answers | [`crate::ask`] |
 
 pub(crate) mod block;
@@ -16,11 +17,13 @@ mod definition;
 mod error;
 mod loss;
 mod result;
+mod uris;
 
 pub use definition::{Listed, definition};
 pub use error::{Failed, UrlStep, error};
 pub use loss::{Loss, Losses};
 pub use result::{Shape, result};
+pub use uris::{uri_of_error, uris, uris_of_meta};
 
 /// A value as the other side knows it, and what that cost.
 #[derive(Clone, Debug, PartialEq, Eq)]

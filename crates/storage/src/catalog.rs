@@ -23,6 +23,8 @@ pub struct Address {
     pub slugs: Vec<String>,
     /// Raised by every change of what the tenant publishes.
     pub registry_revision: i64,
+    /// Its servers are served by HTTP+SSE too.
+    pub http_sse: bool,
 }
 
 /// A published server.
@@ -90,7 +92,7 @@ pub struct PublishedSource {
 pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError> {
     let tenant = tx.tenant().uuid();
     let row = sqlx::query!(
-        r#"select t.registry_revision,
+        r#"select t.registry_revision, t.http_sse,
                   array(select s.slug from tenant_slugs s where s.tenant_id = t.id and s.state <> 'tombstone') as "slugs!"
              from tenants t where t.id = $1 and t.status = 'active'"#,
         tenant
@@ -100,6 +102,7 @@ pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError>
     Ok(row.map(|row| Address {
         slugs: row.slugs,
         registry_revision: row.registry_revision,
+        http_sse: row.http_sse,
     }))
 }
 

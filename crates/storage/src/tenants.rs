@@ -124,6 +124,28 @@ pub async fn rename(tx: &mut TenantTx, name: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
+/// Whether the servers of the transaction's tenant are served by HTTP+SSE too, the transport of 2024-11-05.
+pub async fn http_sse(tx: &mut TenantTx) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let row = sqlx::query!("select http_sse from tenants where id = $1", tenant)
+        .fetch_one(tx.connection())
+        .await?;
+    Ok(row.http_sse)
+}
+
+/// Turns that on or off. Nodes hear of it by the registry's news, which is the caller's to raise.
+pub async fn set_http_sse(tx: &mut TenantTx, is_served: bool) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "update tenants set http_sse = $2 where id = $1",
+        tenant,
+        is_served
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 pub(crate) fn read_slug(text: &str) -> Result<Slug, StorageError> {
     text.parse().map_err(|_| StorageError::Inconsistent {
         table: "tenant_slugs",

@@ -4,7 +4,11 @@
 use std::collections::HashSet;
 
 use portolan_protocol::{
-    capability::TASKS_EXTENSION, error::RpcError, header, jsonrpc::Raw, method::Method,
+    capability::TASKS_EXTENSION,
+    error::RpcError,
+    header::{self, ParamHeader},
+    jsonrpc::Raw,
+    method::Method,
     revision::Tasks,
 };
 use serde_json::{Map, Value, json};
@@ -288,6 +292,32 @@ fn text(of: &Map<String, Value>, member: &str) -> String {
         .collect()
 }
 
+/// H-18: whether an argument that a header repeats looks like one that no log should have.
+fn is_private(mirrored: &ParamHeader) -> bool {
+    const WORDS: [&str; 12] = [
+        "password",
+        "passwd",
+        "secret",
+        "token",
+        "apikey",
+        "credential",
+        "privatekey",
+        "authorization",
+        "email",
+        "phone",
+        "birth",
+        "ssn",
+    ];
+    let plain = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let names = mirrored.path.last().into_iter().chain([&mirrored.name]);
+    names
+        .map(|name| plain(name))
+        .any(|name| WORDS.iter().any(|word| name.contains(word)))
+}
+
 fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool, String> {
     let mut warnings = Vec::new();
     let mut input_schema = definition.remove("inputSchema").unwrap_or(Value::Null);
@@ -307,8 +337,15 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
             }
             fits
         });
+    let (mirrored, faults) = header::annotations(&input_schema);
+    warnings.extend(mirrored.iter().filter(|one| is_private(one)).map(|one| {
+        format!(
+            "The argument `{}` is repeated in a header, which proxies and logs see: it looks like a secret or a person's data.",
+            one.path.join(".")
+        )
+    }));
     // H-17: a client would drop the whole tool because of it.
-    for fault in header::annotations(&input_schema).1 {
+    for fault in faults {
         let at = fault.pointer().to_owned();
         if let Some(Value::Object(place)) = input_schema.pointer_mut(&at) {
             place.remove("x-mcp-header");
@@ -418,6 +455,29 @@ mod tests {
         assert_eq!(
             read.plan["upstream"]["execution"]["taskSupport"],
             "optional"
+        );
+    }
+
+    #[test]
+    fn h_18_an_argument_that_no_log_should_have_is_told_and_stays() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "user": {"type": "object", "properties": {"api_key": {"type": "string", "x-mcp-header": "Key"}}},
+            "who": {"type": "string", "x-mcp-header": "E-Mail"}}});
+        let definition = json!({"inputSchema": schema});
+        let Value::Object(definition) = definition else {
+            panic!("an object")
+        };
+        let read = tool("t".to_owned(), definition).unwrap();
+        assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
+        assert!(
+            read.warnings[0].contains("`user.api_key`"),
+            "{:?}",
+            read.warnings
+        );
+        assert_eq!(
+            read.input_schema["properties"]["who"]["x-mcp-header"],
+            "E-Mail"
         );
     }
 

@@ -84,6 +84,28 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Opens the stream on which a modern server tells of one task (TX-13), and of nothing else.
+    ///
+    /// # Errors
+    /// [`UpstreamError`]; also where the server is of an era that has no such stream.
+    pub async fn stand_for_task(&self, task: &str) -> Result<Standing, UpstreamError> {
+        let Self::Modern(_) = self else {
+            return Err(UpstreamError::Interrupted);
+        };
+        let mut params = br#"{"notifications":{"taskIds":["#.to_vec();
+        write_string(task, &mut params);
+        params.extend_from_slice(b"]}}");
+        let params = Raw::parse(params).unwrap_or_else(|_| Raw::empty_object());
+        let listen = Request::new(Method::SubscriptionsListen.name(), params);
+        Ok(Standing {
+            connection: self.clone(),
+            source: Source::Listen(Box::new(self.call(&listen).await?)),
+            queue: VecDeque::new(),
+        })
+    }
+}
+
 /// The parameters of a listen request for everything.
 fn wanted(uris: &[String]) -> Raw {
     let mut out = br#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true"#.to_vec();

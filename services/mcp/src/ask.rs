@@ -43,10 +43,10 @@ use portolan_protocol::{
     input_required::{self, InputRequest, InputRequired, MOST_ROUNDS},
     jsonrpc::{self, Raw},
     method::Method,
-    progress::Progress,
+    progress::{self, Progress},
     revision::Revision,
     task,
-    translate::Shaped,
+    translate::{Loss, Shaped},
     visible::{Awaited, Visible},
 };
 use tokio::{
@@ -307,7 +307,18 @@ impl Asker {
         method: AskMethod,
         params: &Raw,
     ) -> Result<Raw, Unanswered> {
-        let (_, answer) = self.put(from, method, params).await?;
+        self.ask_under(from, method, params, None).await
+    }
+
+    /// The same, and the client may say how far it is under this token (X-7J).
+    pub(crate) async fn ask_under(
+        &self,
+        from: Revision,
+        method: AskMethod,
+        params: &Raw,
+        token: Option<&str>,
+    ) -> Result<Raw, Unanswered> {
+        let (_, answer) = self.put(from, method, params, token).await?;
         answer.await.unwrap_or(Err(Unanswered::Gone))
     }
 
@@ -316,6 +327,7 @@ impl Asker {
         from: Revision,
         method: AskMethod,
         params: &Raw,
+        token: Option<&str>,
     ) -> Result<(String, oneshot::Receiver<Result<Raw, Unanswered>>), Unanswered> {
         let made_up_id = random_name("e").ok_or(Unanswered::Gone)?;
         let asked = Asked {
@@ -327,14 +339,20 @@ impl Asker {
         let shaped = ask::question(method, params, &asked)
             .map_err(|why: Unaskable| Unanswered::NotAskable(why.into()))?;
         for loss in shaped.losses.iter() {
-            crate::instruments::lost_in_translation(loss);
+            if token.is_none() || loss != Loss::QuestionProgress {
+                crate::instruments::lost_in_translation(loss);
+            }
         }
+        let shown = shaped.into_raw();
         let (answer, answered) = oneshot::channel();
         let question = Question {
             method,
             asked: params.clone(),
             from,
-            shown: shaped.into_raw(),
+            shown: match token {
+                Some(token) => progress::want(&shown, token),
+                None => shown,
+            },
             answer,
         };
         let sent = self.0.said.send(Said::Question(question)).await;
@@ -382,7 +400,7 @@ impl Asker {
     ) -> Result<(&'k str, Raw), Unanswered> {
         let method = request.method;
         let (id, answer) = self
-            .put(Revision::V2026_07_28, method, &request.params)
+            .put(Revision::V2026_07_28, method, &request.params, None)
             .await?;
         match answer.await.unwrap_or(Err(Unanswered::Gone)) {
             Ok(answer) => {

@@ -5,6 +5,7 @@
 
 pub(crate) mod offers;
 pub(crate) mod pages;
+pub(crate) mod renames;
 pub(crate) mod server;
 
 use std::{
@@ -40,6 +41,8 @@ pub(crate) struct Entry {
     pub(crate) resource: Resource,
     /// The server, if there is a published one.
     pub(crate) server: Option<Arc<Server>>,
+    /// The tenant serves HTTP+SSE too (DP-6).
+    pub(crate) http_sse: bool,
     loaded_at: Instant,
 }
 
@@ -223,6 +226,7 @@ impl Catalog {
             slugs,
             resource: target.resource(),
             server: None,
+            http_sse: true,
             loaded_at,
         };
         let mut tx = self.store.node(tenant).await?;
@@ -245,6 +249,7 @@ impl Catalog {
         let server = Server::build(tenant, row, limits, &self.keys, now, page_size);
         Ok(Entry {
             server: Some(Arc::new(server)),
+            http_sse: address.http_sse,
             ..nothing(address.slugs)
         })
     }
@@ -278,12 +283,14 @@ impl Catalog {
         target: &Target<'_>,
         slugs: &[&str],
         server: Option<Arc<Server>>,
+        http_sse: bool,
     ) {
         let slugs = slugs.iter().map(|&slug| slug.to_owned()).collect();
         let entry = Entry {
             slugs,
             resource: target.resource(),
             server,
+            http_sse,
             loaded_at: Instant::now(),
         };
         self.slot(tenant, target)

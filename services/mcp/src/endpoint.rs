@@ -243,6 +243,9 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             entry.names_tenant(slug)
         })?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
+    if target.door != Door::Mcp && !entry.http_sse {
+        return Err(McpError::TurnedOff);
+    }
     if let Some(arrival) = arrival {
         arrival.note_tenant(target.tenant);
     }

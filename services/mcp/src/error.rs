@@ -53,6 +53,9 @@ pub(crate) enum McpError {
     /// No such server, or one of somebody else: alike.
     #[error("no such server")]
     NoSuchServer,
+    /// HTTP+SSE, which the tenant does not serve (DP-6).
+    #[error("HTTP+SSE is turned off")]
+    TurnedOff,
     /// `Content-Type` is not JSON (T-6).
     #[error("unsupported media type")]
     MediaType,
@@ -186,6 +189,10 @@ impl IntoResponse for McpError {
             Self::NoSuchServer => said(
                 StatusCode::NOT_FOUND,
                 "There is no such MCP server, or it is not yours",
+            ),
+            Self::TurnedOff => said(
+                StatusCode::NOT_FOUND,
+                "This workspace does not serve HTTP+SSE. Connect to the address that ends in /mcp",
             ),
             Self::MediaType => said(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,

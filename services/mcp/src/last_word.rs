@@ -8,6 +8,8 @@ use std::{
 };
 
 use portolan_cluster::node::Lost;
+use portolan_net::egress::MOMENT;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{endpoint::bearer::Caller, state::McpState};
@@ -44,6 +46,32 @@ pub(crate) async fn in_time<T>(words: &LastWords, work: impl Future<Output = T>)
         Poll::Ready(done) => Poll::Ready(Some(done)),
         Poll::Pending if words.is_now.load(Ordering::Acquire) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// The outcome of a call under a token, or why it is not waited for. What a quick call costs is what [`in_time`] costs: only one that an API lets wait looks at the token,
+/// because a token has a lock. The client that asks the API wakes it for that ([`MOMENT`]).
+pub(crate) async fn in_time_under<T>(
+    words: &LastWords,
+    caller: &Caller,
+    work: impl Future<Output = T>,
+) -> Result<T, Lost> {
+    let begun = Instant::now();
+    let mut work = pin!(work);
+    let mut revoked = None;
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Ok(done));
+        }
+        if words.is_now.load(Ordering::Acquire) {
+            return Poll::Ready(Err(Lost::Draining));
+        }
+        if begun.elapsed() < MOMENT {
+            return Poll::Pending;
+        }
+        let revoked = revoked.get_or_insert_with(|| Box::pin(caller.revoked.cancelled()));
+        revoked.as_mut().poll(cx).map(|()| Err(Lost::Revoked))
     })
     .await
 }

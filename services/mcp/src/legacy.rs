@@ -26,6 +26,7 @@ use portolan_protocol::{
 use crate::{
     ask::lines,
     backends::upstream::{OfSession, end_sessions, roots_changed},
+    bells,
     dispatch::{Context, Work, dispatch},
     endpoint::Visit,
     error::{self, McpError},
@@ -308,6 +309,20 @@ pub(crate) async fn notified(
             }
             None => Ok(()),
         },
+        // X-7J.
+        Some(Method::Progress) => {
+            let token = notification.params.text("progressToken");
+            let (server, params) = (&visit.server, notification.params.raw());
+            if let (Some(token), Some(params)) = (token, params) {
+                // What comes too often is dropped (PP-3): nobody waits for it.
+                let rate = server.limits.requests;
+                let taken = state.gate.take(server.tenant, &caller.requests, rate).await;
+                if taken.is_ok() {
+                    bells::progress(state, server.tenant, session.id.key, &token, params).await;
+                }
+            }
+            Ok(())
+        }
         // X-3G.
         Some(Method::RootsListChanged) => {
             let sources = visit.server.upstreams();

@@ -13,6 +13,7 @@
 //! | `ask` | what a running call says to its client before its answer: notices, questions, parked calls |
 //! | `tasks` | calls that go on after they were answered |
 //! | `stream` | open event streams of both eras, and the news on them |
+//! | `bells` | what nodes tell each other of tasks and questions |
 //! | `watch` | what servers of others tell by themselves, for those streams |
 //! | `last_word` | what stops a call from outside, and what its client is told |
 //! | `crowd` | which workspaces begin many sessions |
@@ -24,6 +25,7 @@
 
 mod ask;
 mod backends;
+mod bells;
 mod bodies;
 mod call_log;
 mod catalog;

@@ -20,11 +20,14 @@ use portolan_protocol::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    ask::{Standing, talk},
+    ask::{
+        Standing,
+        talk::{self, Talk},
+    },
     dispatch::{Context, Work, dispatch},
     endpoint::{Visit, bearer::Caller},
     error::McpError,
-    last_word::{in_time, stopped},
+    last_word::{in_time, in_time_under, stopped},
     legacy::{
         call::{QUICK, Telling},
         shown_name,
@@ -70,40 +73,26 @@ pub(crate) async fn request(
                     // a call that takes longer.
                     Duration::from_secs(visit.state.config.task_after_secs)
                 });
-                let standing = Standing::new(&cx, method, &request.id, &request.params);
-                let capabilities = meta.client_capabilities.clone();
-                let (continued, progress) = (call.continued.take(), call.progress.clone());
-                let begin = |asker| call.run(Some(asker));
-                let continued = continued.map(|continued| *continued);
-                talk::run(
-                    visit,
-                    standing,
-                    capabilities,
-                    continued,
-                    progress,
+                let talk = Talk {
+                    standing: Standing::new(&cx, method, &request.id, &request.params),
+                    capabilities: meta.client_capabilities.clone(),
+                    continued: call.continued.take(),
+                    progress: call.progress.clone(),
                     patience,
-                    begin,
-                )
-                .await
+                };
+                talk.run(visit, |asker| call.run(Some(asker))).await
             }
             Ok(Work::Call(call)) => run(visit, revision, call).await,
             Ok(Work::Pass(mut pass)) => {
                 pass.level = meta.log_level;
-                let standing = Standing::new(&cx, method, &request.id, &request.params);
-                let capabilities = meta.client_capabilities.clone();
-                let (continued, progress) = (pass.continued.take(), pass.progress.clone());
-                let begin = |asker| pass.run(Some(asker));
-                let continued = continued.map(|continued| *continued);
-                talk::run(
-                    visit,
-                    standing,
-                    capabilities,
-                    continued,
-                    progress,
-                    None,
-                    begin,
-                )
-                .await
+                let talk = Talk {
+                    standing: Standing::new(&cx, method, &request.id, &request.params),
+                    capabilities: meta.client_capabilities.clone(),
+                    continued: pass.continued.take(),
+                    progress: pass.progress.clone(),
+                    patience: None,
+                };
+                talk.run(visit, |asker| pass.run(Some(asker))).await
             }
             Ok(Work::Parked(retry)) => talk::go_on(visit, *retry).await,
             // `tasks/result` is unknown here (TX-12).
@@ -125,8 +114,9 @@ async fn run(
     let token = call.progress.take().filter(|_| visit.accepted.events);
     let Some(token) = token else {
         let about = call.about();
-        let done = in_time(&visit.state.last_words, call.run(None)).await;
-        let outcome = done.unwrap_or_else(|| Err(McpError::lost(Lost::Draining, &about, revision)));
+        let words = &visit.state.last_words;
+        let done = in_time_under(words, &visit.caller, call.run(None)).await;
+        let outcome = done.unwrap_or_else(|why| Err(McpError::lost(why, &about, revision)));
         return outcome.map(|body| visit.answer(body));
     };
     let begun = Instant::now();

@@ -52,13 +52,8 @@ pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Work, Mc
             stored(cx, request, resource, *is_text, &uri, &values).await?
         }
         ResourceBackend::Upstream(place) => {
-            // What a template makes is the server's own URI already.
-            let made = if resource.is_template() {
-                Raw::of(&uri).ok()
-            } else {
-                None
-            };
-            let own = ("uri", made.as_ref().unwrap_or(&place.own));
+            let own = resource.own_uri(&uri).and_then(|own| Raw::of(&own).ok());
+            let own = ("uri", own.as_ref().unwrap_or(&place.own));
             return Pass::prepare(cx, request, Method::ResourcesRead, &place.source, own).await;
         }
         ResourceBackend::Http(http) => asked(cx, request, resource, http, &uri, values).await?,

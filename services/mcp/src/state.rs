@@ -14,7 +14,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
-    backends::upstream::{Beside, Looks, Upstreams},
+    backends::upstream::{Beside, Hints, Looks, Upstreams},
+    bells::{self, Awaited},
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -108,6 +109,10 @@ pub struct Shared {
     pub(crate) parking: Arc<Parking>,
     /// The tasks that run here.
     pub(crate) tasks: Tasks,
+    /// Questions whose askers want to know how far their client is.
+    pub(crate) awaited: Awaited,
+    /// Tasks of upstream servers that are awaited here.
+    pub(crate) hints: Hints,
     /// What the clients of a principal call themselves; lost without harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
@@ -206,6 +211,8 @@ impl McpState {
                 config.parked_per_principal,
             )),
             tasks: Tasks::default(),
+            awaited: Awaited::default(),
+            hints: Hints::default(),
             client_names: Cache::new(CLIENT_NAMES),
             writer: std::sync::Mutex::new(Some(writer)),
             #[cfg(test)]
@@ -223,13 +230,14 @@ impl McpState {
         }))
     }
 
-    /// Starts what runs beside the requests: news of the registry, the watch over revocations, housekeeping, the writer of the call
+    /// Starts what runs beside the requests: news of the registry, what other nodes tell, the watch over revocations, housekeeping, the writer of the call
     /// log. Further calls do nothing.
     pub fn start(&self) {
         let writer = self.writer.lock().ok().and_then(|mut writer| writer.take());
         let Some(writer) = writer else { return };
         self.tracker.spawn(writer.run(self.stopping.clone()));
         self.tracker.spawn(news::registry(self.clone()));
+        self.tracker.spawn(bells::listen(self.clone()));
         self.tracker.spawn(news::revocations(self.clone()));
         self.tracker.spawn(news::housekeeping(self.clone()));
         self.tracker.spawn(limits::keep_refusals(self.clone()));

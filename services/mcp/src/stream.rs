@@ -1,6 +1,9 @@
 //! Event streams that stay open: the GET stream of a session (legacy) and `subscriptions/listen` (modern), fed by the same
 //! news.
 
+mod reader;
+pub(crate) mod tasks;
+
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
     mem,
@@ -14,16 +17,12 @@ use std::{
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use portolan_cluster::{
-    End, OpenStream, SessionKey,
-    node::{Limit, Running},
-};
+use portolan_cluster::{End, OpenStream, SessionKey, node::Limit, store::StreamKey};
 use portolan_keys::random;
 use portolan_model::{
     Digest,
     id::{ServerId, TenantId},
 };
-use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     jsonrpc::RequestId,
     revision::Revision,
@@ -32,6 +31,10 @@ use portolan_protocol::{
 };
 use tokio::time::Instant;
 
+use self::{
+    reader::{Farewell, Holding, respond},
+    tasks::TaskNews,
+};
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::{
@@ -50,6 +53,7 @@ use crate::{
     },
     limits::{NoStream, StreamPass},
     state::McpState,
+    tasks::{NoTask, Shelf},
     watch::{Interest, NotSubscribed},
 };
 
@@ -84,11 +88,14 @@ enum Kind {
         sequence: AtomicU32,
         /// The client said that it is ready (L-6).
         initialized: AtomicBool,
+        opened: Instant,
     },
     Listen {
         id: RequestId,
         /// What is honoured.
         filter: Filter,
+        /// The tasks of it.
+        tasks: Box<[StreamKey]>,
     },
 }
 
@@ -104,6 +111,8 @@ struct Seen {
     /// Notices that wait.
     lists: Vec<List>,
     updated: BTreeSet<String>,
+    /// Few streams hear of tasks: what the others do not need, they do not carry.
+    tasks: Option<Box<TaskNews>>,
 }
 
 /// A frame in a slot only says that there is something to tell: what, is told by the tag.
@@ -117,7 +126,12 @@ impl Seen {
             versions,
             lists: Vec::new(),
             updated: BTreeSet::new(),
+            tasks: None,
         })
+    }
+
+    fn tasks(&mut self) -> &mut TaskNews {
+        self.tasks.get_or_insert_default()
     }
 
     /// True if something waits to be told.
@@ -243,6 +257,26 @@ impl Tag {
         }
     }
 
+    /// Whether what is not an answer may be told (L-6).
+    async fn is_ready(&self, state: &McpState) -> bool {
+        let Kind::Session {
+            session,
+            initialized,
+            ..
+        } = &self.kind
+        else {
+            return true;
+        };
+        if !initialized.load(Ordering::Acquire) {
+            let (marks, now) = (self.seen().current, state.clock.now());
+            let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
+            if let Ok(Some(found)) = found {
+                initialized.store(found.body.initialized, Ordering::Release);
+            }
+        }
+        initialized.load(Ordering::Acquire)
+    }
+
     /// The frames of all that waits to be told. Each id says what was told up to it and no more.
     fn frames(&self, state: &McpState) -> VecDeque<Bytes> {
         let mut seen = self.seen();
@@ -341,6 +375,7 @@ pub(crate) fn open_for_session(
         stream,
         sequence: AtomicU32::new(0),
         initialized: AtomicBool::new(body.initialized),
+        opened: Instant::now(),
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
@@ -432,16 +467,21 @@ pub(crate) async fn open_for_listen(
             interest.remove(&uri);
         }
     }
+    let named = asked.task_ids.as_deref().unwrap_or_default();
+    let named = Shelf::new(state, caller, server).named(named).await;
+    let named = named.map_err(|why: NoTask| why.refuse(revision, id))?;
+    let (task_ids, tasks): (Vec<String>, Vec<StreamKey>) = named.into_iter().unzip();
     let honoured = Filter {
         tools: asked.tools,
         prompts: asked.prompts,
         resources: asked.resources,
         uris,
-        task_ids: None,
+        task_ids: (!task_ids.is_empty()).then_some(task_ids),
     };
     let kind = Kind::Listen {
         id: id.clone(),
         filter: honoured.clone(),
+        tasks: tasks.into(),
     };
     let limit = state.config.listens_per_principal;
     let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
@@ -453,10 +493,12 @@ pub(crate) async fn open_for_listen(
             retry_after: 60,
         }
     })?;
-    let first = VecDeque::from([Bytes::from(sse::message(
+    let mut first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
     ))]);
+    // From here on changes are heard; those of before are told now.
+    first.extend(open.tag.tasks_so_far(state, server).await);
     let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
@@ -510,116 +552,6 @@ pub(crate) fn reconnect_after() -> u64 {
     random::bytes::<2>().map_or(1_000, |bytes| {
         500 + u64::from(u16::from_be_bytes(bytes)) % 3_500
     })
-}
-
-/// How a stream says goodbye.
-#[derive(Debug, Clone)]
-enum Farewell {
-    /// By closing.
-    Nothing,
-    /// With the time after which to come back.
-    Retry,
-    /// With the result of the request that opened it (SB-8).
-    Completed(Bytes),
-}
-
-struct Reader {
-    open: OpenStream<Tag>,
-    state: McpState,
-    first: VecDeque<Bytes>,
-    last_notice: Option<Instant>,
-    until: Instant,
-    farewell: Farewell,
-    held: Holding,
-    over: bool,
-}
-
-/// What a stream holds while it is open.
-struct Holding {
-    /// The place among the running requests of its session.
-    running: Option<Running>,
-    #[expect(dead_code, reason = "held, and given back when the stream ends")]
-    pass: StreamPass,
-}
-
-fn respond(
-    state: &McpState,
-    open: OpenStream<Tag>,
-    first: VecDeque<Bytes>,
-    life: time::Duration,
-    farewell: Farewell,
-    held: Holding,
-) -> Response {
-    let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
-    let reader = Reader {
-        open,
-        state: state.clone(),
-        first,
-        last_notice: None,
-        until: Instant::now() + life,
-        farewell,
-        held,
-        over: false,
-    };
-    SseBody::new(futures_util::stream::unfold(reader, Reader::next)).into_response()
-}
-
-/// Completes when the session of a stream is over.
-async fn ended(running: Option<&Running>) {
-    match running {
-        Some(running) => running.cancelled.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
-impl Reader {
-    async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(frame) = self.first.pop_front() {
-            return Some((frame, self));
-        }
-        if self.over {
-            return None;
-        }
-        let stopping = self.state.stopping.clone();
-        let end = tokio::select! {
-            biased;
-            () = stopping.cancelled() => End::Drain,
-            next = self.open.next() => match next {
-                Ok(_) => return Box::pin(self.pace()).await,
-                Err(end) => end,
-            },
-            () = ended(self.held.running.as_ref()) => End::Revoked,
-            () = tokio::time::sleep_until(self.until) => End::Drain,
-        };
-        self.goodbye(end)
-    }
-
-    /// What comes too close together is told at once, and each thing once (SB-11).
-    async fn pace(mut self) -> Option<(Bytes, Self)> {
-        if let Some(last) = self.last_notice {
-            let stopping = self.state.stopping.clone();
-            tokio::select! {
-                () = tokio::time::sleep_until(last + APART) => {}
-                () = stopping.cancelled() => {}
-            }
-        }
-        while self.open.take_waiting().is_some() {}
-        self.last_notice = Some(Instant::now());
-        self.first.extend(self.open.tag.frames(&self.state));
-        // A comment, if another doorbell told it already.
-        let frame = self.first.pop_front();
-        Some((frame.unwrap_or(Bytes::from_static(sse::KEEP_ALIVE)), self))
-    }
-
-    fn goodbye(mut self, end: End) -> Option<(Bytes, Self)> {
-        self.over = true;
-        let frame = match (self.farewell.clone(), end) {
-            (Farewell::Nothing, _) | (Farewell::Retry, End::Revoked) => return None,
-            (Farewell::Retry, End::Drain) => Bytes::from(sse::retry(reconnect_after())),
-            (Farewell::Completed(frame), _) => frame,
-        };
-        Some((frame, self))
-    }
 }
 
 /// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server

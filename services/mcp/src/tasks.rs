@@ -10,10 +10,12 @@
 //! | `run` | a task that runs here |
 //! | `methods` | `tasks/get`, `tasks/list`, `tasks/cancel`, `tasks/update` |
 //! | `wait` | `tasks/result`: waits, and asks meanwhile what the task wants to know |
+//! | `voice` | what a task tells meanwhile to the session that made it |
 
 mod methods;
 mod record;
 mod run;
+mod voice;
 mod wait;
 
 use std::{
@@ -31,7 +33,8 @@ use portolan_keys::{Purpose, digest, random};
 use portolan_protocol::{
     error::ErrorKind,
     jsonrpc::{self, Raw, RequestId},
-    revision::Revision,
+    revision::{Revision, Tasks as TasksOf},
+    task::{Detail, Task},
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +43,7 @@ use self::record::Record;
 pub(crate) use self::{methods::answer, run::Opened, wait::Wait};
 use crate::{
     ask::Asker,
+    bells::{self, Bell},
     catalog::server::Server,
     dispatch::Context,
     endpoint::{Visit, bearer::Caller},
@@ -57,6 +61,8 @@ const TTL_AT_MOST: u64 = 24 * 3_600_000;
 const SHELF_BYTES: usize = 16 * 1024 * 1024;
 /// Tries of a change that others make too.
 const TRIES: usize = 8;
+/// Tasks that one stream hears of; more are left out of the acknowledgement.
+const MOST_NAMED: usize = 64;
 /// Longest task id that is looked at.
 const LONGEST_ID: usize = 64;
 
@@ -70,7 +76,7 @@ pub(crate) enum NoTask {
 }
 
 impl NoTask {
-    fn refuse(self, revision: Revision, id: &RequestId) -> McpError {
+    pub(crate) fn refuse(self, revision: Revision, id: &RequestId) -> McpError {
         match self {
             Self::Full => McpError::of(&ErrorKind::TooMany("tasks"), revision, Some(id)),
             Self::Away => McpError::Unavailable,
@@ -221,14 +227,66 @@ impl Shelf {
         }
     }
 
-    /// Makes a task that runs here (TX-5: before it is announced).
-    async fn make(&self, revision: Revision, ttl: u64) -> Result<(Place, Record), NoTask> {
+    /// The tasks of these names that there are (SB-6).
+    pub(crate) async fn named(&self, ids: &[String]) -> Result<Vec<(String, StreamKey)>, NoTask> {
+        let mut named: Vec<(String, StreamKey)> = Vec::new();
+        for id in ids.iter().take(MOST_NAMED) {
+            if let Some(item) = self.item(id)
+                && !named.iter().any(|(_, known)| *known == item)
+            {
+                named.push((id.clone(), item));
+            }
+        }
+        if named.is_empty() {
+            return Ok(named);
+        }
+        let kept = self.state.node.shelf(self.server.tenant, self.key()).await;
+        let kept = kept.map_err(|_| NoTask::Away)?;
+        named.retain(|(_, item)| kept.iter().any(|kept| kept.nonce == item.nonce));
+        Ok(named)
+    }
+
+    /// A task as a client of `revision` is told of it, with what only the extension tells (TX-6).
+    pub(crate) async fn shown(
+        &self,
+        item: StreamKey,
+        revision: Revision,
+    ) -> Option<(Task, Detail)> {
+        if item.session != self.key() {
+            return None;
+        }
+        let record = self.look(item).await.ok().flatten()?;
+        let detail = match revision.facts().tasks {
+            TasksOf::Extension => record.detail(revision, &self.server.identity),
+            _ => Detail::None,
+        };
+        Some((record.task(self.id(item), revision), detail))
+    }
+
+    /// Tells whoever listens that a task is not what it was.
+    fn tell(&self, item: StreamKey, record: &Record) {
+        let session = record.session;
+        bells::ring(
+            &self.state,
+            self.server.tenant,
+            Bell::Task { item, session },
+        );
+    }
+
+    /// Makes a task that runs here (TX-5: before it is announced). `session` is that which asked for it, if one did.
+    async fn make(
+        &self,
+        revision: Revision,
+        ttl: u64,
+        session: Option<SessionKey>,
+    ) -> Result<(Place, Record), NoTask> {
         let item = StreamKey {
             session: self.key(),
             nonce: Nonce(random::bytes().map_err(|_| NoTask::Away)?),
         };
         let now = self.state.clock.now();
-        let record = Record::new(revision, ttl, self.state.node.id(), now);
+        let mut record = Record::new(revision, ttl, self.state.node.id(), now);
+        record.session = session;
         // Before anybody can look whether it runs.
         let place = Place::enter(&self.state, item);
         let made = self
@@ -285,6 +343,7 @@ impl Shelf {
             let Some((version, mut record)) = read else {
                 return Ok(None);
             };
+            let before = record.standing();
             if !change(&mut record) {
                 return Ok(Some(record));
             }
@@ -296,6 +355,9 @@ impl Shelf {
             match changed.await.map_err(|_| NoTask::Away)? {
                 Shelved::Done(_) => {
                     self.state.tasks.changed(item);
+                    if record.standing() != before {
+                        self.tell(item, &record);
+                    }
                     return Ok(Some(record));
                 }
                 Shelved::Conflict(newer) => kept = Some(newer),
@@ -359,10 +421,11 @@ pub(crate) async fn begin(
     let revision = session.id.revision;
     let wish = call.task.take().and_then(|task| task.ttl);
     let shelf = Shelf::new(visit.state, &visit.caller, &visit.server);
-    let opened = Opened::new(shelf, revision, ttl(wish)).await;
+    let opened = Opened::new(shelf, revision, ttl(wish), Some(session.id.key)).await;
     let opened = opened.map_err(|why| why.refuse(revision, &call.id))?;
     let body = jsonrpc::response(&call.id, &opened.created());
     let (asker, said) = Asker::of_task(revision, session.id.capabilities());
-    opened.start(call.run(Some(asker)), said);
+    let voice = opened.voice(session.id.key, call.progress.clone(), call.talks());
+    opened.start(call.run(Some(asker)), said, Some(voice));
     Ok(body)
 }

@@ -265,6 +265,7 @@ impl PreparedCall {
                 .or(self.trace.as_deref())
                 .map(|span| span.context().traceparent()),
             identity: &self.server.identity,
+            renamed: self.server.renames.of(upstream.source.id).map(|all| &**all),
         };
         let answered = forward(&self.state, &upstream.source, &ask).await;
         self.log(tool, started, answered.outcome, None);

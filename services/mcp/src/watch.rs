@@ -115,12 +115,7 @@ pub(crate) fn own_uri(server: &Server, uri: &str) -> Option<(Arc<UpstreamSource>
     let ResourceBackend::Upstream(place) = &resource.backend else {
         return None;
     };
-    // What a template makes is the server's own URI already.
-    let own = if resource.is_template() {
-        uri.to_owned()
-    } else {
-        place.own.string()?
-    };
+    let own = resource.own_uri(uri)?;
     Some((Arc::clone(&place.source), own))
 }
 

@@ -4,13 +4,16 @@
 mod admission;
 mod answers_wire;
 mod asking_wire;
+mod endings_wire;
 mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
 mod offers_wire;
 mod parked_wire;
+mod renames_wire;
 mod rules_wire;
 mod streams_wire;
+mod task_news_wire;
 mod tasks_wire;
 mod two_endpoints_wire;
 mod upstream_tasks_wire;
@@ -103,7 +106,9 @@ async fn upstream(
             get(|| async { (StatusCode::BAD_GATEWAY, "out of order") }),
         )
         .route("/slow", get(slow))
-        .merge(upstream_tasks_wire::servers(heard));
+        .merge(upstream_tasks_wire::servers(heard))
+        .merge(task_news_wire::servers(heard))
+        .merge(renames_wire::servers(heard));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     TaskTracker::new().spawn(async move { axum::serve(listener, api).await });
@@ -338,6 +343,7 @@ impl Node {
             &Target::parse(path).unwrap(),
             &["acme", "acme-old"],
             server,
+            true,
         );
     }
 

@@ -53,7 +53,7 @@ export interface paths {
         delete: operations["delete_workspace"];
         options?: never;
         head?: never;
-        /** Renames a workspace. Its slug stays. */
+        /** Changes what is given of a workspace: its name, and which transports its servers have. Its slug stays. */
         patch: operations["change_workspace"];
         trace?: never;
     };
@@ -2931,6 +2931,8 @@ export interface components {
              * @description Since when.
              */
             created_at: string;
+            /** @description Its servers are served by HTTP+SSE too, the transport of 2024-11-05. */
+            http_sse: boolean;
             /**
              * @description Its id.
              * @example ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
@@ -2948,8 +2950,10 @@ export interface components {
         };
         /** @description What can be changed. */
         WorkspaceChange: {
+            /** @description Whether its servers are served by HTTP+SSE too, the transport of 2024-11-05. */
+            http_sse?: boolean;
             /** @description What people call it: 1 to 80 characters. */
-            name: string;
+            name?: string;
         };
         /** @description What came of it. */
         WorkspaceDeleted: {

@@ -64,7 +64,7 @@ export function useRestoreWorkspace() {
   });
 }
 
-export function useRenameWorkspace(ws: string) {
+export function useChangeWorkspace(ws: string) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (body: Schemas['WorkspaceChange']) =>

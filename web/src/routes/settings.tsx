@@ -1,9 +1,9 @@
-import { Alert, Button, Stack, TextInput } from '@mantine/core';
+import { Alert, Button, Stack, Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { confirmPath } from '../api/people';
-import { useDeleteWorkspace, useRenameWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
+import { useChangeWorkspace, useDeleteWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { toastDone } from '../components/toast';
@@ -22,7 +22,7 @@ export function SettingsPage() {
 
 function Settings({ workspace }: { workspace: Workspace }) {
   const administers = useMay('administer');
-  const rename = useRenameWorkspace(workspace.slug);
+  const rename = useChangeWorkspace(workspace.slug);
   const [name, setName] = useState(workspace.name);
 
   function submit(event: FormEvent) {
@@ -61,6 +61,7 @@ function Settings({ workspace }: { workspace: Workspace }) {
           </Stack>
         </form>
       </Panel>
+      <OlderClients workspace={workspace} administers={administers} />
       <Panel title="About">
         <Facts
           items={[
@@ -78,6 +79,39 @@ function Settings({ workspace }: { workspace: Workspace }) {
       </Panel>
       {workspace.role === 'owner' && <Deletion workspace={workspace} />}
     </>
+  );
+}
+
+/** What is deprecated is served until somebody decides that nobody needs it. */
+function OlderClients({ workspace, administers }: { workspace: Workspace; administers: boolean }) {
+  const change = useChangeWorkspace(workspace.slug);
+  const isServed = change.isPending ? (change.variables.http_sse ?? workspace.http_sse) : workspace.http_sse;
+  return (
+    <Panel title="Older clients">
+      <Stack gap="md" maw={460}>
+        {change.error && (
+          <Alert color="red" data-tone="red" role="alert" title="Nothing was changed">
+            {change.error.message}
+          </Alert>
+        )}
+        <Switch
+          label="Serve HTTP+SSE too"
+          description="The transport of 2024-11-05, deprecated since. Turn it off once none of your apps connects to an address that ends in /sse: they are refused at once."
+          checked={isServed}
+          disabled={!administers || change.isPending}
+          onChange={(event) =>
+            change.mutate(
+              { http_sse: event.currentTarget.checked },
+              {
+                onSuccess: (now) =>
+                  toastDone(now.http_sse ? 'HTTP+SSE is served.' : 'HTTP+SSE is no longer served.'),
+              },
+            )
+          }
+        />
+        {!administers && <span>An admin or owner can change this.</span>}
+      </Stack>
+    </Panel>
   );
 }
 

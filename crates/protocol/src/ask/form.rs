@@ -100,12 +100,34 @@ fn schema(
             )
             .into());
         }
+        if !is_flat(&property_schema) {
+            return Err(Misfit::new(
+                format!("params.requestedSchema.properties.{name}"),
+                "expected a string, a number, a boolean or a choice",
+            )
+            .into());
+        }
         list.key(&name);
         property(&property_schema, later, list.out(), losses)?;
     }
     list.end();
     object.end();
     Ok(())
+}
+
+/// EL-4: nothing within something, but for a choice of several texts.
+fn is_flat(schema: &Raw) -> bool {
+    let kind = |schema: &Raw| schema.get("type").and_then(|kind| kind.string());
+    match kind(schema).as_deref() {
+        Some("object" | "null") => false,
+        Some("array") => {
+            let items = schema
+                .get("items")
+                .filter(|items| items.kind() == Kind::Object);
+            items.is_some_and(|items| kind(&items).is_none_or(|kind| kind == "string"))
+        }
+        _ => schema.get("properties").is_none(),
+    }
 }
 
 fn property(

@@ -48,6 +48,7 @@ pub(super) fn question(params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaska
     {
         return Err(Misfit::new("params.maxTokens", "expected a number").into());
     }
+    answers_follow(&messages)?;
     let later = asked.to.facts().later_questions;
     let (mut out, mut losses) = (Vec::with_capacity(params.as_bytes().len()), Losses::NONE);
     let mut object = Object::begin(&mut out);
@@ -84,6 +85,46 @@ pub(super) fn question(params: &Raw, asked: &Asked<'_>) -> Result<Shaped, Unaska
     }
     object.end();
     Ok(Shaped { json: out, losses })
+}
+
+/// SM-4: what a model asked of a tool is answered by the next message, which holds nothing else.
+fn answers_follow(messages: &Raw) -> Result<(), Misfit> {
+    let fault =
+        |index: usize, what: &str| Err(Misfit::new(format!("params.messages[{index}]"), what));
+    let ids = |blocks: &[Raw], kind: &str, member: &str| -> Vec<String> {
+        let of_kind = blocks
+            .iter()
+            .filter(|block| kind_of(block).as_deref() == Some(kind));
+        let mut ids: Vec<String> = of_kind
+            .filter_map(|block| block.get(member)?.string())
+            .collect();
+        ids.sort_unstable();
+        ids
+    };
+    let mut open: Vec<String> = Vec::new();
+    for (index, message) in messages.elements().enumerate() {
+        let content = message.get("content");
+        let all: Vec<Raw> = content.iter().flat_map(blocks).collect();
+        let results = ids(&all, "tool_result", "toolUseId");
+        if !results.is_empty() && results.len() < all.len() {
+            return fault(index, "a message with results of tools holds nothing else");
+        }
+        if results != open {
+            return fault(
+                index,
+                "expected the results of the tools that were used before",
+            );
+        }
+        open = ids(&all, "tool_use", "id");
+    }
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(Misfit::new(
+            "params.messages",
+            "expected the results of the tools that were used last",
+        ))
+    }
 }
 
 fn message(

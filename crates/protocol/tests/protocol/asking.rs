@@ -53,7 +53,7 @@ fn request(method: AskMethod, params: Value) -> Value {
 }
 
 #[test]
-fn x_34_a_form_of_today_is_one_that_2025_06_18_can_show() {
+fn x_34_dp_7_fa_9_a_form_of_today_is_one_that_2025_06_18_can_show() {
     let params = form(&json!({
         "colour": {"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}], "default": "r"},
         "size": {"type": "string", "enum": ["s", "m"], "default": "s"},
@@ -85,6 +85,10 @@ fn x_34_a_form_of_today_is_one_that_2025_06_18_can_show() {
         params["requestedSchema"]["properties"]["colour"],
         "EL-6"
     );
+    assert!(
+        !seen.to_string().contains("enumNames"),
+        "DP-7: made for 2025-06-18 only"
+    );
     conforms(R4, "ElicitRequestFormParams", &seen);
 }
 
@@ -101,6 +105,95 @@ fn v_11_a_multiple_choice_cannot_be_shown_by_2025_06_18() {
 }
 
 #[test]
+fn el_4_a_form_is_flat_or_nobody_is_asked() {
+    for flat in [
+        json!({"a": {"type": "string", "format": "email", "minLength": 1}, "b": {"type": "number"}, "c": {"type": "integer"}, "d": {"type": "boolean"}}),
+        json!({"a": {"type": "string", "enum": ["x"]}, "b": {"enum": ["y"]}}),
+        json!({"a": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}}}),
+    ] {
+        assert!(ask(AskMethod::Elicit, &form(&flat), R5, R4, &able()).is_ok());
+    }
+    for deep in [
+        json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}}),
+        json!({"a": {"properties": {"b": {"type": "string"}}}}),
+        json!({"a": {"type": "array", "items": {"type": "object"}}}),
+        json!({"a": {"type": "array"}}),
+        json!({"a": true}),
+    ] {
+        for to in [R3, R4, R5] {
+            let refused = ask(AskMethod::Elicit, &form(&deep), R5, to, &able());
+            assert!(
+                matches!(
+                    refused,
+                    Err(Unaskable::Malformed(_) | Unaskable::MultipleChoice)
+                ),
+                "{deep}: {refused:?}"
+            );
+        }
+    }
+    let mut root = form(&json!({}));
+    root["requestedSchema"]["type"] = json!("array");
+    assert!(ask(AskMethod::Elicit, &root, R5, R4, &able()).is_err());
+}
+
+#[test]
+fn sm_1_sm_2_sm_4_a_conversation_with_tools_goes_whole_to_who_can_read_it() {
+    let used = json!({"role": "assistant", "content": [
+        {"type": "text", "text": "let me look"},
+        {"type": "tool_use", "id": "1", "name": "look", "input": {"n": 1.50}},
+        {"type": "tool_use", "id": "2", "name": "look", "input": {}}]});
+    let results = json!({"role": "user", "content": [
+        {"type": "tool_result", "toolUseId": "2", "content": []},
+        {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": "x"}], "isError": false}]});
+    let params = |messages: Value| {
+        json!({"messages": messages, "maxTokens": 9, "tools": [{"name": "look", "inputSchema": {"type": "object"}}], "toolChoice": {"mode": "auto"},
+            "temperature": 0.5, "stopSequences": ["x"], "systemPrompt": "s", "metadata": {}, "modelPreferences": {"hints": [{"name": "m"}], "costPriority": 0.1}})
+    };
+    let whole = params(json!([used, results]));
+    let (seen, losses) = ask(AskMethod::CreateMessage, &whole, R5, R4, &able()).unwrap();
+    assert_eq!(seen, whole, "SM-1: nothing is lost");
+    assert!(losses.is_none());
+    for older in [R1, R2, R3] {
+        assert_eq!(
+            ask(AskMethod::CreateMessage, &whole, R5, older, &able()),
+            Err(Unaskable::Needs(Need::SamplingTools)),
+            "SM-2"
+        );
+    }
+    let mut mixed = results.clone();
+    mixed["content"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "text", "text": "and"}));
+    let other = json!({"role": "user", "content": [{"type": "tool_result", "toolUseId": "3", "content": []}]});
+    let one = json!({"role": "user", "content": {"type": "tool_result", "toolUseId": "1", "content": []}});
+    for broken in [
+        json!([used, mixed]),
+        json!([used, other]),
+        json!([used, one]),
+        json!([used]),
+        json!([results]),
+    ] {
+        let refused = ask(
+            AskMethod::CreateMessage,
+            &params(broken.clone()),
+            R5,
+            R4,
+            &able(),
+        );
+        assert!(
+            matches!(refused, Err(Unaskable::Malformed(_))),
+            "SM-4: {broken}"
+        );
+    }
+    for without in ["messages", "maxTokens"] {
+        let mut params = whole.clone();
+        params.as_object_mut().unwrap().remove(without);
+        assert!(ask(AskMethod::CreateMessage, &params, R5, R4, &able()).is_err());
+    }
+}
+
+#[test]
 fn x_38_the_older_names_of_choices_pass() {
     let params = form(&json!({"c": {"type": "string", "enum": ["a"], "enumNames": ["A"]}}));
     for to in [R3, R4, R5] {
@@ -113,7 +206,7 @@ fn x_38_the_older_names_of_choices_pass() {
 }
 
 #[test]
-fn x_32_and_x_35_the_id_of_a_question_by_url_lives_in_2025_11_25_only() {
+fn x_32_x_35_and_fa_9_the_id_of_a_question_by_url_lives_in_2025_11_25_only() {
     let from_r4 =
         json!({"mode": "url", "message": "m", "url": "https://up/", "elicitationId": "e"});
     let (seen, losses) = ask(AskMethod::Elicit, &from_r4, R4, R5, &able()).unwrap();
@@ -171,7 +264,7 @@ fn x_30_x_33_x_3a_x_3b_and_x_3f_nothing_is_asked_that_was_not_declared() {
 }
 
 #[test]
-fn x_3c_and_x_3d_messages_of_several_blocks_become_one_or_cannot_be_asked() {
+fn x_3c_x_3d_and_fa_10_messages_of_several_blocks_become_one_or_cannot_be_asked() {
     let message = |content: Value| json!({"maxTokens": 9, "messages": [{"role": "user", "content": content}]});
     let text = |text: &str| json!({"type": "text", "text": text});
     let sample =
@@ -203,7 +296,7 @@ fn x_3c_and_x_3d_messages_of_several_blocks_become_one_or_cannot_be_asked() {
 }
 
 #[test]
-fn x_3e_context_is_asked_for_only_where_it_is_offered() {
+fn x_3e_sm_5_and_dp_5_context_is_asked_for_only_where_it_is_offered() {
     let params = json!({"messages": [], "maxTokens": 1, "includeContext": "thisServer"});
     let mut shy = able();
     shy.sampling_context = false;
@@ -221,6 +314,7 @@ fn x_3e_context_is_asked_for_only_where_it_is_offered() {
 
 #[test]
 fn x_39_and_el_8_an_answer_is_checked_against_what_was_asked() {
+    // JS-12: by rules of our own, and not by the schema files, which take the number of an answer for an integer.
     let params = form(&json!({
         "name": {"type": "string", "minLength": 2}, "age": {"type": "integer", "maximum": 150}, "weight": {"type": "number"},
         "sure": {"type": "boolean"}, "colour": {"type": "string", "oneOf": [{"const": "r", "title": "R"}]},
@@ -293,7 +387,8 @@ fn sm_6_and_rt_1_answers_have_what_the_asker_needs() {
             assert!(answer(method, &params, &raw(&bad), R5).is_err());
         }
     }
-    let roots = json!({"roots": [{"uri": "file:///a", "name": "a"}]});
+    // RT-3: what a client says of its folders is passed on and never acted upon, whatever path it is.
+    let roots = json!({"roots": [{"uri": "file:///a", "name": "a"}, {"uri": "file:///../etc"}]});
     let seen = answer(AskMethod::ListRoots, &params, &raw(&roots), R1).unwrap();
     assert_eq!(tree(&seen.json), roots);
     assert!(
@@ -345,6 +440,30 @@ fn mr_2_and_mr_3_a_result_that_asks_is_read_and_written() {
             Err(Violation::InputRequired),
             "{bad}"
         );
+    }
+}
+
+#[test]
+fn x_7j_a_question_carries_a_token_of_ours_and_what_its_client_says_goes_under_that_of_its_asker() {
+    use portolan_protocol::progress::{passed_on, want, wanted};
+    let asked = raw(&json!({"message": "m", "_meta": {"progressToken": 7, "a.b/c": 1}}));
+    assert_eq!(tree(wanted(&asked).unwrap().as_bytes()), 7);
+    assert!(wanted(&raw(&json!({"message": "m"}))).is_none());
+    assert!(wanted(&raw(&json!({"_meta": {"progressToken": {}}}))).is_none());
+    let ours = want(&asked, "ours");
+    assert_eq!(
+        tree(ours.as_bytes()),
+        json!({"message": "m", "_meta": {"a.b/c": 1, "progressToken": "ours"}})
+    );
+    let said = raw(&json!({"progressToken": "ours", "progress": 1.5, "total": 3, "message": "x"}));
+    let (progress, passed) = passed_on(&said, &raw(&json!(7))).unwrap();
+    assert!((progress - 1.5).abs() < f64::EPSILON);
+    assert_eq!(
+        tree(passed.as_bytes()),
+        json!({"progressToken": 7, "progress": 1.5, "total": 3, "message": "x"})
+    );
+    for odd in [json!({"progressToken": "ours"}), json!({"progress": "1"})] {
+        assert!(passed_on(&raw(&odd), &raw(&json!(7))).is_none());
     }
 }
 

@@ -5,7 +5,7 @@ use portolan_protocol::header::{
     check_params, decode, encode,
 };
 use portolan_protocol::negotiate::Admitted;
-use portolan_protocol::{ErrorKind, Raw};
+use portolan_protocol::{ErrorKind, Raw, Revision};
 use serde_json::{Value, json};
 
 use crate::{face, modern, post};
@@ -172,7 +172,7 @@ fn params(arguments: &Value, headers: &[(&str, &str)]) -> Result<(), i32> {
     );
     let arguments = Raw::of(arguments).unwrap();
     check_params(&annotations, Some(&arguments), &headers, Dialect::Modern)
-        .map_err(|kind| kind.face(portolan_protocol::Revision::V2026_07_28).0)
+        .map_err(|kind| kind.face(Revision::V2026_07_28).0)
 }
 
 #[test]
@@ -303,6 +303,44 @@ fn h16_annotations_are_found_where_they_may_stand() {
             annotation("Method", &["dry"], ParamType::Boolean),
         ]
     );
+}
+
+#[test]
+fn d_4_and_sd_19_the_draft_checks_what_is_served_and_a_number_is_served_without_a_header() {
+    let schema = json!({ "type": "object", "properties": {
+        "weight": { "type": "number", "x-mcp-header": "Weight" },
+        "region": { "type": "string", "x-mcp-header": "Region" } } });
+    let (found, faults) = annotations(&schema);
+    assert_eq!(
+        found,
+        [annotation("Region", &["region"], ParamType::String)]
+    );
+    assert_eq!(faults.len(), 1, "H-16 holds for what is served");
+    let check = |headers: &[(&str, &str)], arguments: Value| {
+        let all = Headers::collect(
+            headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_bytes())),
+        );
+        let arguments = Raw::of(&arguments).unwrap();
+        check_params(&found, Some(&arguments), &all, Dialect::Draft)
+            .map_err(|kind| kind.face(Revision::V2025_06_18))
+    };
+    let arguments = json!({ "weight": 1.5, "region": "eu" });
+    assert_eq!(
+        check(
+            &[("Mcp-Param-Region", "eu"), ("Mcp-Param-Weight", "2")],
+            arguments.clone()
+        ),
+        Ok(()),
+        "a header that nothing names is nothing"
+    );
+    assert_eq!(
+        check(&[("Mcp-Param-Region", "us")], arguments.clone()),
+        Err((-32001, 400)),
+        "SD-18"
+    );
+    assert_eq!(check(&[], arguments), Err((-32001, 400)));
 }
 
 #[test]

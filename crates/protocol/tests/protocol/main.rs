@@ -4,6 +4,7 @@
 mod admission;
 mod asking;
 mod errors;
+mod fields;
 mod framing;
 mod headers;
 mod laws;

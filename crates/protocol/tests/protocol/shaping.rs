@@ -159,7 +159,7 @@ fn fa8_j17_j18_only_modern_results_carry_their_type_freshness_and_server() {
 }
 
 #[test]
-fn fa5_the_name_card_grows_with_the_revisions() {
+fn fa5_ic_4_the_name_card_grows_with_the_revisions() {
     let card = |revision| tree(identity().json(revision).as_bytes());
     assert_eq!(names(&card(R2)), ["name", "version"]);
     assert_eq!(names(&card(R3)), ["name", "version", "title"]);
@@ -228,7 +228,7 @@ fn sb2_sb3_sb8_every_message_of_a_listen_stream_names_it_with_the_same_type() {
         let first = tree(&subscription::acknowledged(&id, &filter));
         assert_eq!(
             first["params"]["notifications"],
-            json!({ "toolsListChanged": true })
+            json!({ "toolsListChanged": true, "taskIds": ["t"] })
         );
         let last = tree(&subscription::completed(&id, R5, &identity()));
         assert_eq!(last["result"]["resultType"], "complete");

@@ -62,6 +62,24 @@ fn every_line_end_and_field_form_of_the_standard_is_read() {
 }
 
 #[test]
+fn streams_13_a_line_beside_the_data_is_short_and_the_data_may_be_long() {
+    let long = "x".repeat(70_000);
+    for line in [format!(":{long}"), format!("event: {long}"), long.clone()] {
+        // Whether the line comes at once or in pieces, and whether it ends.
+        assert!(Decoder::new(8 << 20).push(line.as_bytes()).is_err());
+        let mut decoder = Decoder::new(8 << 20);
+        let mut pieces = line.as_bytes().chunks(1000);
+        assert!(pieces.any(|piece| decoder.push(piece).is_err()));
+    }
+    let events = Decoder::new(8 << 20)
+        .push(format!("\u{feff}data:{long}\ndata: {long}\n\n").as_bytes())
+        .unwrap();
+    assert_eq!(events[0].data.len(), 2 * 70_000 + 1);
+    let fits = format!(":{}\n", "x".repeat(60_000));
+    assert!(Decoder::new(8 << 20).push(fits.as_bytes()).is_ok());
+}
+
+#[test]
 fn j19_an_event_beyond_the_limit_is_refused_however_it_comes() {
     let big = vec![b'x'; 60];
     assert!(Decoder::new(50).push(&big).is_err());

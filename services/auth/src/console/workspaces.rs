@@ -1,4 +1,4 @@
-//! Workspaces: create, look at, rename.
+//! Workspaces: create, look at, change.
 
 use axum::{Json, extract::State};
 use http::StatusCode;
@@ -9,7 +9,7 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    Reason, StorageError, audit, members,
+    Reason, StorageError, audit, members, registry_news,
     tenants::{self, SLUG_TAKEN, Tenant},
 };
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,8 @@ pub struct WorkspaceView {
     /// Since when.
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
+    /// Its servers are served by HTTP+SSE too, the transport of 2024-11-05.
+    http_sse: bool,
 }
 
 /// A member's role, strongest first.
@@ -171,6 +173,7 @@ pub(crate) async fn create_workspace(
         name: tenant.name,
         role: Role::Owner,
         created_at: tenant.created_at,
+        http_sse: true,
     };
     Ok((StatusCode::CREATED, Json(view)))
 }
@@ -179,20 +182,27 @@ pub(crate) async fn create_workspace(
 #[utoipa::path(get, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     responses((status = 200, description = "The workspace.", body = WorkspaceView)))]
 pub(crate) async fn show_workspace(
+    State(state): State<AuthState>,
     workspace: Workspace,
 ) -> Result<Json<WorkspaceView>, ConsoleError> {
     workspace.require(Action::Read)?;
-    Ok(Json(view(workspace)))
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let http_sse = tenants::http_sse(&mut tx).await?;
+    Ok(Json(view(workspace, http_sse)))
 }
 
 /// What can be changed.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct WorkspaceChange {
     /// What people call it: 1 to 80 characters.
-    name: String,
+    #[schema(nullable = false)]
+    name: Option<String>,
+    /// Whether its servers are served by HTTP+SSE too, the transport of 2024-11-05.
+    #[schema(nullable = false)]
+    http_sse: Option<bool>,
 }
 
-/// Renames a workspace. Its slug stays.
+/// Changes what is given of a workspace: its name, and which transports its servers have. Its slug stays.
 #[utoipa::path(patch, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = WorkspaceChange, responses((status = 200, description = "Changed.", body = WorkspaceView)))]
 pub(crate) async fn change_workspace(
@@ -202,28 +212,41 @@ pub(crate) async fn change_workspace(
     JsonBody(change): JsonBody<WorkspaceChange>,
 ) -> Result<Json<WorkspaceView>, ConsoleError> {
     workspace.require(Action::Administer)?;
-    let name = display_name(&change.name).ok_or(CreateError::Name)?;
+    let name = change.name.as_deref();
+    let name = name
+        .map(|name| display_name(name).ok_or(CreateError::Name))
+        .transpose()?;
+    let (origin, now) = (visitor.origin(), state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
-    tenants::rename(&mut tx, name).await?;
-    let detail = serde_json::json!({ "from": workspace.name, "to": name });
-    audit::record(
-        &mut tx,
-        &workspace.event("tenant.renamed", "tenant", workspace.id, detail),
-        &visitor.origin(),
-        state.now(),
-    )
-    .await?;
+    let before = tenants::http_sse(&mut tx).await?;
+    if let Some(name) = name {
+        tenants::rename(&mut tx, name).await?;
+        let detail = serde_json::json!({ "from": workspace.name, "to": name });
+        let event = workspace.event("tenant.renamed", "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &origin, now).await?;
+    }
+    let http_sse = change.http_sse.unwrap_or(before);
+    if http_sse != before {
+        tenants::set_http_sse(&mut tx, http_sse).await?;
+        registry_news::changed(&mut tx).await?;
+        let detail = serde_json::json!({ "from": before, "to": http_sse });
+        let event = workspace.event("tenant.http_sse_changed", "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &origin, now).await?;
+    }
     tx.commit().await?;
-    name.clone_into(&mut workspace.name);
-    Ok(Json(view(workspace)))
+    if let Some(name) = name {
+        name.clone_into(&mut workspace.name);
+    }
+    Ok(Json(view(workspace, http_sse)))
 }
 
-fn view(workspace: Workspace) -> WorkspaceView {
+fn view(workspace: Workspace, http_sse: bool) -> WorkspaceView {
     WorkspaceView {
         id: workspace.id,
         slug: workspace.slug,
         name: workspace.name,
         role: workspace.role,
         created_at: workspace.created_at,
+        http_sse,
     }
 }

@@ -6,7 +6,7 @@ use portolan_model::{
     id::{TenantId, UserId},
     member::Role,
 };
-use portolan_storage::{Reason, members, tenants};
+use portolan_storage::{Reason, catalog, members, tenants};
 use serde_json::json;
 
 use crate::house::{Browser, House};
@@ -31,6 +31,53 @@ pub(crate) async fn ids(house: &House, person: &Browser<'_>, slug: &str) -> (Ten
         tenant.id,
         me["user"]["id"].as_str().unwrap().parse().unwrap(),
     )
+}
+
+#[tokio::test]
+async fn dp_6_an_administrator_turns_http_sse_off_and_on_and_nodes_hear_of_it() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    workspace(&ann, "acme").await;
+    let (tenant, _) = ids(&house, &ann, "acme").await;
+    let as_nodes_see_it = async || {
+        let mut tx = house.store.node(tenant).await.unwrap();
+        let address = catalog::address(&mut tx).await.unwrap().unwrap();
+        (address.http_sse, address.registry_revision)
+    };
+    let shown = ann.call(Method::GET, "/workspaces/acme", None).await.json();
+    assert_eq!(shown["http_sse"], true, "served unless somebody says no");
+    let (is_served, before) = as_nodes_see_it().await;
+    assert!(is_served);
+    let change = async |body: serde_json::Value| {
+        let changed = ann
+            .call(Method::PATCH, "/workspaces/acme", Some(body))
+            .await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+        changed.json()
+    };
+    assert_eq!(
+        change(json!({ "http_sse": false })).await["http_sse"],
+        false
+    );
+    let (is_served, after) = as_nodes_see_it().await;
+    assert!(!is_served && after > before, "nodes look again");
+    let renamed = change(json!({ "name": "Acme AG" })).await;
+    assert_eq!(
+        (&renamed["name"], &renamed["http_sse"]),
+        (&json!("Acme AG"), &json!(false)),
+        "what is not given stays"
+    );
+    assert_eq!(change(json!({ "http_sse": true })).await["http_sse"], true);
+    change(json!({ "http_sse": true })).await;
+    let audit = ann
+        .call(Method::GET, "/workspaces/acme/audit", None)
+        .await
+        .json();
+    let items = audit["items"].as_array().unwrap().iter();
+    let changes: Vec<_> = items
+        .filter(|item| item["action"] == "tenant.http_sse_changed")
+        .collect();
+    assert_eq!(changes.len(), 2, "{audit}");
 }
 
 #[tokio::test]

@@ -2,11 +2,13 @@
 //! read nor change it.
 //!
 //! ```text
-//! plaintext = version 1 | kind | method | round | digest of the parameters (32) | rest
+//! plaintext (`plain`) = version 1 | kind | method | round | digest of the parameters (32) | rest
 //! parked    : session (16) | stream (8) | sequence (8) | attempt (4 + 2)
 //! handed on : 0, or 1 and the upstream's own state
 //! associated data = tenant | server | principal (person and client)
 //! ```
+
+mod plain;
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,15 +29,12 @@ use portolan_protocol::{
 };
 use serde_json::Value;
 
+use self::plain::{About, Plain};
 use super::Continued;
 use crate::{
     catalog::server::Server, dispatch::Context, endpoint::bearer::Caller, error::McpError,
     state::McpState,
 };
-
-const VERSION: u8 = 1;
-const PARKED: u8 = 1;
-const HANDED_ON: u8 = 2;
 
 /// MR-6: not ours, changed, or somebody else's: which one is not told.
 const INVALID: &str = "Invalid requestState";
@@ -97,36 +96,35 @@ impl Standing {
         .concat()
     }
 
-    fn seal(&self, kind: u8, round: u8, rest: &[u8]) -> Option<String> {
-        let mut text = vec![VERSION, kind, method_code(self.method), round];
-        text.extend_from_slice(self.digest.as_bytes());
-        text.extend_from_slice(rest);
+    fn seal(&self, round: u8, about: About) -> Option<String> {
+        let plain = Plain {
+            method: method_code(self.method),
+            round,
+            digest: *self.digest.as_bytes(),
+            about,
+        };
         let life = Duration::from_secs(self.state.config.park_secs);
         let until = self.state.clock.now() + life;
-        let keys = &self.state.keys;
+        let (keys, text) = (&self.state.keys, plain.to_bytes());
         let sealed = keys.seal_until(Purpose::RequestState, &text, &self.scope(), until);
         let state = URL_SAFE_NO_PAD.encode(sealed.ok()?);
         (state.len() <= LONGEST_STATE).then_some(state)
     }
 
     pub(super) fn seal_parked(&self, at: &ParkedAt) -> Option<String> {
-        let mut rest = Vec::with_capacity(38);
-        rest.extend_from_slice(&at.stream.session.0);
-        rest.extend_from_slice(&at.stream.nonce.0);
-        rest.extend_from_slice(&at.cursor.seq.to_be_bytes());
-        let attempt = at.cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
-        rest.extend_from_slice(&attempt.number.to_be_bytes());
-        rest.extend_from_slice(&attempt.mark.to_be_bytes());
-        self.seal(PARKED, at.round, &rest)
+        let attempt = at.cursor.attempt;
+        let about = About::Parked {
+            session: at.stream.session.0,
+            nonce: at.stream.nonce.0,
+            seq: at.cursor.seq,
+            attempt: attempt.map(|attempt| (attempt.number, attempt.mark)),
+        };
+        self.seal(at.round, about)
     }
 
     /// The answer that passes an upstream's questions on, with its state inside ours (X-29). `None` if that is too long.
     pub(super) fn hand_on(&self, asked: InputRequired, round: u8) -> Option<Vec<u8>> {
-        let rest = match &asked.state {
-            None => vec![0],
-            Some(state) => [&[1], state.as_bytes()].concat(),
-        };
-        let state = self.seal(HANDED_ON, round, &rest)?;
+        let state = self.seal(round, About::HandedOn(asked.state.clone()))?;
         Some(self.input_required(InputRequired {
             state: Some(state),
             ..asked
@@ -166,55 +164,37 @@ impl Standing {
             OpenError::Expired => EXPIRED,
             _ => INVALID,
         })?;
-        let (head, rest) = opened.expose().split_first_chunk::<4>().ok_or(INVALID)?;
-        let (digest, rest) = rest.split_first_chunk::<32>().ok_or(INVALID)?;
-        let &[VERSION, kind, method, round] = head else {
-            return Err(INVALID);
-        };
-        if method != method_code(self.method)
-            || !digests_equal(&Digest::from_bytes(*digest), &self.digest)
+        let plain = Plain::read(opened.expose()).ok_or(INVALID)?;
+        if plain.method != method_code(self.method)
+            || !digests_equal(&Digest::from_bytes(plain.digest), &self.digest)
         {
             return Err(OTHER_REQUEST);
         }
-        match kind {
-            PARKED => parked(rest, round).map(Opened::Parked).ok_or(INVALID),
-            HANDED_ON => {
-                let state = match rest.split_first() {
-                    Some((0, _)) => None,
-                    Some((1, state)) => {
-                        Some(String::from_utf8(state.to_vec()).map_err(|_| INVALID)?)
-                    }
-                    _ => return Err(INVALID),
-                };
-                Ok(Opened::HandedOn(Continued {
-                    responses: None,
-                    state,
-                    round,
-                }))
-            }
-            _ => Err(INVALID),
-        }
+        let round = plain.round;
+        Ok(match plain.about {
+            About::Parked {
+                session,
+                nonce,
+                seq,
+                attempt,
+            } => Opened::Parked(ParkedAt {
+                stream: StreamKey {
+                    session: SessionKey(session),
+                    nonce: Nonce(nonce),
+                },
+                cursor: Cursor {
+                    seq,
+                    attempt: attempt.map(|(number, mark)| Attempt { number, mark }),
+                },
+                round,
+            }),
+            About::HandedOn(state) => Opened::HandedOn(Continued {
+                responses: None,
+                state,
+                round,
+            }),
+        })
     }
-}
-
-fn parked(rest: &[u8], round: u8) -> Option<ParkedAt> {
-    let (session, rest) = rest.split_first_chunk::<16>()?;
-    let (nonce, rest) = rest.split_first_chunk::<8>()?;
-    let (seq, rest) = rest.split_first_chunk::<8>()?;
-    let (number, mark) = rest.split_first_chunk::<4>()?;
-    let number = u32::from_be_bytes(*number);
-    let mark = u16::from_be_bytes(mark.try_into().ok()?);
-    Some(ParkedAt {
-        stream: StreamKey {
-            session: SessionKey(*session),
-            nonce: Nonce(*nonce),
-        },
-        cursor: Cursor {
-            seq: u64::from_be_bytes(*seq),
-            attempt: (number > 0).then_some(Attempt { number, mark }),
-        },
-        round,
-    })
 }
 
 /// MR-1: the methods that may ask.

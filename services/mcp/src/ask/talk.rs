@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// A call that runs for its request.
-struct Talk {
+struct Talking {
     standing: Arc<Standing>,
     telling: Option<(ProgressToken, Gate)>,
     /// Taken when the call is parked.
@@ -47,32 +47,43 @@ struct Talk {
 /// Where the words of an answer come from.
 enum Line {
     /// A call of this request.
-    Talk(Talk),
+    Talk(Talking),
     /// A call that was parked by an earlier request.
     Follow(Follow),
 }
 
-/// Runs a call that may ask. One that may become a task does so after `patience`.
-pub(crate) async fn run(
-    visit: &Visit<'_>,
-    standing: Standing,
-    capabilities: ClientCapabilities,
-    continued: Option<Continued>,
-    progress: Option<ProgressToken>,
-    patience: Option<Duration>,
-    begin: impl FnOnce(Asker) -> Running,
-) -> Result<Response, McpError> {
-    let standing = Arc::new(standing);
-    let (asker, said) = Asker::of_request(Arc::clone(&standing), capabilities, continued);
-    let talk = Talk {
-        standing,
-        telling: progress.map(|token| (token, Gate::default())),
-        call: Some((begin(asker), said)),
-        heard: None,
-        done: None,
-        task_at: patience.map(|patience| Instant::now() + patience),
-    };
-    answer(visit, Line::Talk(talk)).await
+/// A call that may speak before its answer, and does not run yet.
+pub(crate) struct Talk {
+    pub(crate) standing: Standing,
+    pub(crate) capabilities: ClientCapabilities,
+    /// What an earlier round left.
+    pub(crate) continued: Option<Box<Continued>>,
+    /// Progress is wanted under this token.
+    pub(crate) progress: Option<ProgressToken>,
+    /// After so long it becomes a task, if it may.
+    pub(crate) patience: Option<Duration>,
+}
+
+impl Talk {
+    /// Runs it.
+    pub(crate) async fn run(
+        self,
+        visit: &Visit<'_>,
+        begin: impl FnOnce(Asker) -> Running,
+    ) -> Result<Response, McpError> {
+        let standing = Arc::new(self.standing);
+        let continued = self.continued.map(|continued| *continued);
+        let (asker, said) = Asker::of_request(Arc::clone(&standing), self.capabilities, continued);
+        let talking = Talking {
+            standing,
+            telling: self.progress.map(|token| (token, Gate::default())),
+            call: Some((begin(asker), said)),
+            heard: None,
+            done: None,
+            task_at: self.patience.map(|patience| Instant::now() + patience),
+        };
+        answer(visit, Line::Talk(talking)).await
+    }
 }
 
 /// Goes on with a parked call.
@@ -146,7 +157,7 @@ impl Line {
     }
 }
 
-impl Talk {
+impl Talking {
     async fn step(&mut self) -> Step {
         while let Some((work, said)) = &mut self.call {
             if self.done.is_none() {
@@ -199,11 +210,11 @@ impl Talk {
     async fn become_task(&mut self) -> Option<Vec<u8>> {
         let standing = &self.standing;
         let shelf = Shelf::new(&standing.state, &standing.caller, &standing.server);
-        let opened = Opened::new(shelf, standing.revision, tasks::TTL).await;
+        let opened = Opened::new(shelf, standing.revision, tasks::TTL, None).await;
         let opened = opened.ok()?;
         let (work, said) = self.call.take()?;
         let body = jsonrpc::response(&standing.id, &opened.created());
-        opened.start(work, said);
+        opened.start(work, said, None);
         Some(body)
     }
 }

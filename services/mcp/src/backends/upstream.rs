@@ -3,13 +3,18 @@
 //! server never sees of a client: its token.
 
 mod account;
+mod answered;
 mod beside;
+mod exchange;
 mod forward;
+mod hints;
+mod leftovers;
 mod looks;
 mod pass;
 mod questions;
 mod sessions;
 mod task;
+mod tickets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,6 +33,7 @@ pub(crate) use self::{
     account::{Sharing, SignedIn},
     beside::Beside,
     forward::{Forward, complete, forward, renamed},
+    hints::Hints,
     looks::{Looks, ask_for_a_look},
     pass::Pass,
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},

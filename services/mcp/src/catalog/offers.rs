@@ -14,6 +14,7 @@ use portolan_model::{
     uri_template::UriTemplate,
 };
 use portolan_protocol::{
+    initialize::Icon,
     jsonrpc::Raw,
     prompt::{Prompt as ListedPrompt, PromptArgument},
     resource::{Location, Resource as ListedResource},
@@ -21,13 +22,14 @@ use portolan_protocol::{
     revision::Revision,
 };
 use portolan_storage::{prompts, resources};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     backends::upstream::{UpstreamPlace, UpstreamSource},
     catalog::{
         pages::{List, Listed, Pages},
-        server::{Access, Source},
+        renames::Renames,
+        server::{Access, Source, dress},
     },
 };
 
@@ -61,6 +63,8 @@ pub(crate) struct Resource {
     /// As it stands in the list.
     pub(crate) listed: ListedResource,
     template: Option<UriTemplate>,
+    /// What its server calls it, where that is another template.
+    own_template: Option<UriTemplate>,
     /// With what completion offers.
     pub(crate) variables: Vec<Argument>,
     /// Raised by every change.
@@ -107,6 +111,18 @@ impl Resource {
     pub(crate) fn uri(&self) -> &str {
         match &self.listed.location {
             Location::Uri(uri) | Location::Template(uri) => uri,
+        }
+    }
+
+    /// What its MCP server calls the resource that clients call `uri`; none if no such server has it.
+    pub(crate) fn own_uri(&self, uri: &str) -> Option<String> {
+        let ResourceBackend::Upstream(place) = &self.backend else {
+            return None;
+        };
+        match (&self.template, &self.own_template) {
+            (None, _) => place.own.string(),
+            (Some(_), None) => Some(uri.to_owned()),
+            (Some(published), Some(own)) => published.carry(uri, own),
         }
     }
 
@@ -210,14 +226,14 @@ impl Offers {
         tenant: TenantId,
         prompts: Vec<prompts::Published>,
         resources: Vec<resources::Published>,
-        sources: &BTreeMap<SourceId, Source>,
+        (sources, renames): (&BTreeMap<SourceId, Source>, &Renames),
         page_size: usize,
     ) -> Self {
         let mut prompts: Vec<Prompt> = prompts
             .into_iter()
             .filter_map(|row| {
                 let id = row.id;
-                let built = prompt(row, sources);
+                let built = prompt(row, sources, renames);
                 if built.is_none() {
                     tracing::error!(tenant.id = %tenant, prompt.id = %id, "a published prompt cannot be built and is left out");
                 }
@@ -227,7 +243,7 @@ impl Offers {
         prompts.sort_by(|a, b| a.key().cmp(b.key()));
         let built = resources.into_iter().filter_map(|row| {
             let id = row.id;
-            let built = resource(row, sources);
+            let built = resource(row, sources, renames);
             if built.is_none() {
                 tracing::error!(tenant.id = %tenant, resource.id = %id, "a published resource cannot be built and is left out");
             }
@@ -348,6 +364,16 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
+/// X-6I: what an MCP server says of it besides.
+fn dressed(
+    source: Option<SourceId>,
+    own: Option<&Value>,
+    renames: &Renames,
+) -> (Vec<Icon>, Option<Raw>) {
+    let renamed = source.and_then(|source| renames.of(source));
+    own.map_or_else(Default::default, |own| dress(own, renamed))
+}
+
 fn upstream(
     source: Option<SourceId>,
     own: Option<&str>,
@@ -359,7 +385,12 @@ fn upstream(
     })
 }
 
-fn prompt(row: prompts::Published, sources: &BTreeMap<SourceId, Source>) -> Option<Prompt> {
+fn prompt(
+    row: prompts::Published,
+    sources: &BTreeMap<SourceId, Source>,
+    renames: &Renames,
+) -> Option<Prompt> {
+    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
     let backend = if row.source.is_some() {
         PromptBackend::Upstream(upstream(row.source, row.upstream_name.as_deref(), sources)?)
     } else {
@@ -379,7 +410,8 @@ fn prompt(row: prompts::Published, sources: &BTreeMap<SourceId, Source>) -> Opti
             title: filled(row.title),
             description: filled(row.description),
             arguments: row.arguments.iter().map(listed_argument).collect(),
-            ..ListedPrompt::default()
+            icons,
+            meta,
         },
         arguments: row.arguments,
         version: row.version,
@@ -396,7 +428,17 @@ fn listed_argument(argument: &Argument) -> PromptArgument {
     }
 }
 
-fn resource(row: resources::Published, sources: &BTreeMap<SourceId, Source>) -> Option<Resource> {
+fn resource(
+    row: resources::Published,
+    sources: &BTreeMap<SourceId, Source>,
+    renames: &Renames,
+) -> Option<Resource> {
+    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
+    let own_template = row
+        .upstream_uri
+        .as_deref()
+        .filter(|own| *own != row.uri && row.shape == ResourceShape::Template)
+        .and_then(|own| UriTemplate::parse(own).ok());
     let backend = match row.body {
         ResourceBody::Text | ResourceBody::File => ResourceBackend::Stored {
             is_text: row.body == ResourceBody::Text,
@@ -438,10 +480,11 @@ fn resource(row: resources::Published, sources: &BTreeMap<SourceId, Source>) -> 
             annotations: annotations
                 .then(|| serde_json::from_value(row.annotations).ok())
                 .flatten(),
-            icons: Vec::new(),
-            meta: None,
+            icons,
+            meta,
         },
         template,
+        own_template,
         variables: row.variables,
         version: row.version,
         backend,

@@ -24,6 +24,7 @@ use portolan_protocol::{
     result::{self, CacheHint, Identity},
     revision::Revision,
     tool::{TaskSupport, Tool as Listed},
+    translate,
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
 
@@ -35,6 +36,7 @@ use crate::{
     catalog::{
         offers::{Marks, Offers, mark},
         pages::{List, Pages},
+        renames::{Renamed, Renames},
     },
     limits::{TenantLimits, calls_of},
 };
@@ -97,6 +99,8 @@ pub(crate) struct Server {
     by_name: HashMap<String, usize>,
     /// Prompts and resources.
     pub(crate) offers: Offers,
+    /// What clients call the resources of MCP servers, where that is not the server's own word (RE-12).
+    pub(crate) renames: Renames,
     /// Differ when the lists differ.
     pub(crate) marks: Marks,
     /// The bucket of the tenant's calls.
@@ -126,9 +130,13 @@ impl Server {
             .iter()
             .filter_map(|(id, source)| Some((*id, Source::build(tenant, *id, source, keys, now)?)))
             .collect();
+        let renames = Renames::read(&row.resources);
         let tools = row.tools.into_iter().filter_map(|tool| {
             let (id, source_id) = (tool.id, tool.source);
-            let built = sources.get(&source_id).and_then(|source| build_tool(tenant, tool, source));
+            let renamed = renames.of(source_id);
+            let built = sources
+                .get(&source_id)
+                .and_then(|source| build_tool(tenant, tool, source, renamed));
             if built.is_none() {
                 tracing::error!(tenant.id = %tenant, tool.id = %id, "a published tool cannot be built and is left out");
             }
@@ -145,7 +153,8 @@ impl Server {
         for tool in &tools {
             tool.listed.write(Revision::V2026_07_28, &mut all);
         }
-        let offers = Offers::build(tenant, row.prompts, row.resources, &sources, page_size);
+        let of_others = (&sources, &renames);
+        let offers = Offers::build(tenant, row.prompts, row.resources, of_others, page_size);
         Self {
             tenant,
             id: row.id,
@@ -157,6 +166,7 @@ impl Server {
             by_name,
             marks: offers.marks(mark(&all)),
             offers,
+            renames,
             limits,
             page_size,
             pages: Default::default(),
@@ -302,7 +312,12 @@ fn open(
     }
 }
 
-fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<Tool> {
+fn build_tool(
+    tenant: TenantId,
+    row: PublishedTool,
+    source: &Source,
+    renamed: Option<&Arc<Renamed>>,
+) -> Option<Tool> {
     let own = row.plan.get("upstream").cloned();
     let mut listed = Listed::new(&row.name, Raw::of(&row.input_schema).ok()?);
     listed.title = Some(row.title).filter(|title| !title.is_empty());
@@ -321,7 +336,7 @@ fn build_tool(tenant: TenantId, row: PublishedTool, source: &Source) -> Option<T
     };
     let backend = match (&source.upstream, own) {
         (Some(upstream), Some(own)) => {
-            dress(&mut listed, &own);
+            (listed.icons, listed.meta) = dress(&own, renamed);
             Backend::Upstream(Box::new(UpstreamTool {
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
@@ -358,17 +373,25 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
     (support != TaskSupport::Forbidden).then_some(support)
 }
 
-/// What of an upstream's definition stands in the list besides what the registry has columns for.
-fn dress(listed: &mut Listed, own: &serde_json::Value) {
+/// What of an upstream's definition stands in the list besides what the registry has columns for: its pictures, and its metadata with the URIs that clients know.
+pub(super) fn dress(
+    own: &serde_json::Value,
+    renamed: Option<&Arc<Renamed>>,
+) -> (Vec<Icon>, Option<Raw>) {
     let icons = own.get("icons").cloned();
-    // IC-2: other schemes are removed when they are served on.
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_value(icons).ok())
         .unwrap_or_default();
-    listed.icons = icons
-        .into_iter()
-        .filter(|icon| icon.src.starts_with("https:") || icon.src.starts_with("data:"))
-        .collect();
+    // IC-2: other schemes are removed when they are served on.
+    let is_safe = |icon: &Icon| icon.src.starts_with("https:") || icon.src.starts_with("data:");
     let meta = own.get("_meta").filter(|meta| meta.is_object());
-    listed.meta = meta.and_then(|meta| Raw::of(meta).ok());
+    let meta = meta.and_then(|meta| Raw::of(meta).ok());
+    let meta = match (meta, renamed) {
+        (Some(meta), Some(renamed)) => {
+            let published = |own: &str| renamed.published(own);
+            Some(translate::uris_of_meta(&meta, &published))
+        }
+        (meta, _) => meta,
+    };
+    (icons.into_iter().filter(is_safe).collect(), meta)
 }

@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_survives_a_rotation_of_the_master_secret() {
+    fn n_7_a_session_survives_a_rotation_of_the_master_secret() {
         let Case {
             caller,
             server,

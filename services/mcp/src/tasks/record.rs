@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_cluster::store::{Kept, NodeId};
+use portolan_cluster::{
+    SessionKey,
+    store::{Kept, NodeId},
+};
 use portolan_model::Timestamp;
 use portolan_protocol::{
     ask::{self, Asked},
@@ -44,6 +47,8 @@ pub(crate) struct Record {
     pub(super) ttl: u64,
     /// Of who made it: what it asks and what it came to are written for this.
     pub(super) revision: Revision,
+    /// The session that made it, if one did: it hears of it (TK-14).
+    pub(super) session: Option<SessionKey>,
     /// The node that runs it.
     pub(super) owner: NodeId,
     /// The result has `isError` (TK-8).
@@ -65,6 +70,9 @@ struct Head {
     ttl: u64,
     revision: u8,
     owner: String,
+    /// In hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
     #[serde(default)]
     is_error: bool,
 }
@@ -91,6 +99,7 @@ impl Record {
             updated: now,
             ttl,
             revision,
+            session: None,
             owner,
             is_error: false,
             requests: Vec::new(),
@@ -109,6 +118,9 @@ impl Record {
             ttl: self.ttl,
             revision: self.revision.ordinal(),
             owner: String::from_utf8_lossy(&self.owner.0).into_owned(),
+            session: self
+                .session
+                .map(|session| format!("{:032x}", u128::from_be_bytes(session.0))),
             is_error: self.is_error,
         };
         // A struct of plain members cannot fail to be written.
@@ -144,6 +156,10 @@ impl Record {
             updated: head.updated,
             ttl: head.ttl,
             revision: Revision::from_ordinal(head.revision)?,
+            session: head.session.and_then(|session| {
+                let session = u128::from_str_radix(&session, 16).ok()?;
+                Some(SessionKey(session.to_be_bytes()))
+            }),
             owner: NodeId(head.owner.as_bytes().try_into().ok()?),
             is_error: head.is_error,
             requests: Vec::new(),
@@ -168,6 +184,12 @@ impl Record {
             outcome,
             ..Self::read_head(&kept.head)?
         })
+    }
+
+    /// What those hear of who listen: another standing is news.
+    pub(super) fn standing(&self) -> (Status, Vec<String>) {
+        let asked = self.requests.iter().map(|(key, _)| key.clone());
+        (self.status, asked.collect())
     }
 
     /// What is left of its life.
@@ -392,7 +414,10 @@ mod tests {
 
     #[test]
     fn tk_5_a_record_goes_through_its_states_and_reads_back_in_each() {
-        let mut record = record();
+        let mut record = Record {
+            session: Some(SessionKey([200; 16])),
+            ..record()
+        };
         assert_eq!(again(&record), record);
         assert!(record.ask(
             vec![("q1".into(), question()), ("q2".into(), question())],

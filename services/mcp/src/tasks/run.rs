@@ -6,7 +6,7 @@ use portolan_protocol::{
     ask::{self, AskMethod},
     error::RpcError,
     input_required::InputRequest,
-    jsonrpc::Raw,
+    jsonrpc::{ProgressToken, Raw},
     revision::Revision,
 };
 use tokio::{
@@ -14,9 +14,12 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep, sleep_until},
 };
 
+use portolan_cluster::SessionKey;
+
 use super::{
     NoTask, Place, Shelf, bell,
     record::{Record, raw_error},
+    voice::{self, Voice},
 };
 use crate::{
     ask::{Question, Said, Unanswered},
@@ -45,9 +48,14 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Makes a task that is kept for `ttl` milliseconds.
-    pub(crate) async fn new(shelf: Shelf, revision: Revision, ttl: u64) -> Result<Self, NoTask> {
-        let (place, record) = shelf.make(revision, ttl).await?;
+    /// Makes a task that is kept for `ttl` milliseconds. `session` is that which asked for it, if one did.
+    pub(crate) async fn new(
+        shelf: Shelf,
+        revision: Revision,
+        ttl: u64,
+        session: Option<SessionKey>,
+    ) -> Result<Self, NoTask> {
+        let (place, record) = shelf.make(revision, ttl, session).await?;
         Ok(Self {
             shelf,
             place,
@@ -63,8 +71,27 @@ impl Opened {
         task.created(revision, &self.shelf.server.identity)
     }
 
-    /// Runs the call.
-    pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>) {
+    /// What it tells its session meanwhile, with progress under `token` (TK-18).
+    pub(crate) fn voice(
+        &self,
+        session: SessionKey,
+        token: Option<ProgressToken>,
+        talks: bool,
+    ) -> Voice {
+        let (state, tenant) = (&self.shelf.state, self.shelf.server.tenant);
+        let id = self.shelf.id(self.place.item);
+        Voice::new(
+            state,
+            tenant,
+            session,
+            id,
+            (self.record.revision, token),
+            talks,
+        )
+    }
+
+    /// Runs the call. Without a voice it tells nothing meanwhile (TX-13).
+    pub(crate) fn start(self, work: Running, said: mpsc::Receiver<Said>, voice: Option<Voice>) {
         let until = Instant::now() + Duration::from_millis(self.record.ttl);
         let tracker = self.shelf.state.tracker.clone();
         let task = Task {
@@ -72,6 +99,7 @@ impl Opened {
             place: self.place,
             work,
             said,
+            voice,
             waiting: Vec::new(),
             keys: 0,
             until,
@@ -91,6 +119,7 @@ struct Task {
     place: Place,
     work: Running,
     said: mpsc::Receiver<Said>,
+    voice: Option<Voice>,
     waiting: Vec<Waiting>,
     keys: u32,
     until: Instant,
@@ -166,12 +195,14 @@ impl Task {
                 () = stop.cancelled() => return End::Stopped,
                 outcome = &mut self.work => return End::Done(outcome),
                 () = sleep_until(self.until) => return End::Over,
-                said = hear(&mut self.said) => {
-                    // TX-13: of a task neither progress nor log messages are told.
-                    if let Said::Question(question) = said {
-                        self.ask(question).await;
-                    }
-                }
+                said = hear(&mut self.said) => match (said, &mut self.voice) {
+                    (Said::Question(question), _) => self.ask(question).await,
+                    (Said::Progress(progress), Some(voice)) => voice.progress(&progress),
+                    (Said::Message(notice), Some(voice)) => voice.say(&notice),
+                    // TX-13: of a task of that era neither progress nor log messages are told.
+                    _ => {}
+                },
+                () = voice::ticks(self.voice.as_mut()) => {}
                 _ = rung.next() => if let Some(end) = self.look().await { return end },
                 _ = looks.tick() => if let Some(end) = self.look().await { return end },
             }

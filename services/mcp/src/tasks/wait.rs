@@ -15,6 +15,7 @@ use portolan_cluster::store::StreamKey;
 use portolan_protocol::{
     input_required::InputRequest,
     jsonrpc::{self, Raw, RequestId},
+    progress,
     revision::Revision,
     task,
 };
@@ -115,7 +116,11 @@ impl Wait {
 
     async fn ask(&self, asker: &Asker, key: String, request: InputRequest) -> Answered {
         let params = task::related(&request.params, &self.shelf.id(self.item));
-        let answer = asker.ask(self.revision, request.method, &params).await;
+        // The token is ours already, whoever it is that asks.
+        let token = progress::wanted(&params).and_then(|token| token.string());
+        let answer = asker
+            .ask_under(self.revision, request.method, &params, token.as_deref())
+            .await;
         (key, answer)
     }
 

@@ -381,6 +381,9 @@ impl Watching {
                     | Method::PromptsListChanged
                     | Method::ResourcesListChanged,
                 ) => ask_for_a_look(&self.state, &self.source),
+                Some(Method::TaskStatus | Method::TaskNotification) => {
+                    self.state.hints.moved(self.source.id, &params);
+                }
                 Some(Method::ResourceUpdated) => {
                     if let Some(uri) = params.get("uri").and_then(|uri| uri.string()) {
                         self.tell(Told::Updated(uri.clone())).await;

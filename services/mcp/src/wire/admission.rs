@@ -40,7 +40,7 @@ async fn point_5_a_good_token_of_somebody_else_finds_nothing() {
     // What a load finds for a tenant that does not have the slug of the path.
     node.state
         .catalog
-        .seed(stranger.tid, &Target::parse(PATH).unwrap(), &[], None);
+        .seed(stranger.tid, &Target::parse(PATH).unwrap(), &[], None, true);
     let foreign = node
         .post(
             &[("authorization", &node.sign(&stranger))],
@@ -142,7 +142,7 @@ async fn case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
     // is 404 and not 401 (README point 5): with another one its holder would find nothing either.
     node.state
         .catalog
-        .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None);
+        .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None, true);
     let answer = node
         .post(
             &[("authorization", &node.sign(&foreign))],
@@ -219,7 +219,7 @@ async fn ar_11_two_credentials_are_400_and_one_in_the_query_is_none() {
 }
 
 #[tokio::test]
-async fn t_2_a_foreign_origin_is_refused_before_anything_is_looked_at() {
+async fn t_2_sd_12_sd_13_a_foreign_origin_is_refused_before_anything_is_looked_at() {
     let node = Node::start().await;
     for origin in ["https://evil.example", "null", "http://mcp.example.com"] {
         for verb in ["POST", "GET", "DELETE", "OPTIONS", "PUT"] {
@@ -242,7 +242,7 @@ async fn t_2_a_foreign_origin_is_refused_before_anything_is_looked_at() {
 }
 
 #[tokio::test]
-async fn t_5_other_verbs_are_405_with_allow_before_the_token_is_asked_for() {
+async fn t_5_sd_21_other_verbs_are_405_with_allow_before_the_token_is_asked_for() {
     let node = Node::start().await;
     for verb in ["PUT", "PATCH", "HEAD", "TRACE"] {
         let answer = node

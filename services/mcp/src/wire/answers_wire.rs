@@ -34,7 +34,7 @@ pub(super) async fn event(body: &mut Body) -> Option<String> {
 }
 
 #[tokio::test]
-async fn streams_6_a_call_that_takes_long_is_answered_by_a_stream_with_progress() {
+async fn streams_6_and_t_27_a_call_that_takes_long_is_answered_by_a_stream_with_progress() {
     let (node, session) = with_session("2025-11-25").await;
     let (headers, mut body) = node.call_held(&session).await;
     assert_eq!(headers["content-type"], "text/event-stream");
@@ -67,7 +67,7 @@ async fn streams_6_a_call_that_takes_long_is_answered_by_a_stream_with_progress(
 }
 
 #[tokio::test]
-async fn streams_9_another_node_gives_the_rest_of_an_answer_and_nothing_twice() {
+async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_nothing_twice() {
     let (node, session) = with_session("2025-11-25").await;
     let other = node.twin().await;
     let (_, mut body) = node.call_held(&session).await;
@@ -108,7 +108,7 @@ async fn streams_9_another_node_gives_the_rest_of_an_answer_and_nothing_twice() 
 }
 
 #[tokio::test]
-async fn streams_14_a_cancellation_on_another_node_ends_the_call_without_an_answer() {
+async fn streams_14_and_n_4_a_cancellation_on_another_node_ends_the_call_without_an_answer() {
     let (node, session) = with_session("2025-11-25").await;
     let other = node.twin().await;
     let (_, mut body) = node.call_held(&session).await;

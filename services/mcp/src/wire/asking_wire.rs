@@ -157,7 +157,7 @@ async fn t_44_nobody_else_can_answer_for_a_session() {
 }
 
 #[tokio::test]
-async fn x_30_and_v_1_a_client_that_cannot_be_asked_is_told_what_it_lacks() {
+async fn x_30_v_1_and_l_7_a_client_that_cannot_be_asked_is_told_what_it_lacks() {
     let node = Node::start().await;
     node.script(who);
     let expected =
@@ -316,7 +316,7 @@ async fn x_20_and_xt_2_entries_become_requests_at_once_and_progress_only_grows()
 }
 
 #[tokio::test]
-async fn x_2a_to_x_2c_a_clients_errors_have_their_stand_ins() {
+async fn x_2a_to_x_2c_el_17_el_18_and_er_12_a_clients_errors_have_their_stand_ins() {
     let node = Node::start().await;
     for (method, params, expected) in [
         (
@@ -334,21 +334,28 @@ async fn x_2a_to_x_2c_a_clients_errors_have_their_stand_ins() {
         let asked = json!({"inputRequests": {"k": {"method": method, "params": params}}});
         node.script(move |asker| modern_upstream(asker, asked.clone()));
         let session = node.able_session("2025-11-25", everything()).await;
-        let mut stream = node.call_zebra(&session).await;
-        let id = next(&mut stream).await["id"].clone();
-        let error = json!({"code": -1, "message": "no"});
-        node.respond(
-            &session,
-            json!({"jsonrpc": "2.0", "id": id, "error": error}),
-        )
-        .await;
-        let result = next(&mut stream).await;
-        assert_eq!(result["result"]["content"][0]["text"], expected);
+        // ER-12: a person declined; EL-18: a mode that the client did not declare.
+        for code in [-1, -32602] {
+            let mut stream = node.call_zebra(&session).await;
+            let id = next(&mut stream).await["id"].clone();
+            let error = json!({"code": code, "message": "no"});
+            node.respond(
+                &session,
+                json!({"jsonrpc": "2.0", "id": id, "error": error}),
+            )
+            .await;
+            let result = next(&mut stream).await;
+            assert_eq!(
+                result["result"]["content"][0]["text"], expected,
+                "EL-17: asked once, and not again"
+            );
+            assert_eq!(frame(&mut stream).await, None);
+        }
     }
 }
 
 #[tokio::test]
-async fn xt_3_and_x_35_a_question_by_url_gets_an_id_and_the_word_that_it_is_done() {
+async fn xt_3_x_35_el_13_and_el_14_a_question_by_url_gets_an_id_and_the_word_that_it_is_done() {
     let node = Node::start().await;
     node.script(|asker| {
         let params = json!({"mode": "url", "message": "Sign in.", "url": "https://up.example/x"});
@@ -358,19 +365,61 @@ async fn xt_3_and_x_35_a_question_by_url_gets_an_id_and_the_word_that_it_is_done
         )
     });
     let session = node.able_session("2025-11-25", everything()).await;
+    let other = node.able_session("2025-11-25", everything()).await;
+    let (_, _, mut beside) = node.open(&[("mcp-session-id", &other)]).await;
+    frame(&mut beside).await;
+    frame(&mut beside).await;
     let mut stream = node.call_zebra(&session).await;
     let question = next(&mut stream).await;
     let made_up = question["params"]["elicitationId"].clone();
     assert!(made_up.as_str().unwrap().len() > 32);
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
     node.respond(&session, response).await;
+    // EL-13: an accepted page is not one that is done; the upstream's next word is.
     let done = next(&mut stream).await;
     assert_eq!(done["method"], "notifications/elicitation/complete");
+    assert!(is_quiet(&mut beside).await, "EL-14: only to who was asked");
     assert_eq!(done["params"]["elicitationId"], made_up);
     assert_eq!(
         next(&mut stream).await["result"]["content"][0]["text"],
         r#"got {"k":{"action":"accept"}}"#
     );
+}
+
+#[tokio::test]
+async fn sd_22_d_6_and_t_32_a_question_of_a_draft_session_goes_on_the_stream_of_its_call() {
+    let node = Node::start().await;
+    node.script(who);
+    let mut body = initialize("2025-06-18");
+    body["params"]["capabilities"] = everything();
+    let opened = node.post(&[("mcp-method", "initialize")], &body).await;
+    let session = opened.header("mcp-session-id").to_owned();
+    let (_, _, mut beside) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut beside).await;
+    frame(&mut beside).await;
+    let call = rpc("tools/call", json!({"name": "zebra"}));
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "zebra"),
+    ];
+    let request = node.request("POST", &headers, call.to_string());
+    let mut stream = node
+        .router
+        .clone()
+        .oneshot(request)
+        .await
+        .unwrap()
+        .into_body();
+    let question = next(&mut stream).await;
+    assert_eq!(question["method"], "elicitation/create");
+    assert!(
+        is_quiet(&mut beside).await,
+        "SD-22: no request stands there"
+    );
+    let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    assert_eq!(node.respond(&session, response).await, 202);
+    assert_eq!(next(&mut stream).await["id"], 1);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// SD-14: what is negotiated decides, whatever an example shows.
 #[tokio::test]
 async fn l_2_a_served_legacy_version_is_answered_with_itself_and_any_other_with_the_latest_legacy_one()
  {
@@ -177,7 +178,7 @@ async fn t_13_a_header_that_stands_twice_is_refused() {
 }
 
 #[tokio::test]
-async fn pg_1_pages_follow_each_other_to_the_end_and_tl_3_the_order_is_by_name() {
+async fn pg_1_tl_2_pages_follow_each_other_to_the_end_and_tl_3_the_order_is_by_name() {
     let node = Node::start().await;
     let session = node.initialize("2025-11-25").await;
     let (mut names, mut cursor, mut sizes) = (Vec::new(), Value::Null, Vec::new());
@@ -245,7 +246,7 @@ async fn pg_2_a_cursor_is_of_its_person_and_cannot_be_made_up() {
 }
 
 #[tokio::test]
-async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
+async fn tl_16_to_tl_19_and_tl_23_each_fault_of_a_call_has_its_place() {
     let node = Node::start().await;
     for (revision, faults_are_results) in [
         ("2025-03-26", false),

@@ -225,7 +225,7 @@ async fn e_14_a_modern_notification_is_taken() {
 }
 
 #[tokio::test]
-async fn t_63_a_lost_connection_drops_the_work() {
+async fn t_63_and_cn_5_a_lost_connection_drops_the_work() {
     let node = Node::start().await;
     let headers = [
         ("mcp-protocol-version", VERSION),

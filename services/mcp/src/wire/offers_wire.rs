@@ -349,7 +349,7 @@ async fn h_2_the_mirrored_name_of_a_prompt_and_of_a_resource_must_fit() {
 }
 
 #[tokio::test]
-async fn cp_3_declared_values_complete_prompts_and_templates() {
+async fn cp_3_cp_4_and_cp_5_declared_values_complete_prompts_and_templates() {
     let node = Node::offering().await;
     for revision in LEGACY.into_iter().chain([MODERN]) {
         let complete = async |reference: Value, name: &str, value: &str| {

@@ -445,7 +445,7 @@ impl<F: Future<Output = Answer>> ThenNamed for F {
 }
 
 #[tokio::test]
-async fn h_13_h_14_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now() {
+async fn h_13_h_20_h_14_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now() {
     let node = Node::start().await;
     let call = |arguments: Value, headers: &'static [(&'static str, &'static str)]| {
         let node = &node;

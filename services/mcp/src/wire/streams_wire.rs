@@ -229,7 +229,7 @@ async fn listen(node: &Node, id: Value, notifications: Value) -> (u16, Body) {
 }
 
 #[tokio::test]
-async fn sb_2_to_sb_8_a_listen_stream_from_acknowledgement_to_result() {
+async fn sb_2_to_sb_8_and_sb_12_a_listen_stream_from_acknowledgement_to_result() {
     let node = Node::start().await;
     let wanted = json!({"toolsListChanged": true, "promptsListChanged": false, "resourceSubscriptions": ["x:y"]});
     let (status, mut stream) = listen(&node, json!(42), wanted).await;
@@ -260,7 +260,11 @@ async fn sb_2_to_sb_8_a_listen_stream_from_acknowledgement_to_result() {
         last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
         42
     );
-    assert_eq!(frame(&mut stream).await, None);
+    assert_eq!(
+        frame(&mut stream).await,
+        None,
+        "SB-12: the result, and no notice of a cancellation"
+    );
 }
 
 #[tokio::test]

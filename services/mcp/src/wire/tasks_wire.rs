@@ -11,7 +11,7 @@ const ABLE: &str =
 
 impl Node {
     /// Two nodes that serve these tools, whose calls may be tasks.
-    async fn pair(names: &[&str]) -> [Self; 2] {
+    pub(super) async fn pair(names: &[&str]) -> [Self; 2] {
         let node = Self::with(McpConfig {
             list_page_size: 2,
             task_after_secs: 0,
@@ -476,7 +476,7 @@ async fn tx_3_tl_22_x_54_and_tx_10_a_call_that_takes_long_becomes_a_task_of_a_cl
 }
 
 #[tokio::test]
-async fn tx_4_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_nothing_is_refused() {
+async fn tx_4_ex_2_tx_11_tx_12_and_tx_16_who_declares_nothing_and_who_knows_nothing_is_refused() {
     let node = Node::start().await;
     let methods = ["tasks/get", "tasks/update", "tasks/cancel"];
     for method in methods {

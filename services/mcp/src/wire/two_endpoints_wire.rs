@@ -260,7 +260,7 @@ async fn o_4_what_is_no_message_or_of_no_connection_is_refused_at_the_post() {
 }
 
 #[tokio::test]
-async fn o_7_both_addresses_are_guarded_like_the_endpoint() {
+async fn o_7_sd_10_both_addresses_are_guarded_like_the_endpoint() {
     let node = Node::start().await;
     let client = node.connect().await;
     for (verb, path, allow) in [

@@ -14,7 +14,7 @@ use super::{
 /// Requests that the servers saw.
 pub(super) type Heard = Arc<Mutex<Vec<Value>>>;
 
-fn heard_of(heard: &Heard, method: &str) -> Vec<Value> {
+pub(super) fn heard_of(heard: &Heard, method: &str) -> Vec<Value> {
     let heard = heard.lock().unwrap();
     let of = heard.iter().filter(|request| request["method"] == method);
     of.cloned().collect()
@@ -25,7 +25,7 @@ fn task(id: &str, status: &str) -> Value {
     json!({"taskId": id, "status": status, "createdAt": at, "lastUpdatedAt": at})
 }
 
-fn with(mut task: Value, more: Value) -> Value {
+pub(super) fn with(mut task: Value, more: Value) -> Value {
     let members = more.as_object().unwrap().clone();
     task.as_object_mut().unwrap().extend(members);
     task
@@ -166,7 +166,7 @@ pub(super) fn servers(heard: &Heard) -> Router {
 
 impl Node {
     /// Publishes tools of one of the servers.
-    fn publish_theirs(&self, server: &str, support: &str, names: &[&str]) {
+    pub(super) fn publish_theirs(&self, server: &str, support: &str, names: &[&str]) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| PublishedTool {
             plan: json!({"upstream": {"name": name, "execution": {"taskSupport": support}}}),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
-use portolan_connections::{Account, Token, write_link};
+use portolan_connections::{Account, NoToken, Token, write_link};
 use portolan_model::id::UserId;
 use portolan_protocol::{
     ask::{AskMethod, Need},
@@ -97,16 +97,23 @@ impl UpstreamSource {
         }
     }
 
-    /// The account that opens the server for a person now, as [`SignedIn::account`] names it.
+    /// The account that opens the server for a person, as [`SignedIn::account`] names it. No token is asked for: the server may never have been spoken to.
     pub(super) async fn account_of(
         &self,
         state: &McpState,
         person: Option<UserId>,
     ) -> Result<Option<Uuid>, NoClient> {
-        self.opened_by(state, self.account(person)?).await
+        let Some(account) = self.account(person)? else {
+            return Ok(None);
+        };
+        let connected = state.accounts.connection(account, self.url.as_str());
+        match connected.await? {
+            Some(connection) => Ok(Some(connection)),
+            None => Err(NoToken::NotConnected.into()),
+        }
     }
 
-    /// The same of an account that is known.
+    /// The account that opens the server now, with a token that is good.
     pub(crate) async fn opened_by(
         &self,
         state: &McpState,
@@ -267,5 +274,43 @@ impl Forward<'_> {
             message: "This needs your own account at another service.".to_owned(),
             data: Raw::of(&json!({ "elicitations": [params] })).ok(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_model::{
+        id::{SourceId, TenantId},
+        registry::SourceSettings,
+    };
+
+    use super::*;
+    use crate::catalog::server::Access;
+
+    #[test]
+    fn el_3_el_9_el_10_el_12_and_el_16_a_person_is_sent_to_a_page_of_ours_and_never_asked_for_a_secret()
+     {
+        let url = "https://up.example/mcp?key=secret".parse().expect("a URL");
+        let source = UpstreamSource::new(
+            TenantId::generate(),
+            SourceId::generate(),
+            url,
+            Access::Open,
+            Some(Sharing::Person),
+            &SourceSettings::default(),
+        );
+        let page = "https://mcp.example.com/connect/accounts/sealed";
+        let params = Forward::step(&source, page).params();
+        let params: serde_json::Value =
+            serde_json::from_slice(params.as_bytes()).expect("an object");
+        assert_eq!(params["mode"], "url", "EL-9: not by a form");
+        assert_eq!(
+            params["url"], page,
+            "EL-16: of an account elsewhere, and our own page for it"
+        );
+        assert!(params.get("requestedSchema").is_none());
+        let said = params.to_string();
+        assert!(said.contains("up.example"), "it says where: {said}");
+        assert!(!said.contains("secret"), "EL-10: {said}");
     }
 }

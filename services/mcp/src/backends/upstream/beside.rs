@@ -272,18 +272,18 @@ impl Reading {
     }
 
     async fn hand(&self, connection: &Connection, event: Event) {
-        if let Event::Notification { method, .. } = &event
-            && matches!(
-                Method::from_name(method),
+        if let Event::Notification { method, params } = &event {
+            match Method::from_name(method) {
                 Some(
                     Method::ToolsListChanged
-                        | Method::PromptsListChanged
-                        | Method::ResourcesListChanged
-                )
-            )
-        {
-            ask_for_a_look(&self.state, &self.source);
-            return;
+                    | Method::PromptsListChanged
+                    | Method::ResourcesListChanged,
+                ) => return ask_for_a_look(&self.state, &self.source),
+                Some(Method::TaskStatus) => {
+                    return self.state.hints.moved(self.source.id, params);
+                }
+                _ => {}
+            }
         }
         let refused = match (self.reader.newest(), event) {
             (Some(call), event) => match call.send(event).await {

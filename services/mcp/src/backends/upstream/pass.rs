@@ -106,6 +106,7 @@ impl Pass {
                 asker: asker.as_ref(),
                 traceparent: self.traceparent.clone(),
                 identity: &self.server.identity,
+                renamed: self.server.renames.of(self.source.id).map(|all| &**all),
             };
             forward(&self.state, &self.source, &ask).await.into_body()
         })

@@ -4,13 +4,18 @@ use portolan_protocol::{
     ask::AskMethod,
     error::RpcError,
     jsonrpc::{Raw, RequestId},
-    task as tasks,
+    method::Method,
+    progress, task as tasks,
     visible::Visible,
 };
 use portolan_upstream::{Connection, UpstreamError};
 
 use super::{Forward, UpstreamSource};
-use crate::{ask::Unanswered, state::McpState};
+use crate::{
+    ask::{Asker, Unanswered},
+    bells::Told,
+    state::McpState,
+};
 
 /// A question of a legacy server, answered by the client, or refused where it cannot be asked (X-30, X-3A, X-3F).
 pub(super) async fn answer(
@@ -30,7 +35,8 @@ pub(super) async fn answer(
     };
     let outcome = match (known, ask.asker) {
         (Some(known), Some(asker)) => {
-            match asker.ask(connection.revision(), known, &params).await {
+            let asked = put((state, ask, asker), connection, known, &params);
+            match asked.await {
                 Ok(answer) => {
                     if known == AskMethod::ListRoots {
                         let upstreams = &state.upstreams;
@@ -47,6 +53,41 @@ pub(super) async fn answer(
         _ => Err(unknown()),
     };
     connection.answer(&id, &outcome).await
+}
+
+/// Puts the question to the client. One who wants to hear how far the client is with it hears that of a client with a session; the others have no way to say
+/// it (X-7J).
+async fn put(
+    (state, ask, asker): (&McpState, &Forward<'_>, &Asker),
+    connection: &Connection,
+    method: AskMethod,
+    params: &Raw,
+) -> Result<Raw, Unanswered> {
+    let from = connection.revision();
+    let theirs = progress::wanted(params);
+    let session = ask.who.session.as_ref().filter(|_| theirs.is_some());
+    let told = session.and_then(|session| Told::new(state, session.key));
+    let (Some(theirs), Some(mut told)) = (theirs, told) else {
+        return asker.ask(from, method, params).await;
+    };
+    let token = told.token.clone();
+    let asked = asker.ask_under(from, method, params, Some(&token));
+    tokio::pin!(asked);
+    let mut gate = progress::Gate::default();
+    loop {
+        let said = tokio::select! {
+            biased;
+            answer = &mut asked => return answer,
+            said = told.next() => said,
+        };
+        if let Some((progress, params)) = progress::passed_on(&said, &theirs)
+            && gate.passes(progress)
+        {
+            let name = Method::Progress.name();
+            // That it could not be told is for the answer to show.
+            let _ = connection.notify(name, Some(&params)).await;
+        }
+    }
 }
 
 /// what a server hears of a question that nobody answered.

@@ -9,16 +9,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use portolan_cluster::{
-    SessionKey,
-    node::SessionError,
-    store::{Fresh, Principal, Update, Version},
-};
-use portolan_keys::{Purpose, digest};
-use portolan_model::{
-    Digest,
-    id::{SourceId, UserId},
-};
+use portolan_cluster::{SessionKey, store::Principal};
+use portolan_keys::digest;
+use portolan_model::{Digest, id::UserId};
 use portolan_protocol::{
     capability::ClientCapabilities, initialize::Implementation, jsonrpc::Raw, logging::Level,
     method::Method, result::write_string, revision::Revision,
@@ -30,7 +23,12 @@ use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{NoClient, SignedIn, UpstreamSource, forward::said};
+use super::{
+    NoClient, SignedIn, UpstreamSource,
+    forward::said,
+    leftovers::{Leftover, Leftovers},
+    tickets::{of_session, peek, place},
+};
 use crate::state::McpState;
 
 /// Servers that a node remembers. Forgetting one costs a probe.
@@ -102,7 +100,9 @@ struct Known {
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
     /// Tickets that were opened last, with what was sealed: whoever calls again and again need not open the same one each time.
-    opened: Cache<[u8; 16], (Bytes, Ticket)>,
+    pub(super) opened: Cache<[u8; 16], (Bytes, Ticket)>,
+    /// The sessions of sessions.
+    pub(crate) left: Leftovers,
 }
 
 impl Default for Upstreams {
@@ -110,6 +110,7 @@ impl Default for Upstreams {
         Self {
             known: Cache::new(SERVERS),
             opened: Cache::new(OPENED),
+            left: Leftovers::default(),
         }
     }
 }
@@ -150,7 +151,7 @@ pub(crate) struct Who {
 
 impl Who {
     /// What servers of the session era are told of it when a session begins.
-    fn speaker(&self) -> Speaker {
+    pub(super) fn speaker(&self) -> Speaker {
         let name = self.client_name.as_deref().unwrap_or("portolan");
         let card = Implementation::new(name, env!("CARGO_PKG_VERSION"));
         Speaker {
@@ -204,7 +205,7 @@ impl Upstreams {
     pub(super) async fn connect(
         &self,
         state: &McpState,
-        source: &UpstreamSource,
+        source: &Arc<UpstreamSource>,
         who: &Who,
         signed_in: &SignedIn,
         gone: Option<&Connection>,
@@ -223,7 +224,22 @@ impl Upstreams {
             }
             (Spoken::Sessions, Some(session)) => {
                 let place = place(session.key, source.id, owner.account);
-                of_session(state, place, client, session, who, gone).await
+                let connection = of_session(state, place, client, session, who, gone).await?;
+                if let Connection::Legacy(legacy) = &connection
+                    && legacy.ticket().has_session()
+                {
+                    let ticket = legacy.ticket();
+                    let now = state.clock.now();
+                    self.left.note(place, ticket, now, || Leftover {
+                        source: Arc::clone(source),
+                        principal: session.principal,
+                        person: who.person,
+                        account: owner.account,
+                        ticket: ticket.clone(),
+                        due: now,
+                    });
+                }
+                Ok(connection)
             }
             (Spoken::Sessions, None) => {
                 Box::pin(known.pooled(state, client, who, owner, gone)).await
@@ -282,8 +298,9 @@ impl Upstreams {
         }
     }
 
-    /// Gives back what nobody has used for a while.
+    /// Gives back what nobody has used for a while, and takes leave for clients that are gone (`streams.md` §13).
     pub(crate) fn give_back(&self, state: &McpState) {
+        self.left.look(state);
         for (_, known) in self.known.iter() {
             known.give_back(state);
         }
@@ -438,7 +455,7 @@ fn shared<'a>(
         .map(|(owner, kept)| (*owner, kept))
 }
 
-fn is_same(a: &Connection, b: &Connection) -> bool {
+pub(super) fn is_same(a: &Connection, b: &Connection) -> bool {
     match (a, b) {
         (Connection::Legacy(a), Connection::Legacy(b)) => a.ticket() == b.ticket(),
         (Connection::Link(a), Connection::Link(b)) => Arc::ptr_eq(a, b),
@@ -446,113 +463,8 @@ fn is_same(a: &Connection, b: &Connection) -> bool {
     }
 }
 
-/// Where the ticket of a client's session with a source lies, begun with an account: in the lane of the session itself.
-fn place(session: SessionKey, source: SourceId, account: Option<Uuid>) -> SessionKey {
-    let name = [
-        &b"upstream session"[..],
-        &session.0[..],
-        &source.uuid().as_bytes()[..],
-        account
-            .as_ref()
-            .map_or(&b""[..], |account| &account.as_bytes()[..]),
-    ]
-    .concat();
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest(&name).as_bytes()[..16]);
-    key[0] = session.0[0];
-    SessionKey(key)
-}
-
-fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
-    let text = ticket.to_text();
-    let sealed = state
-        .keys
-        .seal(Purpose::StreamPayload, text.as_bytes(), &place.0);
-    sealed.ok().map(Bytes::from)
-}
-
-fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
-    if body.is_empty() {
-        return None;
-    }
-    let opened = &state.upstreams.opened;
-    if let Some((sealed, ticket)) = opened.get(&place.0)
-        && sealed == *body
-    {
-        return Some(ticket);
-    }
-    let now = state.clock.now();
-    let text = state
-        .keys
-        .open(Purpose::StreamPayload, body, &place.0, now)
-        .ok()?;
-    let ticket = Ticket::read(std::str::from_utf8(text.expose()).ok()?)?;
-    // A copy of its own: the body may be a part of a larger answer of the store.
-    let sealed = Bytes::copy_from_slice(body);
-    opened.insert(place.0, (sealed, ticket.clone()));
-    Some(ticket)
-}
-
-async fn record(
-    state: &McpState,
-    place: SessionKey,
-    session: OfSession,
-) -> Result<(Version, Option<Ticket>), NoConversation> {
-    let fresh = Fresh {
-        body: Bytes::new(),
-        life: session.life,
-    };
-    match state.node.begin(place, session.principal, &fresh).await {
-        Ok(begun) => Ok((begun.version, open(state, place, &begun.body))),
-        Err(SessionError::Unknown) => Err(NoConversation::Over),
-        Err(SessionError::Unavailable) => Err(NoConversation::Store),
-    }
-}
-
-/// The upstream session of a client's session: one, whichever node asks (`streams.md` §13).
-async fn of_session(
-    state: &McpState,
-    place: SessionKey,
-    client: &Client,
-    session: OfSession,
-    who: &Who,
-    gone: Option<&Connection>,
-) -> Result<Connection, NoConversation> {
-    let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
-    let (version, ticket) = record(state, place, session).await?;
-    if let Some(ticket) = ticket {
-        let kept = resume(ticket);
-        if !gone.is_some_and(|gone| is_same(gone, &kept)) {
-            return Ok(kept);
-        }
-    }
-    let speaker = who.speaker();
-    let (legacy, facts) = Box::pin(Legacy::open(client, &speaker)).await?;
-    let ours = Connection::Legacy(legacy.clone());
-    Box::pin(set_level(&ours, &facts, session.level)).await;
-    let Some(body) = seal(state, place, legacy.ticket()) else {
-        return Ok(ours);
-    };
-    let updated = state
-        .node
-        .update(place, session.principal, version, body)
-        .await;
-    match updated {
-        // Somebody was faster: the session is theirs, and ours is given back.
-        Ok(Update::Conflict { body, .. }) => match open(state, place, &body) {
-            Some(theirs) => {
-                state.tracker.spawn(async move { ours.end().await });
-                Ok(resume(theirs))
-            }
-            None => Ok(ours),
-        },
-        // Kept or not, it can be used: what is lost is that the next call may open another.
-        _ => Ok(ours),
-    }
-}
-
 /// a new session of the server hears what its client wants to hear.
-async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
+pub(super) async fn set_level(connection: &Connection, facts: &ServerFacts, level: Level) {
     if level != Level::SESSION_DEFAULT && facts.has("logging") {
         say_level(connection, level).await;
     }
@@ -581,9 +493,7 @@ impl UpstreamSource {
     async fn conversation_of(&self, state: &McpState, session: OfSession) -> Option<Connection> {
         let account = self.account_of(state, session.person).await.ok()?;
         let place = place(session.key, self.id, account);
-        let Ok((_, Some(ticket))) = record(state, place, session).await else {
-            return None;
-        };
+        let ticket = peek(state, place, session.principal).await.ok()??;
         let signed_in = self.sign_in(state, session.person).await.ok()?;
         if signed_in.account() != account {
             return None;
@@ -631,11 +541,12 @@ pub(crate) async fn end_sessions(
             continue;
         };
         let place = place(session.key, source.id, account);
-        let Ok((_, ticket)) = record(&state, place, session).await else {
+        state.upstreams.left.forget(place);
+        // A server that was never spoken to is not asked for a token either.
+        let Ok(Some(ticket)) = peek(&state, place, session.principal).await else {
             continue;
         };
-        if let Some(ticket) = ticket
-            && let Ok(signed_in) = source.sign_in(&state, session.person).await
+        if let Ok(signed_in) = source.sign_in(&state, session.person).await
             && signed_in.account() == account
         {
             Connection::Legacy(Legacy::resume(signed_in.client, ticket))
@@ -645,22 +556,5 @@ pub(crate) async fn end_sessions(
         state.upstreams.opened.remove(&place.0);
         // What is left of the record goes with its life; a tombstone keeps the session from being begun again.
         let _ = state.node.end(place, session.principal, session.life).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn x_12_what_one_account_began_no_other_goes_on_with() {
-        let (session, source) = (SessionKey([7; 16]), SourceId::generate());
-        let accounts = [None, Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2))];
-        let places = accounts.map(|account| place(session, source, account).0);
-        assert!(places[0] != places[1] && places[0] != places[2] && places[1] != places[2]);
-        for (place, account) in places.into_iter().zip(accounts) {
-            assert_eq!(place[0], session.0[0], "in the lane of the session");
-            assert_eq!(place, super::place(session, source, account).0);
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use portolan_model::registry::CallOutcome;
 use portolan_protocol::{
     ask,
@@ -19,12 +19,14 @@ use portolan_protocol::{
     translate::Violation,
     visible::{Awaited, Visible},
 };
-use portolan_upstream::{Request, UpstreamError};
+use portolan_upstream::{Event, Request, Standing, UpstreamError};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     LONGEST_CALL, UpstreamSource,
-    forward::{Answered, Forward, Reply, exchange},
+    exchange::{Reply, exchange},
+    forward::{Answered, Forward},
+    hints::Hint,
     sessions::{NoConversation, Who},
 };
 use crate::{
@@ -134,13 +136,19 @@ pub(super) async fn follow(
     if let Some(asker) = ask.asker {
         asker.becomes_task().await;
     }
+    let now = Instant::now();
     let following = Following {
         state,
         source,
         ask,
+        hint: Hint::new(state, source.id, &task.id),
+        ear: Ear::Deaf,
         params,
         asked: HashSet::new(),
         failures: 0,
+        begun: now,
+        looked: now,
+        moved: false,
     };
     let ended = if from.era() == Era::Modern {
         following.modern(task).await
@@ -218,9 +226,50 @@ struct Following<'a> {
     source: &'a Arc<UpstreamSource>,
     ask: &'a Forward<'a>,
     params: Raw,
+    /// Says when the server said that it moved.
+    hint: Hint,
+    /// Where a modern server says so.
+    ear: Ear,
     /// Keys of questions that were passed on (TX-9).
     asked: HashSet<String>,
     failures: u32,
+    begun: Instant,
+    /// When it was looked at last, and whether the server said since that it moved.
+    looked: Instant,
+    moved: bool,
+}
+
+/// What a server of 2026-07-28 says of the task by itself (TX-13). It is asked for after the first look that found it running: most are over by then.
+enum Ear {
+    Deaf,
+    Opening(BoxFuture<'static, Option<Standing>>),
+    Open(Box<Standing>),
+}
+
+impl Ear {
+    /// Completes when the server says something of a task. Cancel safe.
+    async fn hears(&mut self) {
+        loop {
+            match self {
+                Self::Deaf => return std::future::pending().await,
+                Self::Opening(opening) => {
+                    *self = opening
+                        .await
+                        .map_or(Self::Deaf, |standing| Self::Open(Box::new(standing)));
+                }
+                Self::Open(standing) => match standing.next().await {
+                    Ok(Event::Notification { method, .. })
+                        if method == Method::TaskNotification.name() =>
+                    {
+                        return;
+                    }
+                    Ok(_) => {}
+                    // It is looked at anyway.
+                    Err(_) => *self = Self::Deaf,
+                },
+            }
+        }
+    }
 }
 
 /// A question under its key, and what its client said.
@@ -228,14 +277,16 @@ type Said = (String, ask::AskMethod, Result<Raw, Unanswered>);
 
 /// What a look came to.
 enum Look {
-    Seen(Raw),
+    /// The task, and all that was said of it.
+    Seen(Task, Raw),
+    /// No answer, which may be another the next time.
     Again,
     Ended(Ended),
 }
 
 impl Following<'_> {
     /// One request about the task.
-    async fn say(&self, method: Method, params: Raw) -> Result<Reply, NoConversation> {
+    async fn say(&mut self, method: Method, params: Raw) -> Result<Reply, NoConversation> {
         let about = Forward {
             method,
             params: params.clone(),
@@ -249,15 +300,24 @@ impl Following<'_> {
             asker: self.ask.asker,
             traceparent: None,
             identity: self.ask.identity,
+            renamed: None,
         };
         Box::pin(exchange(self.state, self.source, &about, params, true)).await
     }
 
+    /// Looks at the task, unless its client has waited for too long by now; a task of ours has a life of its own.
     async fn look(&mut self) -> Look {
+        if self.begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task) {
+            return Look::Ended(Visible::TimedOut(Awaited::Upstream).into());
+        }
+        (self.looked, self.moved) = (Instant::now(), false);
         match self.say(Method::TasksGet, self.params.clone()).await {
             Ok((_, Ok(seen))) => {
                 self.failures = 0;
-                Look::Seen(seen)
+                match Task::read(&seen) {
+                    Ok(task) => Look::Seen(task, seen),
+                    Err(violation) => Look::Ended(violation.into()),
+                }
             }
             // X-5F.
             Ok((_, Err(error))) if error.code == -32602 => Look::Ended(Ended::Lost),
@@ -273,17 +333,49 @@ impl Following<'_> {
         self.failures < MOST_FAILURES
     }
 
-    /// A client that waits does not wait for ever; a task of ours has a life of its own.
-    fn is_late(&self, begun: Instant) -> bool {
-        begun.elapsed() > LONGEST_CALL && !self.ask.asker.is_some_and(Asker::is_task)
+    /// Waits until the task is to be looked at: when its time has come, or as soon as the server says that it moved. Cancel safe.
+    async fn due(&mut self, task: &Task) {
+        let next = self.looked + pause(task);
+        if !self.moved {
+            tokio::select! {
+                () = sleep_until(next) => return,
+                () = self.hint.moved() => {}
+                () = self.ear.hears() => {}
+            }
+            self.moved = true;
+        }
+        // A server that says so again and again is not looked at all the time.
+        sleep_until((self.looked + POLL[0]).min(next)).await;
+    }
+
+    /// Asks a modern server to tell of the task by itself.
+    fn listen(&mut self, task: &Task) {
+        let (state, source) = (self.state.clone(), Arc::clone(self.source));
+        let capabilities = self.ask.asker.map(Asker::capabilities).cloned();
+        let who = Who {
+            on_request: Some((capabilities.unwrap_or_default(), true)),
+            ..self.ask.who.clone()
+        };
+        let id = task.id.clone();
+        self.ear = Ear::Opening(Box::pin(async move {
+            let account = source.account(who.person).ok()?;
+            let signed_in = source
+                .sign_in_for(&state, account, LONGEST_CALL, LONGEST_CALL)
+                .await
+                .ok()?;
+            let connected = state
+                .upstreams
+                .connect(&state, &source, &who, &signed_in, None);
+            let connection = connected.await.ok()?;
+            connection.stand_for_task(&id).await.ok()
+        }));
     }
 
     /// 2026-07-28: what it asks and what it came to stands in the answer to a look.
     async fn modern(mut self, mut task: Task) -> Ended {
-        let begun = Instant::now();
         let mut asking = FuturesUnordered::new();
+        let mut looks = 0_u32;
         loop {
-            let next = Instant::now() + pause(&task);
             // Answers go as they come.
             loop {
                 tokio::select! {
@@ -293,21 +385,21 @@ impl Following<'_> {
                             return ended;
                         }
                     }
-                    () = sleep_until(next) => break,
+                    () = self.due(&task) => break,
                 }
             }
-            if self.is_late(begun) {
-                return Visible::TimedOut(Awaited::Upstream).into();
-            }
             let seen = match self.look().await {
-                Look::Seen(seen) => seen,
+                Look::Seen(now, seen) => {
+                    task = now;
+                    seen
+                }
                 Look::Again => continue,
                 Look::Ended(ended) => return ended,
             };
-            task = match Task::read(&seen) {
-                Ok(task) => task,
-                Err(violation) => return violation.into(),
-            };
+            looks += 1;
+            if looks == 1 && !task.status.is_terminal() {
+                self.listen(&task);
+            }
             match task.status {
                 Status::Working => {}
                 Status::Cancelled => return Ended::Cancelled,
@@ -339,7 +431,7 @@ impl Following<'_> {
     }
 
     /// an answer of the client goes to the server by `tasks/update`. Errors as in a round trip (X-2A…X-2C).
-    async fn update(&self, (key, method, answer): Said) -> Result<(), Ended> {
+    async fn update(&mut self, (key, method, answer): Said) -> Result<(), Ended> {
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => ask::refusal(method).ok_or_else(|| Ended::from(Visible::from(why)))?,
@@ -360,22 +452,14 @@ impl Following<'_> {
 
     /// 2025-11-25: looked at until it asks or ends; then its result is asked for, which brings its questions on the way.
     async fn legacy(mut self, mut task: Task) -> Ended {
-        let begun = Instant::now();
         let mut at_once = task.status != Status::Working;
         loop {
             if !at_once {
-                sleep_until(Instant::now() + pause(&task)).await;
-                if self.is_late(begun) {
-                    return Visible::TimedOut(Awaited::Upstream).into();
-                }
-                let seen = match self.look().await {
-                    Look::Seen(seen) => seen,
+                self.due(&task).await;
+                task = match self.look().await {
+                    Look::Seen(task, _) => task,
                     Look::Again => continue,
                     Look::Ended(ended) => return ended,
-                };
-                task = match Task::read(&seen) {
-                    Ok(task) => task,
-                    Err(violation) => return violation.into(),
                 };
             }
             at_once = false;

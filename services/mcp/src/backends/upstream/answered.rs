@@ -1,0 +1,272 @@
+//! What a client is answered: the server's result or error in the words of the client's revision (§7, §9), or why there is none (§10).
+
+use portolan_keys::random;
+use portolan_model::registry::CallOutcome;
+use portolan_protocol::{
+    capability::ClientCapabilities,
+    completion,
+    error::{ErrorKind, RpcError},
+    input_required::InputRequired,
+    jsonrpc::{self, Raw},
+    logging::Level,
+    method::Method,
+    revision::{Era, Revision, StructuredOutput},
+    tool::CallResult,
+    translate::{self, Failed, Shape, UrlStep},
+    visible::{Awaited, Visible},
+};
+use portolan_upstream::UpstreamError;
+
+use super::{
+    NoClient, UpstreamSource,
+    forward::{Answered, Forward},
+    sessions::NoConversation,
+};
+use crate::{
+    ask::{Asker, Round},
+    error::McpError,
+    state::McpState,
+};
+
+impl Forward<'_> {
+    /// X-72…X-74: whether the client wants to hear a log message.
+    pub(super) fn wants(&self, params: &Raw) -> bool {
+        let level = params.get("level").and_then(|level| level.string());
+        let level = level.and_then(|level| level.parse::<Level>().ok());
+        matches!((level, self.level), (Some(level), Some(least)) if level >= least)
+    }
+
+    /// X-20, X-29: what becomes of a result that asks, with the server's own state.
+    pub(super) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
+        let asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
+        let Some(asker) = self.asker else {
+            // It was told that nobody can be asked.
+            return Err(Visible::Invalid);
+        };
+        let state = asked.state.clone();
+        let round = asker.round(asked).await?;
+        Ok((round, state))
+    }
+
+    /// X-36: steps in the browser that the client can be shown.
+    pub(super) fn steps(&self, error: &RpcError, from: Revision) -> Option<Vec<UrlStep>> {
+        let asker = self.asker?;
+        match translate::error(
+            error,
+            self.method,
+            from,
+            self.revision,
+            asker.capabilities(),
+        ) {
+            Failed::Steps(steps) => Some(steps),
+            _ => None,
+        }
+    }
+
+    pub(super) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
+        if let Visible::Needs(need) = visible
+            && self.revision.era() == Era::Modern
+        {
+            // V-2, with its HTTP status.
+            let required = need.required();
+            let kind = ErrorKind::MissingCapability { required };
+            return Answered {
+                body: Err(McpError::of(&kind, self.revision, Some(self.id))),
+                outcome,
+            };
+        }
+        let (_, body) = visible.answer(self.method, self.id, self.revision, self.identity);
+        Answered {
+            body: Ok(body),
+            outcome,
+        }
+    }
+
+    fn tool_failure(&self, text: String, outcome: CallOutcome) -> Answered {
+        let result = CallResult::failure(text);
+        Answered {
+            body: Ok(jsonrpc::response_with(self.id, 256, |out| {
+                result.write(self.revision, self.identity, out);
+            })),
+            outcome,
+        }
+    }
+
+    pub(super) fn error(&self, error: &RpcError, outcome: CallOutcome) -> Answered {
+        Answered {
+            body: Ok(jsonrpc::error_response(Some(self.id), error)),
+            outcome,
+        }
+    }
+
+    /// A result, in the words of the client's revision (§7).
+    pub(super) fn complete(&self, from: Revision, result: &Raw) -> Answered {
+        if self.method == Method::ToolsCall && self.breaks_its_word(result) {
+            let text = "Upstream result does not match its output schema.";
+            return self.tool_failure(text.to_owned(), CallOutcome::UpstreamError);
+        }
+        let shape = Shape {
+            from,
+            to: self.revision,
+            identity: self.identity,
+            uniform: false,
+        };
+        let known = self.renamed.map(|renamed| {
+            let published = |own: &str| renamed.published(own);
+            translate::uris(result, &published)
+        });
+        match translate::result(self.method, known.as_ref().unwrap_or(result), &shape) {
+            Ok(shaped) => {
+                let is_error = result.get("isError").and_then(|raw| raw.boolean());
+                Answered {
+                    body: Ok(jsonrpc::response(self.id, &shaped.json)),
+                    outcome: if is_error == Some(true) {
+                        CallOutcome::ToolError
+                    } else {
+                        CallOutcome::Ok
+                    },
+                }
+            }
+            Err(violation) => {
+                tracing::debug!(reason = %violation, "a result of an upstream server cannot be used");
+                self.said(&Visible::Invalid, CallOutcome::UpstreamError)
+            }
+        }
+    }
+
+    /// X-6G, for clients that know of output schemas.
+    fn breaks_its_word(&self, result: &Raw) -> bool {
+        if self.revision.facts().structured_output == StructuredOutput::Absent {
+            return false;
+        }
+        let Some(check) = self.tool.and_then(|tool| tool.output.as_ref()) else {
+            return false;
+        };
+        if result.get("isError").and_then(|raw| raw.boolean()) == Some(true) {
+            return false;
+        }
+        let Some(structured) = result.get("structuredContent") else {
+            return true;
+        };
+        serde_json::from_slice(structured.as_bytes()).is_ok_and(|value| !check.fits(&value))
+    }
+
+    /// An error of the protocol, as the client's revision has it (§9).
+    pub(super) fn refused(&self, error: &RpcError, from: Revision) -> Answered {
+        if self.method == Method::Complete && error.code == -32601 {
+            // X-18: it has no completion, so it has no suggestions.
+            let result = completion::result(self.revision, self.identity, &[], None, false);
+            return Answered {
+                body: Ok(jsonrpc::response(self.id, &result)),
+                outcome: CallOutcome::Ok,
+            };
+        }
+        let nothing = ClientCapabilities::default();
+        let capabilities = self.asker.map_or(&nothing, Asker::capabilities);
+        match translate::error(error, self.method, from, self.revision, capabilities) {
+            Failed::Error(mut error, _) | Failed::Degraded(mut error) => {
+                if let (Some(renamed), Some(data)) = (self.renamed, &error.data) {
+                    let published = |own: &str| renamed.published(own);
+                    error.data = Some(translate::uri_of_error(data, &published));
+                }
+                self.error(&error, CallOutcome::UpstreamError)
+            }
+            Failed::ToolFailure(text) => self.tool_failure(text, CallOutcome::ToolError),
+            Failed::Visible(visible) => self.said(&visible, CallOutcome::UpstreamError),
+            Failed::Missing(required) => {
+                let kind = ErrorKind::MissingCapability { required };
+                Answered {
+                    body: Err(McpError::of(&kind, self.revision, Some(self.id))),
+                    outcome: CallOutcome::UpstreamError,
+                }
+            }
+            // Asked often enough: the first step is shown as what there is to do (V-6).
+            Failed::Steps(steps) => {
+                let step = steps.into_iter().next();
+                let visible = step.map_or(Visible::Invalid, |step| Visible::BrowserStep {
+                    message: step.message,
+                    url: Some(step.url),
+                });
+                self.said(&visible, CallOutcome::UpstreamError)
+            }
+            Failed::Renegotiate | Failed::Headers => {
+                self.said(&Visible::Invalid, CallOutcome::UpstreamError)
+            }
+        }
+    }
+
+    /// No answer (§10).
+    pub(super) fn failed(
+        &self,
+        state: &McpState,
+        error: &NoConversation,
+        source: &UpstreamSource,
+    ) -> Answered {
+        let outcome = CallOutcome::UpstreamError;
+        if let Some((_, url)) = self.connect_page(state, source, error) {
+            return match self.connect_error(source, &url) {
+                Some(error) => self.error(&error, outcome),
+                None => self.said(&Visible::NotLinked { url }, outcome),
+            };
+        }
+        let site = state.site();
+        let page = || Visible::NotLinked {
+            url: format!(
+                "{}/w/{}/sources/{}?tab=credential",
+                site.issuer(),
+                self.who.tenant_slug,
+                source.id
+            ),
+        };
+        let error = match error {
+            NoConversation::Upstream(error) => error,
+            NoConversation::Client(NoClient::Account(error)) if !error.is_for_a_person() => {
+                return self.said(&Visible::Unreachable, outcome);
+            }
+            NoConversation::Client(NoClient::NoPerson) => {
+                return self.said(&Visible::PeopleOnly, outcome);
+            }
+            NoConversation::Client(_) => return self.said(&page(), outcome),
+            NoConversation::Store => {
+                return self.said(&Visible::Unreachable, CallOutcome::Internal);
+            }
+            NoConversation::Over => return self.said(&Visible::Lost, outcome),
+        };
+        let visible = match error {
+            UpstreamError::Egress(_) | UpstreamError::Status(_) | UpstreamError::Interrupted => {
+                Visible::Unreachable
+            }
+            UpstreamError::Limited { retry_after } => {
+                if self.method == Method::ToolsCall {
+                    Visible::Unreachable
+                } else {
+                    return self.error(&busy(*retry_after), outcome);
+                }
+            }
+            UpstreamError::Unauthorized { .. } | UpstreamError::Forbidden { .. } => page(),
+            UpstreamError::SessionGone => Visible::Lost,
+            UpstreamError::Timeout(_) => Visible::TimedOut(Awaited::Upstream),
+            UpstreamError::Violation(_) | UpstreamError::TooMuch(_) | UpstreamError::Version(_) => {
+                Visible::Invalid
+            }
+            UpstreamError::Refused(error) => {
+                return self.refused(error, Revision::LATEST_LEGACY);
+            }
+        };
+        self.said(&visible, outcome)
+    }
+}
+
+/// X-85.
+fn busy(retry_after: Option<std::time::Duration>) -> RpcError {
+    let spread = random::bytes::<1>().map_or(0, |[byte]| u64::from(byte));
+    let millis = retry_after.map_or(5_000, |wait| {
+        u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    });
+    let data = format!(r#"{{"retryAfterMs":{}}}"#, millis.saturating_add(spread));
+    RpcError {
+        code: -31002,
+        message: "The upstream server takes no more requests for now.".to_owned(),
+        data: Raw::parse(data).ok(),
+    }
+}

@@ -1,0 +1,267 @@
+//! One request to a server and all that it says until its answer: in which conversation it is made, and what is done about a session or a token that
+//! the server does not take any more.
+
+use std::sync::Arc;
+
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
+use portolan_protocol::{
+    error::RpcError,
+    jsonrpc::{self, Raw, RequestId},
+    method::Method,
+    revision::{Era, Revision},
+};
+use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
+
+use super::{
+    UpstreamSource,
+    beside::Seat,
+    forward::Forward,
+    looks::ask_for_a_look,
+    questions::answer,
+    sessions::{NoConversation, Who},
+};
+use crate::state::McpState;
+
+pub(super) type Reply = (Revision, Result<Raw, RpcError>);
+
+/// Tells a legacy server that its answer is not wanted any more, if the exchange is dropped before it.
+struct Cancelling<'a> {
+    state: &'a McpState,
+    running: Option<(Connection, RequestId)>,
+}
+
+impl Drop for Cancelling<'_> {
+    fn drop(&mut self) {
+        let Some((connection, id)) = self.running.take() else {
+            return;
+        };
+        if connection.revision().era() == Era::Legacy {
+            self.state.tracker.spawn(async move {
+                let _ = connection
+                    .cancel(&id, "The client does not want it any more")
+                    .await;
+            });
+        }
+    }
+}
+
+/// One request to the server. `as_task`: it may answer with a task.
+pub(super) async fn exchange(
+    state: &McpState,
+    source: &Arc<UpstreamSource>,
+    ask: &Forward<'_>,
+    params: Raw,
+    as_task: bool,
+) -> Result<Reply, NoConversation> {
+    let who = Who {
+        on_request: ask
+            .asker
+            .map(|asker| (asker.capabilities().clone(), as_task)),
+        ..ask.who.clone()
+    };
+    let mut gone = None;
+    let (mut again, mut renewed) = (true, false);
+    loop {
+        let signed_in = source.sign_in(state, who.person).await?;
+        let connected = state
+            .upstreams
+            .connect(state, source, &who, &signed_in, gone.as_ref())
+            .await;
+        let account = signed_in.account();
+        let token = signed_in.token;
+        let connection = match (connected, &token) {
+            (Ok(connection), _) => connection,
+            // tokens that the server does not take any more are renewed, once.
+            (
+                Err(NoConversation::Upstream(error @ UpstreamError::Unauthorized { .. })),
+                Some(token),
+            ) => {
+                if !source.renew(state, who.person, token, renewed).await? {
+                    return Err(error.into());
+                }
+                renewed = true;
+                continue;
+            }
+            (Err(error), _) => {
+                if let NoConversation::Upstream(error) = &error {
+                    let person = who.person;
+                    source
+                        .note_scope(state, person, token.as_ref(), error)
+                        .await;
+                }
+                return Err(error);
+            }
+        };
+        let is_modern = connection.revision().era() == Era::Modern;
+        let request = Request {
+            method: ask.method.name(),
+            // A server of the session era asks by requests, and takes answers in no other way.
+            params: ask.for_era(
+                if is_modern { &params } else { &ask.params },
+                connection.revision(),
+            ),
+            progress: ask.progress && ask.asker.is_some(),
+            log_level: ask.level.filter(|_| is_modern && ask.asker.is_some()),
+            traceparent: ask.traceparent.clone(),
+            mirrored: ask.mirrored,
+        };
+        if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.asker) {
+            let upstreams = &state.upstreams;
+            upstreams.wants_logs(source, &who, &connection, level).await;
+        }
+        // before the server can say anything.
+        let seat = match (&connection, ask.asker) {
+            (Connection::Legacy(legacy), Some(asker)) if asker.capabilities().bits() != 0 => {
+                let whose = (who.person, account);
+                state.beside.sit(state, source, whose, legacy).await
+            }
+            _ => None,
+        };
+        match connection.call(&request).await {
+            Ok(exchange) => {
+                let from = connection.revision();
+                let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
+                return Ok((from, outcome));
+            }
+            // It was not processed: once more, in a new session, or in the era that the server is of now.
+            Err(UpstreamError::SessionGone) if again => gone = Some(connection),
+            Err(UpstreamError::Version(_)) if again => state.upstreams.forget(source).await,
+            Err(error @ UpstreamError::Unauthorized { .. }) if token.is_some() => {
+                let Some(token) = &token else {
+                    return Err(error.into());
+                };
+                if !source.renew(state, who.person, token, renewed).await? {
+                    return Err(error.into());
+                }
+                renewed = true;
+                // What is open keeps the token that it was opened with.
+                gone = matches!(connection, Connection::Link(_)).then_some(connection);
+                continue;
+            }
+            Err(error) => {
+                let person = who.person;
+                source
+                    .note_scope(state, person, token.as_ref(), &error)
+                    .await;
+                return Err(error.into());
+            }
+        }
+        again = false;
+    }
+}
+
+async fn follow(
+    state: &McpState,
+    source: &Arc<UpstreamSource>,
+    ask: &Forward<'_>,
+    (connection, mut exchange): (Connection, Exchange),
+    mut seat: Option<Seat>,
+) -> Result<Result<Raw, RpcError>, UpstreamError> {
+    let mut cancelling = Cancelling {
+        state,
+        running: Some((connection.clone(), exchange.id().clone())),
+    };
+    // Questions of the server that its client is asked now.
+    let mut asking = FuturesUnordered::new();
+    let mut questions: Vec<(RequestId, AbortHandle)> = Vec::new();
+    loop {
+        let event = tokio::select! {
+            biased;
+            Some(answered) = asking.next(), if !asking.is_empty() => {
+                if let Ok(Err(error)) = answered {
+                    return Err(error);
+                }
+                continue;
+            }
+            Some(event) = beside(seat.as_mut()) => event,
+            event = exchange.next() => match event {
+                Ok(event) => event,
+                // It is silent because it waits for the client.
+                Err(UpstreamError::Timeout(_)) if !asking.is_empty() => continue,
+                Err(error) => {
+                    // Who took too long is told that nobody waits any more (L-12); who broke off has heard.
+                    if !matches!(error, UpstreamError::Timeout(_)) {
+                        cancelling.running = None;
+                    }
+                    return Err(error);
+                }
+            },
+        };
+        match event {
+            Event::Answer(outcome) => {
+                cancelling.running = None;
+                return Ok(outcome);
+            }
+            // under which token, and whether it grows, is the matter of who carries it.
+            Event::Progress(progress) => {
+                if let Some(asker) = ask.asker.filter(|_| ask.progress) {
+                    asker.progress(progress).await;
+                }
+            }
+            Event::Log(params) => {
+                if let Some(asker) = ask.asker
+                    && ask.wants(&params)
+                {
+                    let method = Method::LogMessage.name();
+                    let notice = jsonrpc::notification(method, Some(params.as_bytes()));
+                    asker.tell(notice.into()).await;
+                }
+            }
+            Event::Request { id, method, params } => {
+                let answered = answer(
+                    state,
+                    source,
+                    ask,
+                    &connection,
+                    (id.clone(), method, params),
+                );
+                let (answering, handle) = abortable(answered);
+                questions.push((id, handle));
+                asking.push(answering);
+            }
+            Event::Notification { method, params } => match Method::from_name(&method) {
+                Some(
+                    Method::ToolsListChanged
+                    | Method::PromptsListChanged
+                    | Method::ResourcesListChanged,
+                ) => ask_for_a_look(state, source),
+                Some(Method::TaskStatus | Method::TaskNotification) => {
+                    state.hints.moved(source.id, &params);
+                }
+                // X-7B.
+                Some(Method::Cancelled) => {
+                    let cancelled = params.get("requestId");
+                    let cancelled = cancelled.as_ref().and_then(RequestId::from_raw);
+                    for (_, handle) in questions
+                        .iter()
+                        .filter(|(id, _)| Some(id) == cancelled.as_ref())
+                    {
+                        handle.abort();
+                    }
+                }
+                // EL-14, X-32: where the client knows it.
+                Some(Method::ElicitationComplete) => {
+                    if let Some(asker) = ask.asker
+                        && asker.revision().facts().elicitation_ids
+                    {
+                        let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
+                        asker.tell(notice.into()).await;
+                    }
+                }
+                _ => {}
+            },
+        }
+    }
+}
+
+/// What the server says beside the stream of the call.
+async fn beside(seat: Option<&mut Seat>) -> Option<Event> {
+    match seat {
+        Some(seat) => seat.next().await,
+        None => std::future::pending().await,
+    }
+}

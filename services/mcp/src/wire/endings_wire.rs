@@ -1,0 +1,223 @@
+//! How streams and calls end, and what may not end them: drains, other connections, revocations, and a transport that is turned off.
+
+use std::task::Poll;
+
+use portolan_protocol::progress::Progress;
+use tokio::{sync::Semaphore, time::Instant};
+
+use super::{answers_wire::event, modern_wire::modern, *};
+use crate::stream::tell_tenant;
+
+async fn called(node: &Node, session: &str, name: &str) -> Body {
+    let body = json!({"jsonrpc": "2.0", "id": "long", "method": "tools/call",
+        "params": {"name": name, "_meta": {"progressToken": "p"}}});
+    let request = node.request("POST", &[("mcp-session-id", session)], body.to_string());
+    node.router
+        .clone()
+        .oneshot(request)
+        .await
+        .unwrap()
+        .into_body()
+}
+
+/// The last event of a stream that ends.
+async fn last(body: &mut Body) -> Value {
+    let mut last = None;
+    while let Some(event) = event(body).await {
+        last = Some(data(&event));
+    }
+    last.expect("an answer")
+}
+
+#[tokio::test]
+async fn t_26_and_n_6_a_node_that_stops_sends_newer_clients_away_and_lets_older_ones_read_their_answer()
+ {
+    let node = Node::start().await;
+    let gate = Arc::new(Semaphore::new(0));
+    let waits = Arc::clone(&gate);
+    node.script(move |asker| {
+        let gate = Arc::clone(&waits);
+        async move {
+            let progress = Progress {
+                progress: 1.0,
+                total: None,
+                message: None,
+            };
+            asker.progress(progress).await;
+            gate.acquire().await.unwrap().forget();
+            Ok("done".to_owned())
+        }
+    });
+    let older = node.initialize("2025-06-18").await;
+    let newer = node.initialize("2025-11-25").await;
+    let mut stays = called(&node, &older, "zebra").await;
+    let mut moves = called(&node, &newer, "zebra").await;
+    for stream in [&mut stays, &mut moves] {
+        let told = data(&event(stream).await.unwrap());
+        assert_eq!(
+            told["method"], "notifications/progress",
+            "T-27: before the answer"
+        );
+    }
+    node.stopping.cancel();
+    let mut goodbye = String::new();
+    while let Some(frame) = frame(&mut moves).await {
+        goodbye = frame;
+    }
+    assert!(goodbye.starts_with("retry: "), "N-6, T-25: {goodbye:?}");
+    gate.add_permits(2);
+    let answer = last(&mut stays).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "T-26");
+}
+
+#[tokio::test]
+async fn t_37_t_35_and_n_2_an_answer_goes_to_who_resumed_its_stream_last_on_any_node() {
+    let node = Node::start().await;
+    node.publish(&["held"]);
+    let other = node.twin().await;
+    let session = node.initialize("2025-11-25").await;
+    let mut first = called(&node, &session, "held").await;
+    frame(&mut first).await;
+    let priming = frame(&mut first).await.unwrap();
+    let seen = event(&mut first).await.unwrap();
+    // N-2: what a client has seen is in the log already, so that the other node has it.
+    let from_start = event_id(&priming).unwrap();
+    let headers = [
+        ("mcp-session-id", session.as_str()),
+        ("last-event-id", from_start),
+    ];
+    let (status, _, mut second) = other.open(&headers).await;
+    assert_eq!(status, 200);
+    assert_eq!(event(&mut second).await.unwrap(), seen, "T-35");
+    node.release.notify_one();
+    let answer = last(&mut second).await;
+    assert_eq!(
+        answer["result"]["structuredContent"],
+        json!({"released": true})
+    );
+    // The older one may stay open, or two eager clients would put each other off for ever; it hears no more of the answer.
+    loop {
+        let next = first.frame();
+        tokio::pin!(next);
+        let Poll::Ready(Some(frame)) = futures_util::poll!(next) else {
+            break;
+        };
+        let frame = frame.unwrap().into_data().unwrap();
+        let frame = String::from_utf8_lossy(&frame).into_owned();
+        assert!(!frame.contains("result"), "T-37: {frame}");
+    }
+}
+
+#[tokio::test]
+async fn sb_11_what_changes_in_a_burst_is_told_once_a_second() {
+    let node = Node::start().await;
+    let session = node.ready_session("2025-06-18").await;
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    let begun = Instant::now();
+    let change = async |tools: &[&str]| {
+        node.publish(tools);
+        tell_tenant(&node.state, node.tenant).await;
+    };
+    change(&["zebra"]).await;
+    let first = frame(&mut stream).await.unwrap();
+    for tools in [&["broken"][..], &["slow"], &["get_pet"]] {
+        change(tools).await;
+    }
+    let second = frame(&mut stream).await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(950), "SB-11");
+    for told in [first, second] {
+        assert_eq!(data(&told)["method"], "notifications/tools/list_changed");
+    }
+    assert!(is_quiet(&mut stream).await, "three changes, one notice");
+}
+
+#[tokio::test]
+async fn l_13_nobody_says_that_it_shuts_down() {
+    let node = Node::start().await;
+    for revision in ["2024-11-05", "2025-11-25"] {
+        let session = node.ready_session(revision).await;
+        for method in ["shutdown", "exit"] {
+            let answer = node.call(&session, method, json!({})).await;
+            assert_eq!(answer.code(), -32601, "{method}");
+        }
+        let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+        let end = node.request("DELETE", &[("mcp-session-id", &session)], String::new());
+        assert_eq!(node.send(end).await.status, 200);
+        while let Some(frame) = frame(&mut stream).await {
+            assert!(!frame.contains("data: {"), "L-13: it closes: {frame}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn ar_17_a_call_with_one_body_ends_with_its_token_and_not_with_the_patience_of_its_api() {
+    let node = Node::start().await;
+    node.publish(&["slow"]);
+    let watching = TaskTracker::new().spawn(crate::news::revocations(node.state.clone()));
+    let answer = node.ask(
+        "tools/call",
+        json!({"name": "slow"}),
+        &[("mcp-name", "slow")],
+    );
+    let revoking = async {
+        node.arrived.notified().await;
+        node.revocations.insert(
+            portolan_cluster::Revocation::User {
+                user: node.user,
+                epoch: 2,
+            },
+            NOW + time::Duration::HOUR,
+        );
+    };
+    let both = async { tokio::join!(answer, revoking) };
+    // Its API would be waited for for twenty seconds.
+    let (answer, ()) = tokio::time::timeout(Duration::from_secs(5), both)
+        .await
+        .expect("it ends");
+    let error = answer.json()["error"].clone();
+    assert!(error["code"].is_i64(), "{answer:?}");
+    assert!(!error.to_string().contains("API did not answer"), "{error}");
+    node.stopping.cancel();
+    watching.await.unwrap();
+}
+
+#[tokio::test]
+async fn dp_6_a_workspace_that_turns_http_sse_off_is_served_at_its_other_address() {
+    let node = Node::start().await;
+    let door = |verb: &str, path: &str| {
+        let mut request = node.request(verb, &[("accept", "text/event-stream")], String::new());
+        *request.uri_mut() = path.parse().unwrap();
+        request
+    };
+    let stream = node
+        .router
+        .clone()
+        .oneshot(door("GET", "/t/acme/pets/sse"))
+        .await
+        .unwrap();
+    assert_eq!(stream.status(), 200, "it is served unless somebody says no");
+    drop(stream);
+    let target = Target::parse(PATH).unwrap();
+    let server = node.state.catalog.resolve(node.tenant, &target).await;
+    let server = server.unwrap().server.clone();
+    node.state
+        .catalog
+        .seed(node.tenant, &target, &["acme", "acme-old"], server, false);
+    for (verb, path) in [
+        ("GET", "/t/acme/pets/sse"),
+        ("POST", "/t/acme/pets/messages?sessionId=x"),
+    ] {
+        let answer = node.send(door(verb, path)).await;
+        assert_eq!(answer.status, 404, "{path}");
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(said.contains("/mcp"), "{said}");
+    }
+    node.initialize("2024-11-05").await;
+    let modern = modern("server/discover", json!({}));
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "server/discover"),
+    ];
+    assert_eq!(node.post(&headers, &modern).await.status, 200);
+}
