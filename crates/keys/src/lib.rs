@@ -18,6 +18,7 @@
 //! | [`jwks`] | public keys on the wire |
 //! | [`client_key`] | how we name ourselves to somebody else's authorization server |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
+//! | [`webauthn`] | what authenticators say: passkeys |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
@@ -36,6 +37,7 @@ pub mod secret;
 pub mod token;
 pub mod totp;
 pub mod vault;
+pub mod webauthn;
 
 pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
 pub use error::{KeysError, OpenError};
