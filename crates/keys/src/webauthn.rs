@@ -331,14 +331,12 @@ impl<'a> Key<'a> {
                 .filter(|found| found.len() == length)
         };
         let key = match (int(1), int(3), int(-1)) {
-            (Some(2), Some(-7), Some(1)) => {
-                bytes(-2, 32).zip(bytes(-3, 32)).map(|(x, y)| {
-                    let mut point = [4; 65];
-                    point[1..33].copy_from_slice(x);
-                    point[33..].copy_from_slice(y);
-                    Self::P256(point)
-                })
-            }
+            (Some(2), Some(-7), Some(1)) => bytes(-2, 32).zip(bytes(-3, 32)).map(|(x, y)| {
+                let mut point = [4; 65];
+                point[1..33].copy_from_slice(x);
+                point[33..].copy_from_slice(y);
+                Self::P256(point)
+            }),
             (Some(1), Some(-8), Some(6)) => bytes(-2, 32).map(Self::Ed25519),
             (Some(3), Some(-257), _) => map
                 .at(-1)

@@ -252,7 +252,9 @@ fn l13_a_credential_without_verification_or_with_another_kind_of_key_is_not_take
     other.splice(3..5, [0x03, 0x38, 0x22]);
     assert_eq!(take(flags, &other), Err(WebAuthnError::Key));
     // A coordinate that is too short.
-    let mut short = vec![0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x41, 0x01, 0x22];
+    let mut short = vec![
+        0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x41, 0x01, 0x22,
+    ];
     short.extend(bytes(&[0; 32]));
     assert_eq!(take(flags, &short), Err(WebAuthnError::Key));
     // An assertion is no registration.
