@@ -15,6 +15,7 @@
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
+//! | [`id_token`] | what an OpenID provider says of who signed in there |
 //! | [`jwks`] | public keys on the wire |
 //! | [`client_key`] | how we name ourselves to somebody else's authorization server |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
@@ -25,6 +26,7 @@
 pub mod assertion;
 pub mod client_key;
 pub mod error;
+pub mod id_token;
 pub mod jwks;
 pub mod jwt;
 pub mod owner;
@@ -41,6 +43,7 @@ pub mod webauthn;
 
 pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
 pub use error::{KeysError, OpenError};
+pub use id_token::{Expected, IdToken, IdTokenError};
 pub use jwks::{Jwks, PublicJwk};
 pub use jwt::{AccessClaims, Epochs, Verifier, VerifyError};
 pub use owner::OwnerKey;

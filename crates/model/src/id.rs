@@ -172,6 +172,10 @@ kinds! {
     IdentityLinkKind, IdentityLinkId, "idl";
     /// Such an account that is nobody's yet.
     IdentityOfferKind, IdentityOfferId, "ido";
+    /// A tenant's provider of accounts.
+    IdentityProviderKind, IdentityProviderId, "idp";
+    /// A mail domain of a tenant.
+    TenantDomainKind, TenantDomainId, "dom";
     /// A change of a person's address.
     EmailChangeKind, EmailChangeId, "emc";
     /// An invitation to a tenant.

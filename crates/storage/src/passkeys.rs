@@ -274,6 +274,17 @@ pub async fn rename(
     Ok(done.rows_affected() == 1)
 }
 
+/// Removes every passkey of a person. Returns how many.
+pub async fn remove_all(tx: &mut SystemTx, user: UserId) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "delete from webauthn_credentials where user_id = $1",
+        user.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
+}
+
 /// Removes one of a person's passkeys, and returns what it was called. `None` if it is not theirs.
 pub async fn remove(
     tx: &mut SystemTx,

@@ -1,7 +1,6 @@
 //! An authenticator of software, and what becomes of what it writes.
 
 use aws_lc_rs::{
-    encoding::AsBigEndian,
     rand::SystemRandom,
     signature::{
         ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256,

@@ -10,6 +10,7 @@ mod endings;
 mod expiry;
 mod limits;
 mod oauth;
+mod passkeys;
 mod prompts_and_resources;
 mod row_level_security;
 mod scene;
