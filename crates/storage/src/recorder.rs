@@ -311,7 +311,11 @@ mod tests {
             .count();
         assert_eq!(admitted, 200);
         let flow = event(Step::Authorize, "192.0.2.0/24");
-        assert_eq!(gate.admit(&flow, now), Some(true), "others have their own budget");
+        assert_eq!(
+            gate.admit(&flow, now),
+            Some(true),
+            "others have their own budget"
+        );
         let of_one = (0..1000)
             .filter(|_| gate.admit(&flow, now) == Some(true))
             .count();
