@@ -165,7 +165,7 @@ pub fn verify(
         .is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"));
     if header.brings_something()
         || !is_id_token
-        || !expected.algorithms.iter().any(|one| *one == header.alg)
+        || !expected.algorithms.contains(&header.alg)
     {
         return Err(IdTokenError::Header);
     }

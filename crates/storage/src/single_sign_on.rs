@@ -6,9 +6,7 @@ use portolan_model::{
     member::Role,
 };
 
-use crate::{
-    StorageError, SystemTx, TenantTx, credentials::WrappedKey, grants::REVOCATION_MEMORY,
-};
+use crate::{StorageError, SystemTx, TenantTx, credentials::WrappedKey, grants::REVOCATION_MEMORY};
 
 /// A tenant's provider.
 #[derive(Debug, Clone)]
@@ -69,7 +67,7 @@ pub async fn put(
     sqlx::query!(
         "insert into identity_providers
            (tenant_id, id, name, issuer, client_id, secret_sealed, dek_id, version, enforced_at, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, case when $10 then $9 end, $9, $9)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, case when $10 then $9::timestamptz end, $9, $9)
          on conflict (tenant_id) do update set id = excluded.id, name = excluded.name, issuer = excluded.issuer, client_id = excluded.client_id,
            secret_sealed = excluded.secret_sealed, dek_id = excluded.dek_id, version = excluded.version,
            enforced_at = excluded.enforced_at, updated_at = excluded.updated_at",
@@ -92,9 +90,12 @@ pub async fn put(
 /// Removes the provider. False if there was none.
 pub async fn remove(tx: &mut TenantTx) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
-    let done = sqlx::query!("delete from identity_providers where tenant_id = $1", tenant)
-        .execute(tx.connection())
-        .await?;
+    let done = sqlx::query!(
+        "delete from identity_providers where tenant_id = $1",
+        tenant
+    )
+    .execute(tx.connection())
+    .await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -274,6 +275,22 @@ pub async fn confine(
     .execute(tx.connection())
     .await?;
     Ok(())
+}
+
+/// Ends the sessions that open this tenant alone: whoever is there came by a provider that is none any more. Returns how many.
+pub async fn end_confined(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "update browser_sessions set ended_at = $2, end_reason = 'provider_changed' where only_tenant = $1 and ended_at is null",
+        tenant.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
 }
 
 /// Makes a person a member on the word of the tenant's provider, unless they ever were one: who was removed is invited again, or stays away.

@@ -78,10 +78,7 @@ pub async fn add(
 }
 
 /// Removes one. Returns its name; `None` if there is none of this id.
-pub async fn remove(
-    tx: &mut TenantTx,
-    id: TenantDomainId,
-) -> Result<Option<String>, StorageError> {
+pub async fn remove(tx: &mut TenantTx, id: TenantDomainId) -> Result<Option<String>, StorageError> {
     let tenant = tx.tenant().uuid();
     Ok(sqlx::query_scalar!(
         "delete from tenant_domains where tenant_id = $1 and id = $2 returning domain",

@@ -142,7 +142,7 @@ pub(super) async fn submit(
 }
 
 /// Whether a person with these ways can still sign in. A provider that the platform does not have any more is none.
-fn is_enough(state: &AuthState, ways: &WaysIn) -> bool {
+pub(super) fn is_enough(state: &AuthState, ways: &WaysIn) -> bool {
     ways.has_password
         || ways.passkeys > 0
         || ways

@@ -13,22 +13,28 @@
 //! The way to a provider begins with a link and not with a form: browsers apply `form-action` to the whole chain of redirects behind a form
 //! (N7), and these pages keep theirs. The link carries the form token of the browser, so that nobody else's page can send it on its way.
 
+mod company;
 mod github;
 mod offer;
 mod openid;
 mod providers;
 mod settle;
+mod tenant;
 mod way;
 
 use axum::{Router, http::StatusCode, routing::get};
 
-pub(crate) use self::way::{Bound, begin};
 pub use self::{
     github::Github,
     openid::OpenId,
     providers::{
         LoginProvider, ProviderClient, ProviderKind, SignInWith, SubjectOf, is_provider_name,
     },
+};
+pub(crate) use self::{
+    providers::look_at,
+    tenant::provider as tenant_provider,
+    way::{Bound, begin, redirect_uri},
 };
 use super::{Target, form_token};
 use crate::{browser::Browser, state::AuthState};
@@ -43,6 +49,8 @@ pub(super) fn router() -> Router<AuthState> {
             "/login/callback/{provider}",
             get(way::take).head(not_allowed),
         )
+        .route("/login/company", get(company::show))
+        .route("/login/company/{workspace}", get(company::show_workspace))
         .route(
             "/login/connect/{offer}",
             get(offer::show).post(offer::connect),

@@ -36,6 +36,7 @@ use portolan_net::{
     egress::{Egress, EgressPolicy, Network},
     layers::{AllowedHosts, Front},
     resolve::{BoxFuture, Resolve},
+    txt::TxtRecords,
 };
 use portolan_storage::{
     Reason, Store,

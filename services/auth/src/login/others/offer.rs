@@ -11,18 +11,21 @@ use portolan_keys::{Purpose, random};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
-    id::VerificationId,
+    id::{TenantId, VerificationId},
 };
 use portolan_storage::{
     Reason, audit,
     identity_offers::{self, Offer},
-    users,
+    members, single_sign_on, users,
     verifications::{self, NewVerification},
 };
 use serde::Deserialize;
 use serde_json::json;
 
-use super::settle::{self, Linked};
+use super::{
+    settle::{self, Linked},
+    tenant,
+};
 use crate::{
     browser::Browser,
     console::workspaces::display_name,
@@ -35,7 +38,7 @@ use crate::{
         throttle::AccountKey,
     },
     pages::{self, Message, PageError},
-    session::MaybeSession,
+    session::{BrowserSession, MaybeSession},
     state::AuthState,
     visitor::Visitor,
 };
@@ -108,6 +111,14 @@ pub(super) async fn connect(
     if !session.is_recent(state.now()) {
         return Err(PageError::Elsewhere(here.on("/account/confirm")));
     }
+    if let Some(tenant) = offer.tenant
+        && !may_enter(&state, &visitor, &offer, tenant, &session).await?
+    {
+        let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.";
+        let (status, fault) = (StatusCode::FORBIDDEN, Some(fault.to_owned()));
+        let email = Some(session.email.as_str());
+        return connect_page(&state, browser, &offer, email, status, fault);
+    }
     let provider = provider_name(&state, &offer);
     let said = (offer.label.as_str(), offer.email.as_deref());
     let linked = settle::connect(
@@ -121,6 +132,11 @@ pub(super) async fn connect(
     .await?;
     match linked {
         Linked::Now | Linked::Before => {
+            if let (Some(tenant), Ok(id)) = (offer.tenant, offer.provider.parse()) {
+                let mut tx = state.store.system(Reason::SignIn).await?;
+                single_sign_on::step(&mut tx, session.id, tenant, id, state.now()).await?;
+                tx.commit().await?;
+            }
             let target = Target::parse(&offer.target).unwrap_or(Target::Console);
             let path = path_after(&state, session.user, &target).await?;
             Ok((browser, pages::see_other(&path)?).into_response())
@@ -139,6 +155,34 @@ pub(super) async fn connect(
             )
         }
     }
+}
+
+/// Whether the person of this session is a member of the tenant whose provider this is, or becomes one: its domain is proved (F7).
+async fn may_enter(
+    state: &AuthState,
+    visitor: &Visitor,
+    offer: &Offer,
+    id: TenantId,
+    session: &BrowserSession,
+) -> Result<bool, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if members::role_of(&mut tx, id, session.user).await?.is_some() {
+        return Ok(true);
+    }
+    let Some(address) = offer
+        .email
+        .as_deref()
+        .and_then(|email| EmailAddress::parse(email).ok())
+    else {
+        return Ok(false);
+    };
+    // It is the address of the person too: nobody becomes a member with somebody else's.
+    let is_theirs = users::has_address(&mut tx, session.user, address.normalised()).await?;
+    let joined = is_theirs
+        && tenant::speaks_for(&mut tx, id, &address).await?
+        && tenant::join(state, visitor, &mut tx, id, session.user).await?;
+    tx.commit().await?;
+    Ok(joined)
 }
 
 /// Asks for name and address, since nobody vouched for an address.

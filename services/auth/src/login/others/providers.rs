@@ -276,3 +276,13 @@ impl ProviderClient {
 pub(super) fn cleaned<'a>(texts: impl IntoIterator<Item = Option<&'a str>>) -> Option<String> {
     texts.into_iter().flatten().find_map(name::clean)
 }
+
+/// Asks an OpenID provider for what every sign-in needs: its metadata, and keys that can be used.
+pub(crate) async fn look_at(state: &AuthState, issuer: &str) -> Result<(), OauthError> {
+    let server = openid_provider(&state.egress, issuer).await?;
+    let address = server.jwks_uri.as_deref().unwrap_or_default();
+    let keys = key_set(&state.egress, address).await?;
+    ClientKeys::read(&keys)
+        .map(|_| ())
+        .map_err(|_| OauthError::Unusable("key set"))
+}

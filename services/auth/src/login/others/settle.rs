@@ -49,7 +49,7 @@ pub(super) fn way_back(target: &Target) -> String {
 }
 
 impl Arrived<'_> {
-    fn identity<'p>(&'p self, proved: &'p Proved) -> Identity<'p> {
+    pub(super) fn identity<'p>(&'p self, proved: &'p Proved) -> Identity<'p> {
         Identity {
             tenant: self.provider.tenant,
             provider: &self.provider.slug,
@@ -92,7 +92,7 @@ impl Arrived<'_> {
                 &continuation,
                 user,
                 &account,
-                &[FEDERATED],
+                (&[FEDERATED], false),
             )
             .await;
         }
@@ -145,7 +145,7 @@ impl Arrived<'_> {
     }
 
     /// A new account, with a proved address and without a password. What others began with the address is gone (F5).
-    async fn create(
+    pub(super) async fn create(
         &self,
         tx: &mut SystemTx,
         proved: &Proved,
@@ -173,7 +173,7 @@ impl Arrived<'_> {
     }
 
     /// Keeps the identity for this browser, and goes on to the page that asks what to do with it.
-    async fn offer(self, proved: Proved, page: &str) -> Result<Response, PageError> {
+    pub(super) async fn offer(self, proved: Proved, page: &str) -> Result<Response, PageError> {
         let id = IdentityOfferId::generate();
         let name = proved.name.clone();
         let offer = Offer {
@@ -269,7 +269,7 @@ impl Arrived<'_> {
             .await
     }
 
-    async fn says(
+    pub(super) async fn says(
         self,
         status: StatusCode,
         title: &str,

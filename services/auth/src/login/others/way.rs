@@ -22,13 +22,14 @@ use serde_json::json;
 use super::{
     providers::{Code, LoginProvider, Proved, Unproved},
     settle::{self, Arrived},
+    tenant,
 };
 use crate::{
     browser::Browser,
     config::Site,
     login::{Continuation, Target, check_form},
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeSession},
+    session::{BrowserSession, MaybeAnySession},
     state::AuthState,
     visitor::Visitor,
 };
@@ -39,7 +40,7 @@ const LONGEST: usize = 4096;
 const LATELY: i64 = 300;
 
 /// Where answers of a provider come: one address for each (F1).
-pub(super) fn redirect_uri(site: &Site, slug: &str) -> String {
+pub(crate) fn redirect_uri(site: &Site, slug: &str) -> String {
     site.url(&format!("/login/callback/{slug}"))
 }
 
@@ -79,7 +80,7 @@ pub(super) async fn start(
 ) -> Result<Response, PageError> {
     check_form(&state.keys, &browser, &query.t)?;
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
-    let Some(provider) = state.config.sign_in_with.find(&slug) else {
+    let Some(provider) = tenant::find(&state, &slug).await? else {
         return nobody(browser);
     };
     let bound = Bound {
@@ -91,7 +92,7 @@ pub(super) async fn start(
         &state,
         browser,
         &visitor,
-        provider,
+        &provider,
         &continuation.target,
         bound,
     )
@@ -184,7 +185,7 @@ pub(super) struct Answer {
 pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
-    MaybeSession(session): MaybeSession,
+    MaybeAnySession(session): MaybeAnySession,
     visitor: Visitor,
     headers: HeaderMap,
     Path(slug): Path<String>,
@@ -196,7 +197,7 @@ pub(super) async fn take(
             retry_after: early.seconds(),
         });
     }
-    let Some(provider) = state.config.sign_in_with.find(&slug).cloned() else {
+    let Some(provider) = tenant::find(&state, &slug).await? else {
         return nobody(browser);
     };
     let sizes = [
@@ -237,6 +238,9 @@ pub(super) async fn take(
                 provider: &provider,
                 target,
             };
+            if let Some(tenant) = provider.tenant {
+                return arrived.sign_in_to(tenant, session, proved).await;
+            }
             let session = session.filter(|_| attempt.signed.is_some());
             match (attempt.purpose, session) {
                 (Purpose::Link, Some(session)) => arrived.link(&session, proved).await,
