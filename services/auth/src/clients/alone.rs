@@ -20,7 +20,7 @@ pub(super) enum Turn {
     /// It is ours: fetch, and give it back.
     Fetch(Uuid),
     /// Somebody stored a document that is fresh.
-    Found(Client),
+    Found(Box<Client>),
     /// Others fetched for so long that nobody should wait any more.
     Busy,
 }
@@ -37,7 +37,7 @@ pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageEr
             if let Some(holder) = holder {
                 give_back(state, url, holder).await?;
             }
-            return Ok(Turn::Found(client));
+            return Ok(Turn::Found(Box::new(client)));
         }
         if let Some(holder) = holder {
             return Ok(Turn::Fetch(holder));

@@ -161,7 +161,7 @@ pub(crate) async fn resolve(
     let holder = match alone::wait(state, client_id).await? {
         Turn::Fetch(holder) => holder,
         // Another node fetched it meanwhile.
-        Turn::Found(client) => return Ok(client),
+        Turn::Found(client) => return Ok(*client),
         Turn::Busy => {
             return match known {
                 Some((client, document)) if state.now() < document.stale_until => Ok(client),
