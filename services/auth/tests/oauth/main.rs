@@ -23,5 +23,6 @@ mod registration;
 mod revoke;
 mod service;
 mod signing_keys;
+mod sso;
 mod statements;
 mod token;

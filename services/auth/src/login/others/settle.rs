@@ -68,7 +68,7 @@ impl Arrived<'_> {
         };
         if !holder.is_active {
             drop(tx);
-            return self.stopped().await;
+            return self.stopped();
         }
         identities::used(&mut tx, holder.link, &proved.label, now).await?;
         self.enter(tx, holder.user).await
@@ -230,7 +230,6 @@ impl Arrived<'_> {
                     "This {name} account signs in to another Portolan account. Disconnect it there first, or use another {name} account."
                 );
                 self.says(StatusCode::CONFLICT, "Not connected", &text)
-                    .await
             }
         }
     }
@@ -256,20 +255,18 @@ impl Arrived<'_> {
                     self.provider.name
                 );
                 self.says(StatusCode::FORBIDDEN, "Not confirmed", &text)
-                    .await
             }
         }
     }
 
     /// Locked or deactivated. The person has proved who they are, so they may know.
-    async fn stopped(self) -> Result<Response, PageError> {
+    fn stopped(self) -> Result<Response, PageError> {
         let text =
             "This account cannot be signed in to at the moment. Ask whoever runs this service.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
-            .await
     }
 
-    pub(super) async fn says(
+    pub(super) fn says(
         self,
         status: StatusCode,
         title: &str,

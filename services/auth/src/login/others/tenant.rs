@@ -112,7 +112,7 @@ impl Arrived<'_> {
                     .is_some();
                 if !holder.is_active || !is_member {
                     drop(tx);
-                    return self.no_member().await;
+                    return self.no_member();
                 }
                 identities::used(&mut tx, holder.link, &proved.label, now).await?;
                 holder.user
@@ -196,10 +196,9 @@ impl Arrived<'_> {
         Ok((self.browser, cookies, pages::see_other(&path)?).into_response())
     }
 
-    async fn no_member(self) -> Result<Response, PageError> {
+    fn no_member(self) -> Result<Response, PageError> {
         let text = "You are no member of this workspace any more. Ask one of its admins for an invitation.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
-            .await
     }
 }
 
