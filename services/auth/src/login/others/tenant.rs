@@ -121,11 +121,7 @@ impl Arrived<'_> {
                 if speaks_for(&mut tx, tenant, address).await?
                     && !users::is_address_verified(&mut tx, address.normalised()).await? =>
             {
-                if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now) {
-                    return Err(PageError::Throttled {
-                        retry_after: early.seconds(),
-                    });
-                }
+                // Not counted among sign-ups of the address: a company comes from one, all on one morning.
                 match self.join(&mut tx, tenant, &proved, address).await {
                     Ok(user) => user,
                     Err(error)
