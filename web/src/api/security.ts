@@ -24,7 +24,10 @@ export function useChangeSecurity(ws: string) {
 
 /** The page that leads to what a workspace asks of sign-ins, a factor or its own provider, if that is what the API wants first. */
 export function factorPath(error: unknown): string | undefined {
-  if (!(error instanceof ApiError) || !['second_factor_first', 'company_sign_in_first'].includes(error.code)) {
+  if (
+    !(error instanceof ApiError) ||
+    !['second_factor_first', 'company_sign_in_first'].includes(error.code)
+  ) {
     return undefined;
   }
   const path = (error.details as { path?: unknown } | null)?.path;

@@ -43,21 +43,33 @@ export const useDeleteProvider = (ws: string) =>
 export const useEnforce = (ws: string) =>
   useChange(ws, (enforced: boolean) =>
     answer(
-      api.PUT('/api/v1/workspaces/{ws}/single-sign-on/enforcement', { params: { path: { ws } }, body: { enforced } }),
+      api.PUT('/api/v1/workspaces/{ws}/single-sign-on/enforcement', {
+        params: { path: { ws } },
+        body: { enforced },
+      }),
     ),
   );
 
 export const useAddDomain = (ws: string) =>
   useChange(ws, (domain: string) =>
-    answer(api.POST('/api/v1/workspaces/{ws}/single-sign-on/domains', { params: { path: { ws } }, body: { domain } })),
+    answer(
+      api.POST('/api/v1/workspaces/{ws}/single-sign-on/domains', {
+        params: { path: { ws } },
+        body: { domain },
+      }),
+    ),
   );
 
 export const useCheckDomain = (ws: string) =>
   useChange(ws, (id: string) =>
-    answer(api.POST('/api/v1/workspaces/{ws}/single-sign-on/domains/{id}/check', { params: { path: { ws, id } } })),
+    answer(
+      api.POST('/api/v1/workspaces/{ws}/single-sign-on/domains/{id}/check', { params: { path: { ws, id } } }),
+    ),
   );
 
 export const useRemoveDomain = (ws: string) =>
   useChange(ws, (id: string) =>
-    answer(api.DELETE('/api/v1/workspaces/{ws}/single-sign-on/domains/{id}', { params: { path: { ws, id } } })),
+    answer(
+      api.DELETE('/api/v1/workspaces/{ws}/single-sign-on/domains/{id}', { params: { path: { ws, id } } }),
+    ),
   );

@@ -85,7 +85,10 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
   }
 
   return (
-    <Panel title="Provider" note="Any that speaks OpenID Connect: Entra ID, Okta, Google Workspace, Keycloak.">
+    <Panel
+      title="Provider"
+      note="Any that speaks OpenID Connect: Entra ID, Okta, Google Workspace, Keycloak."
+    >
       <form onSubmit={submit} noValidate>
         <Stack gap="md" maw={560}>
           <Refused error={general(save.error) ?? test.error ?? remove.error} title="This did not work" />
@@ -141,7 +144,9 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
           <PasswordInput
             label="Client secret"
             description={
-              provider?.has_secret ? 'One is kept. Leave this empty to keep it.' : 'It is sealed, and never shown again.'
+              provider?.has_secret
+                ? 'One is kept. Leave this empty to keep it.'
+                : 'It is sealed, and never shown again.'
             }
             value={secret}
             onChange={(event) => setSecret(event.currentTarget.value)}
@@ -186,8 +191,8 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
           })
         }
       >
-        Whoever signed in with it is signed out, and signs in in another way: by a password that a mail lets them set, if
-        they have none.
+        Whoever signed in with it is signed out, and signs in in another way: by a password that a mail lets
+        them set, if they have none.
       </Confirm>
     </Panel>
   );
@@ -259,8 +264,22 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
             {(!one.verified_at || one.missing_since) && (
               <Facts
                 items={[
-                  ['TXT record', <Copied key="name" text={one.record_name} label={`Copy the record name of ${one.domain}`} />],
-                  ['Text', <Copied key="text" text={one.record_text} label={`Copy the record text of ${one.domain}`} />],
+                  [
+                    'TXT record',
+                    <Copied
+                      key="name"
+                      text={one.record_name}
+                      label={`Copy the record name of ${one.domain}`}
+                    />,
+                  ],
+                  [
+                    'Text',
+                    <Copied
+                      key="text"
+                      text={one.record_text}
+                      label={`Copy the record text of ${one.domain}`}
+                    />,
+                  ],
                 ]}
               />
             )}
@@ -300,7 +319,10 @@ function Enforcement({ data, provider }: { data: SingleSignOn; provider: Identit
   const enforce = useEnforce(workspace.slug);
   const way = factorPath(enforce.error);
   return (
-    <Panel title="The only way in" note="Owners with a passkey get in all the same, in case the provider fails.">
+    <Panel
+      title="The only way in"
+      note="Owners with a passkey get in all the same, in case the provider fails."
+    >
       <Stack gap="md" maw={560}>
         {way ? (
           <Alert color="sea" role="alert" title="Use it yourself first">
@@ -320,7 +342,9 @@ function Enforcement({ data, provider }: { data: SingleSignOn; provider: Identit
           checked={provider.enforced}
           disabled={enforce.isPending}
           onChange={(event) =>
-            enforce.mutate(event.currentTarget.checked, { onSuccess: () => toastDone('The rule is changed.') })
+            enforce.mutate(event.currentTarget.checked, {
+              onSuccess: () => toastDone('The rule is changed.'),
+            })
           }
         />
         {!provider.enforced && !data.may_enforce && (
