@@ -193,7 +193,7 @@ impl House {
             (self.master.clone(), keys),
             EgressPolicy::default(),
             Mailer::Page,
-            (breached, SignInWith::default()),
+            (breached, SignInWith::default(), TxtRecords::default()),
         )
     }
 
