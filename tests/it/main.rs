@@ -18,6 +18,7 @@ mod matrix;
 mod newcomers;
 mod nodes;
 mod oauth;
+mod oauth2_crate;
 mod oauth_libraries;
 mod offers;
 mod openapi;

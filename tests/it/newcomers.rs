@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures_util::{StreamExt, stream};
 use portolan_tests::{
     mcp::{LEGACY, McpClient},
-    oauth::OAuthClient,
+    oauth::{OAuthClient, REDIRECT_URI, tokens},
     process::eventually,
     scene::Scene,
     stack::{Stack, portolan},
@@ -63,7 +63,6 @@ async fn attempts(scene: &Scene, name: &str, step: &str) -> Result<Vec<Value>> {
 #[tokio::test]
 async fn x2_the_recorder_follows_a_client_from_the_challenge_to_its_first_request() -> Result<()> {
     let scene = Scene::new().await?;
-    // The harness' own client, which read no metadata; then one that does as clients do.
     let agent = "deckhand/1.0";
     let http = reqwest::Client::builder().user_agent(agent).build()?;
     let challenged = http
@@ -82,7 +81,25 @@ async fn x2_the_recorder_follows_a_client_from_the_challenge_to_its_first_reques
         ensure!(answer.status() == StatusCode::OK, "{document}");
     }
     let client = OAuthClient::register(scene.stack.url(), "Deckhand").await?;
-    let tokens = client.authorize(&scene.owner, &scene.published.url).await?;
+    let (code, pkce) = client
+        .code(&scene.owner, Some(&scene.published.url))
+        .await?;
+    let form = url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs([
+            ("grant_type", "authorization_code"),
+            ("client_id", &client.client_id),
+            ("code", &code),
+            ("code_verifier", &pkce.verifier),
+            ("redirect_uri", REDIRECT_URI),
+        ])
+        .finish();
+    let answer = http
+        .post(scene.stack.url().join("/oauth/token")?)
+        .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(form)
+        .send()
+        .await?;
+    let tokens = tokens(answer).await?;
     let mcp = McpClient::new(&scene.published.url)?.with_token(&tokens.access)?;
     for _ in 0..3 {
         mcp.initialize(LEGACY).await?;

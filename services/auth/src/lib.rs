@@ -13,6 +13,8 @@
 //! | [`mail`] | messages: what they say, the outbox, SMTP |
 //! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
 //! | [`jwks`] | published keys and their rotation |
+//! | `admission` | which clients a workspace admits |
+//! | [`recorder`] | the flight recorder of connecting clients |
 //! | [`error`] | what OAuth endpoints answer when they refuse |
 //! | [`state`], [`config`] | what handlers reach, settings |
 

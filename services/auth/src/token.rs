@@ -82,7 +82,7 @@ pub(crate) async fn token(
         &mut trail,
     )
     .await;
-    trail.record(&state, &visitor, answer.as_ref().err());
+    trail.record(&state, &visitor, answer.as_ref().err()).await;
     let (grant_type, outcome) = match &answer {
         Ok((grant_type, _)) => (*grant_type, "ok"),
         Err(error) => ("", error.outcome()),

@@ -79,8 +79,10 @@ async fn x2_the_whole_way_of_a_client_is_one_timeline() {
         has_step(items, "token")
     })
     .await;
-    assert_eq!(items.len(), 1, "{items:#?}");
-    let attempt = &items[0];
+    let attempt = items
+        .iter()
+        .find(|one| one["client_name"] == "App")
+        .unwrap();
     assert_eq!(
         steps(attempt),
         [
@@ -125,7 +127,7 @@ async fn x2_a_refusal_names_its_rule_and_the_number_of_the_page_finds_it() {
     let number = page.text.split("Request ").nth(1).unwrap()[..24].to_owned();
     let path = format!("/acme/connects?request_id={number}");
     let items = attempts(&mut scene.ann, &path, |items| !items.is_empty()).await;
-    let step = &items[0]["steps"][0];
+    let step = items[0]["steps"].as_array().unwrap().last().unwrap();
     assert_eq!(
         (&items[0]["state"], &step["rule"]),
         (&json!("refused"), &json!("A3"))
