@@ -305,8 +305,8 @@ pub struct Which<'a> {
     pub tenant: Option<TenantId>,
     /// Of attempts in which this request took part.
     pub request_id: Option<&'a str>,
-    /// Of this client.
-    pub client_id: Option<&'a str>,
+    /// Of the client with this digest of its id.
+    pub client: Option<&'a Digest>,
     /// Before this time.
     pub before: Option<Timestamp>,
 }
@@ -382,7 +382,7 @@ pub async fn list(
         r#"with own as (
              select e.id, e.at, e.authorization_id, e.ip_block, e.agent from connect_events e
              where ($1::uuid is null or e.tenant_id = $1) and ($4::timestamptz is null or e.at < $4)
-               and ($3::text is null or e.client_id = $3)
+               and ($3::bytea is null or e.client_digest = $3)
                and ($2::text is null or e.request_id = $2
                  or e.authorization_id in (select f.authorization_id from connect_events f where f.request_id = $2 and f.authorization_id is not null
                       and ($1::uuid is null or f.tenant_id = $1))
@@ -391,15 +391,12 @@ pub async fn list(
              order by e.at desc, e.id desc limit $5
            ), near as (
              select u.id from connect_events u
-             where $1::uuid is not null and u.tenant_id is null
-               and u.at between (select min(at) from own) - $6::interval and (select max(at) from own)
-               and (u.authorization_id in (select authorization_id from own)
-                 or (u.authorization_id is null
-                   and exists (select 1 from own o where o.ip_block = u.ip_block and o.agent is not distinct from u.agent
-                     and o.at between u.at - $6::interval and u.at + $6::interval)
-                   and not exists (select 1 from connect_events o where o.ip_block = u.ip_block and o.agent is not distinct from u.agent
-                     and o.at between u.at - $6::interval and u.at + $6::interval and o.tenant_id <> $1)))
-             order by u.at desc limit $5
+             where $1::uuid is not null and u.tenant_id is null and u.authorization_id in (select authorization_id from own)
+             union
+             select u.id from own o join connect_events u on u.ip_block = o.ip_block and u.at between o.at - $6::interval and o.at + $6::interval
+             where $1::uuid is not null and u.tenant_id is null and u.authorization_id is null and u.agent is not distinct from o.agent
+               and not exists (select 1 from connect_events f where f.ip_block = u.ip_block and f.agent is not distinct from u.agent
+                 and f.at between u.at - $6::interval and u.at + $6::interval and f.tenant_id <> $1)
            )
            select e.id, e.at, e.tenant_id, e.step, e.outcome, e.request_id, e.authorization_id, e.grant_id, e.user_id,
              u.display_name as "user_name?", e.client_id, e.client_name, e.server_slug, e.ip_block, e.agent, e.rule, e.fault, e.detail
@@ -407,7 +404,7 @@ pub async fn list(
            where e.id in (select id from own union select id from near) order by e.at, e.id"#,
         which.tenant.map(TenantId::uuid),
         which.request_id,
-        which.client_id,
+        which.client.map(|digest| digest.as_bytes().as_slice()),
         which.before,
         limit,
         sqlx::postgres::types::PgInterval {

@@ -1,6 +1,7 @@
 //! The flight recorder in the console (`auth.md` X2): tries of AI clients to connect to a workspace, and where each stopped.
 
 use axum::{Json, extract::State};
+use portolan_keys::digest;
 use portolan_model::{id::UserId, member::Action};
 use portolan_storage::{
     Reason,
@@ -285,11 +286,12 @@ pub(crate) async fn list_connects(
             .filter(|text| !text.is_empty())
             .map(str::to_owned)
     };
-    let (request_id, client_id) = (given(&query.request_id), given(&query.client_id));
+    let request_id = given(&query.request_id);
+    let client = given(&query.client_id).map(|id| digest(id.as_bytes()));
     let which = Which {
         tenant: Some(workspace.id),
         request_id: request_id.as_deref(),
-        client_id: client_id.as_deref(),
+        client: client.as_ref(),
         before,
     };
     let mut tx = state.store.system(Reason::Recorder).await?;

@@ -43,10 +43,14 @@ pub async fn run(desk: &Desk, arguments: &Arguments) -> Result<ExitCode> {
         Some(name) => Some(tenants::find(&mut tx, name).await?.id),
         None => None,
     };
+    let client = arguments
+        .client
+        .as_deref()
+        .map(|id| portolan_keys::digest(id.as_bytes()));
     let which = Which {
         tenant,
         request_id: arguments.request.as_deref(),
-        client_id: arguments.client.as_deref(),
+        client: client.as_ref(),
         before: None,
     };
     let events = connect_events::list(&mut tx, which, STEPS).await?;
