@@ -80,7 +80,7 @@ pub(super) async fn show(
         return gone(browser);
     };
     let signed_in_as = session.as_ref().map(|session| session.email.as_str());
-    connect_page(&state, browser, &offer, signed_in_as, StatusCode::OK, None)
+    connect_page(&state, browser, &offer, signed_in_as, StatusCode::OK, None).await
 }
 
 /// What the button sends.
@@ -117,9 +117,9 @@ pub(super) async fn connect(
         let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.";
         let (status, fault) = (StatusCode::FORBIDDEN, Some(fault.to_owned()));
         let email = Some(session.email.as_str());
-        return connect_page(&state, browser, &offer, email, status, fault);
+        return connect_page(&state, browser, &offer, email, status, fault).await;
     }
-    let provider = provider_name(&state, &offer);
+    let provider = provider_name(&state, &offer).await?;
     let said = (offer.label.as_str(), offer.email.as_deref());
     let linked = settle::connect(
         &state,
@@ -153,6 +153,7 @@ pub(super) async fn connect(
                 StatusCode::CONFLICT,
                 Some(fault),
             )
+            .await
         }
     }
 }
@@ -204,6 +205,7 @@ pub(super) async fn show_address(
         StatusCode::OK,
         None,
     )
+    .await
 }
 
 /// What the form sends.
@@ -237,7 +239,7 @@ pub(super) async fn take_address(
     let (Some(name), Ok(address)) = (display_name(&form.name), EmailAddress::parse(&form.email))
     else {
         let fault = "Enter your name, and an e-mail address such as name@example.com.".to_owned();
-        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault).await;
     };
     let now = state.now();
     let account = AccountKey::new(&state.keys, address.normalised());
@@ -247,7 +249,7 @@ pub(super) async fn take_address(
         .and_then(|()| state.throttle.sign_up(visitor.ip, now))
         .and_then(|()| state.throttle.mail(&account, now))
     {
-        let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?;
+        let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
         return Ok(with_retry_after(refusal, early));
     }
     let target = Target::parse(&offer.target).unwrap_or(Target::Console);
@@ -284,23 +286,26 @@ pub(super) async fn take_address(
     Ok((browser, pages::see_other("/verify")?).into_response())
 }
 
-/// The offer, if it is this browser's.
+/// The offer, if it is this browser's, and its provider is still one.
 async fn find(state: &AuthState, browser: &Browser, id: &str) -> Result<Option<Offer>, PageError> {
     let Ok(id) = id.parse() else {
         return Ok(None);
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    Ok(identity_offers::find(&mut tx, id, browser.digest(), state.now()).await?)
-}
-
-fn provider_name(state: &AuthState, offer: &Offer) -> String {
-    match state.config.sign_in_with.find(&offer.provider) {
-        Some(provider) => provider.name.clone(),
-        None => "company".to_owned(),
+    let offer = identity_offers::find(&mut tx, id, browser.digest(), state.now()).await?;
+    drop(tx);
+    match offer {
+        Some(offer) if tenant::find(state, &offer.provider).await?.is_some() => Ok(Some(offer)),
+        _ => Ok(None),
     }
 }
 
-fn connect_page(
+async fn provider_name(state: &AuthState, offer: &Offer) -> Result<String, PageError> {
+    let provider = tenant::find(state, &offer.provider).await?;
+    Ok(provider.map_or_else(|| "former".to_owned(), |provider| provider.name))
+}
+
+async fn connect_page(
     state: &AuthState,
     browser: Browser,
     offer: &Offer,
@@ -308,7 +313,7 @@ fn connect_page(
     status: StatusCode,
     fault: Option<String>,
 ) -> Result<Response, PageError> {
-    let provider = provider_name(state, offer);
+    let provider = provider_name(state, offer).await?;
     let login_path = Target::Identity(offer.id).on("/login");
     let page = ConnectPage {
         form_token: form_token(&state.keys, &browser),
@@ -323,7 +328,7 @@ fn connect_page(
     Ok((browser, pages::html(status, &page)?).into_response())
 }
 
-fn address_page(
+async fn address_page(
     state: &AuthState,
     browser: Browser,
     offer: &Offer,
@@ -331,7 +336,7 @@ fn address_page(
     status: StatusCode,
     fault: Option<String>,
 ) -> Result<Response, PageError> {
-    let provider = provider_name(state, offer);
+    let provider = provider_name(state, offer).await?;
     let page = AddressPage {
         form_token: form_token(&state.keys, &browser),
         action: format!("/login/address/{}", offer.id),
