@@ -74,7 +74,7 @@ test('attempts are narrowed by what came of them', async () => {
   const user = userEvent.setup();
   const table = await screen.findByRole('table', { name: 'Tries to connect' }, patient);
   expect(within(table).getByText('Claude Code')).toBeTruthy();
-  await user.click(screen.getByRole('textbox', { name: 'Outcome' }));
+  await user.click(screen.getByRole('combobox', { name: 'Outcome' }));
   await user.click(await screen.findByRole('option', { name: 'Refused', hidden: true }, patient));
   expect(within(table).queryByText('Claude Code')).toBeNull();
   expect(within(table).getByText('Deckhand')).toBeTruthy();
