@@ -79,3 +79,16 @@ async fn case_38_a_popup_still_has_its_opener_at_the_callback() -> Result<()> {
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await
 }
+
+#[tokio::test]
+async fn l13_passkeys_are_added_sign_in_stand_in_for_a_code_and_are_removed() -> Result<()> {
+    let stack = Stack::builder()
+        .setting("public_url", "http://localhost")
+        .start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let mut command = script("passkeys.mjs", &stack)?;
+    command
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}

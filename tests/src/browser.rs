@@ -100,6 +100,16 @@ impl Page {
             })
     }
 
+    /// Where the links of the page lead, in order.
+    pub fn links(&self) -> Vec<String> {
+        let document = Html::parse_document(&self.body);
+        let links = selector("a[href]");
+        let links = document
+            .select(&links)
+            .filter_map(|link| link.value().attr("href").map(str::to_owned));
+        links.collect()
+    }
+
     /// What a person reads, in one line.
     pub fn text(&self) -> String {
         let document = Html::parse_document(&self.body);

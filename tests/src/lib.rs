@@ -10,6 +10,7 @@
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
 //! through all of that and writes a [`history`]; [`checker::check`] says which promises it broke.
 
+pub mod authenticator;
 pub mod authority;
 pub mod behind;
 pub mod browser;
@@ -27,6 +28,7 @@ pub mod link;
 pub mod mcp;
 pub mod native;
 pub mod oauth;
+pub mod people;
 pub mod person;
 pub mod postgres;
 pub mod process;

@@ -138,6 +138,14 @@ const apps = createRoute({
   ...under('/apps'),
   component: lazyRouteComponent(() => import('./routes/apps'), 'AppsPage'),
 });
+const clients = createRoute({
+  ...under('/clients'),
+  component: lazyRouteComponent(() => import('./routes/clients'), 'ClientsPage'),
+});
+const connects = createRoute({
+  ...under('/connects'),
+  component: lazyRouteComponent(() => import('./routes/connects'), 'ConnectsPage'),
+});
 const keys = createRoute({
   ...under('/keys'),
   component: lazyRouteComponent(() => import('./routes/keys'), 'KeysPage'),
@@ -145,6 +153,14 @@ const keys = createRoute({
 const limits = createRoute({
   ...under('/limits'),
   component: lazyRouteComponent(() => import('./routes/limits'), 'LimitsPage'),
+});
+const security = createRoute({
+  ...under('/security'),
+  component: lazyRouteComponent(() => import('./routes/security'), 'SecurityPage'),
+});
+const singleSignOn = createRoute({
+  ...under('/single-sign-on'),
+  component: lazyRouteComponent(() => import('./routes/single-sign-on'), 'SingleSignOnPage'),
 });
 const audit = createRoute({
   ...under('/audit'),
@@ -181,8 +197,12 @@ const routeTree = root.addChildren([
     calls,
     members,
     apps,
+    clients,
+    connects,
     keys,
     limits,
+    security,
+    singleSignOn,
     audit,
     settings,
   ]),

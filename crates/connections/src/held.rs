@@ -3,7 +3,7 @@
 use portolan_keys::{Keys, KeysError, OpenError, vault};
 use portolan_model::{
     Timestamp,
-    id::{SourceId, TenantId},
+    id::{IdentityProviderId, SourceId, TenantId},
 };
 use portolan_storage::credentials::WrappedKey;
 use portolan_upstream::oauth::{ClientIdentity, Tokens};
@@ -162,6 +162,38 @@ pub fn open_client(
     now: Timestamp,
 ) -> Result<ClientIdentity, SealError> {
     let place = place(b"client", tenant, source.uuid(), version);
+    open_at(keys, tenant, key, &place, sealed, now)
+}
+
+/// Seals the secret that we have at a tenant's provider of accounts.
+///
+/// # Errors
+/// [`SealError`].
+pub fn seal_provider_secret(
+    keys: &Keys,
+    tenant: TenantId,
+    key: &WrappedKey,
+    (provider, version): (IdentityProviderId, i32),
+    secret: &str,
+    now: Timestamp,
+) -> Result<Vec<u8>, SealError> {
+    let place = place(b"identity-provider", tenant, provider.uuid(), version);
+    seal_at(keys, tenant, key, &place, &secret, now)
+}
+
+/// Opens what [`seal_provider_secret`] sealed.
+///
+/// # Errors
+/// [`SealError`].
+pub fn open_provider_secret(
+    keys: &Keys,
+    tenant: TenantId,
+    key: &WrappedKey,
+    (provider, version): (IdentityProviderId, i32),
+    sealed: &[u8],
+    now: Timestamp,
+) -> Result<String, SealError> {
+    let place = place(b"identity-provider", tenant, provider.uuid(), version);
     open_at(keys, tenant, key, &place, sealed, now)
 }
 

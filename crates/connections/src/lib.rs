@@ -38,7 +38,10 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 pub use self::{
-    held::{Held, SealError, open, open_client, seal, seal_client},
+    held::{
+        Held, SealError, open, open_client, open_provider_secret, seal, seal_client,
+        seal_provider_secret,
+    },
     link::{looks_like_a_link, read_link, write_link},
 };
 

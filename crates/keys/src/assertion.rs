@@ -97,10 +97,10 @@ pub enum InvalidKeys {
 
 /// One public key, with the algorithms that it may be used with.
 #[derive(Clone)]
-struct ClientKey {
+pub(crate) struct ClientKey {
     kid: Option<String>,
     algorithms: &'static [Algorithm],
-    key: DecodingKey,
+    pub(crate) key: DecodingKey,
 }
 
 /// The public keys of a client.
@@ -151,7 +151,11 @@ impl ClientKeys {
     }
 
     /// The one key that fits: of that name, or without a name the only one of its kind (C13).
-    fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&ClientKey, AssertionError> {
+    pub(crate) fn find(
+        &self,
+        kid: Option<&str>,
+        algorithm: Algorithm,
+    ) -> Result<&ClientKey, AssertionError> {
         let mut fitting = self.0.iter().filter(|key| {
             key.algorithms.contains(&algorithm)
                 && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid))
@@ -210,7 +214,7 @@ fn public_key(jwk: &Map<String, Value>) -> Option<ClientKey> {
         })
 }
 
-fn algorithm(name: &str) -> Option<Algorithm> {
+pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
     match name {
         "ES256" => Some(Algorithm::ES256),
         "EdDSA" => Some(Algorithm::EdDSA),
@@ -222,10 +226,10 @@ fn algorithm(name: &str) -> Option<Algorithm> {
 
 /// The header. A name that stands twice is an error; so are members that would change which bytes or which key are verified.
 #[derive(Deserialize)]
-struct Header {
-    alg: String,
-    kid: Option<String>,
-    typ: Option<String>,
+pub(crate) struct Header {
+    pub(crate) alg: String,
+    pub(crate) kid: Option<String>,
+    pub(crate) typ: Option<String>,
     crit: Option<IgnoredAny>,
     jku: Option<IgnoredAny>,
     jwk: Option<IgnoredAny>,
@@ -237,7 +241,7 @@ struct Header {
 }
 
 impl Header {
-    fn brings_something(&self) -> bool {
+    pub(crate) fn brings_something(&self) -> bool {
         [
             &self.crit, &self.jku, &self.jwk, &self.x5u, &self.x5c, &self.b64, &self.zip, &self.enc,
         ]
@@ -254,7 +258,7 @@ impl Header {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Audience {
+pub(crate) enum Audience {
     One(String),
     Many(Vec<String>),
 }

@@ -15,15 +15,18 @@
 //! | [`password`] | argon2id behind a bounded queue, and the rules for new passwords |
 //! | [`jwt`] | access tokens: claims, strict verification |
 //! | [`assertion`] | JWTs by which clients prove themselves, and the keys that these are checked with |
+//! | [`id_token`] | what an OpenID provider says of who signed in there |
 //! | [`jwks`] | public keys on the wire |
 //! | [`client_key`] | how we name ourselves to somebody else's authorization server |
 //! | [`totp`] | codes of authenticator apps, and recovery codes |
+//! | [`webauthn`] | what authenticators say: passkeys |
 //! | [`vault`] | data keys of tenants, and the credentials sealed under them |
 //! | [`ring`] | signing keys: pending, active, retiring, retired |
 
 pub mod assertion;
 pub mod client_key;
 pub mod error;
+pub mod id_token;
 pub mod jwks;
 pub mod jwt;
 pub mod owner;
@@ -36,9 +39,11 @@ pub mod secret;
 pub mod token;
 pub mod totp;
 pub mod vault;
+pub mod webauthn;
 
 pub use assertion::{Assertion, AssertionError, ClientKeys, InvalidKeys};
 pub use error::{KeysError, OpenError};
+pub use id_token::{Expected, IdToken, IdTokenError};
 pub use jwks::{Jwks, PublicJwk};
 pub use jwt::{AccessClaims, Epochs, Verifier, VerifyError};
 pub use owner::OwnerKey;

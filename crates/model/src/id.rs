@@ -168,6 +168,14 @@ kinds! {
     VerificationKind, VerificationId, "ver";
     /// A link that was mailed to a person.
     LinkKind, LinkId, "lnk";
+    /// An account at another service by which a person signs in.
+    IdentityLinkKind, IdentityLinkId, "idl";
+    /// Such an account that is nobody's yet.
+    IdentityOfferKind, IdentityOfferId, "ido";
+    /// A tenant's provider of accounts.
+    IdentityProviderKind, IdentityProviderId, "idp";
+    /// A mail domain of a tenant.
+    TenantDomainKind, TenantDomainId, "dom";
     /// A change of a person's address.
     EmailChangeKind, EmailChangeId, "emc";
     /// An invitation to a tenant.
@@ -178,6 +186,8 @@ kinds! {
     ApiKeyKind, ApiKeyId, "key";
     /// A secret of an OAuth client.
     ClientSecretKind, ClientSecretId, "sec";
+    /// A passkey of a person.
+    PasskeyKind, PasskeyId, "psk";
     /// An access token (`jti`).
     TokenKind, TokenId, "at";
 }

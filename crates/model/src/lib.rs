@@ -11,11 +11,13 @@
 //! | [`slug`] | names in URLs |
 //! | [`email`] | how addresses are compared |
 //! | [`member`] | roles and what each may do |
+//! | [`factor`] | how sessions were proved, and what tenants ask of that |
 //! | [`scope`] | OAuth scopes |
 //! | [`subject`] | whom a token speaks for: a person or a service account |
 //! | [`resource`] | the canonical form of an MCP server's URL (RFC 8707) |
 //! | [`redirect`] | which redirect URIs may be registered, and which requests match them |
 //! | [`client`] | OAuth clients as stored |
+//! | [`admission`] | which of them may connect to a tenant |
 //! | [`token_family`] | refresh tokens: rotation, replay window, reuse |
 //! | [`registry`] | sources, tools and servers of a tenant |
 //! | [`prompt`] | prompts that tenants write: arguments, messages, what becomes of placeholders |
@@ -23,12 +25,14 @@
 //! | [`audit`] | who did what |
 //! | [`audit_chain`] | the chain of hashes over that |
 
+pub mod admission;
 pub mod audit;
 pub mod audit_chain;
 pub mod client;
 pub mod clock;
 pub mod digest;
 pub mod email;
+pub mod factor;
 pub mod id;
 pub mod limits;
 pub mod member;

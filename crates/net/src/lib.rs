@@ -14,3 +14,4 @@ pub mod listen;
 pub mod resolve;
 pub mod shortcut;
 pub mod sse_body;
+pub mod txt;

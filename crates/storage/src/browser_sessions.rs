@@ -2,7 +2,7 @@
 
 use portolan_model::{
     Digest, Timestamp,
-    id::{SessionId, UserId},
+    id::{SessionId, TenantId, UserId},
 };
 use time::Duration;
 
@@ -34,6 +34,8 @@ pub struct Session {
     pub created_at: Timestamp,
     /// Last request, to the minute.
     pub last_seen_at: Timestamp,
+    /// The one tenant that it opens, if it was begun on the word of that tenant's provider.
+    pub only_tenant: Option<TenantId>,
 }
 
 /// What a new session is made of.
@@ -116,7 +118,7 @@ pub async fn find_live(
     now: Timestamp,
 ) -> Result<Option<Session>, StorageError> {
     let row = sqlx::query!(
-        "select s.id, s.user_id, u.display_name, e.address, s.auth_time, s.amr, s.created_at, s.last_seen_at
+        "select s.id, s.user_id, u.display_name, e.address, s.auth_time, s.amr, s.created_at, s.last_seen_at, s.only_tenant
          from browser_sessions s
          join users u on u.id = s.user_id and u.status = 'active'
          join user_emails e on e.user_id = u.id and e.is_primary
@@ -135,6 +137,7 @@ pub async fn find_live(
         amr: row.amr,
         created_at: row.created_at,
         last_seen_at: row.last_seen_at,
+        only_tenant: row.only_tenant.map(TenantId::from_uuid),
     }))
 }
 

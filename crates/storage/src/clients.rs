@@ -123,7 +123,7 @@ pub async fn find(tx: &mut SystemTx, client_id: &str) -> Result<Option<Client>, 
         Row,
         r#"select id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, grant_types, status,
              array(select uri from oauth_client_redirects where client_ref = oauth_clients.id order by uri) as "redirect_uris!"
-           from oauth_clients where client_id = $1"#,
+           from oauth_clients where client_id = $1 and status <> 'deleted'"#,
         client_id,
     )
     .fetch_optional(tx.connection())
@@ -143,6 +143,21 @@ pub async fn get(tx: &mut SystemTx, id: ClientId) -> Result<Client, StorageError
     .fetch_one(tx.connection())
     .await?;
     row.try_into()
+}
+
+/// The clients of these rows.
+pub async fn many(tx: &mut SystemTx, ids: &[ClientId]) -> Result<Vec<Client>, StorageError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, grant_types, status,
+             array(select uri from oauth_client_redirects where client_ref = oauth_clients.id order by uri) as "redirect_uris!"
+           from oauth_clients where id = any($1)"#,
+        &ids,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter().map(Client::try_from).collect()
 }
 
 /// Writes a client. An equal registration of a public dynamic client gives the one that is there already (C10), also when two

@@ -49,6 +49,16 @@ pub enum Expired {
     LimitRefusals,
     /// Ways to authorization servers of others that nobody came back from: 1 d.
     UpstreamAttempts,
+    /// Steps of the flight recorder: 7 d.
+    ConnectEvents,
+    /// Fetches whose node died: 1 h.
+    ClientFetches,
+    /// Ways to providers of people's accounts: 1 d.
+    LoginAttempts,
+    /// Identities that nobody took: 1 d.
+    IdentityOffers,
+    /// What authenticators were asked to sign: 1 d.
+    PasskeyChallenges,
 }
 
 impl Expired {
@@ -71,6 +81,11 @@ impl Expired {
         Self::ToolCalls,
         Self::LimitRefusals,
         Self::UpstreamAttempts,
+        Self::ConnectEvents,
+        Self::ClientFetches,
+        Self::LoginAttempts,
+        Self::IdentityOffers,
+        Self::PasskeyChallenges,
         Self::Clients,
     ];
 }
@@ -260,6 +275,53 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                 "delete from upstream_attempts where state_digest in
                    (select state_digest from upstream_attempts where expires_at < $1 limit $2 for update skip locked)",
                 now - Duration::days(1),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::LoginAttempts => {
+            sqlx::query!(
+                "delete from login_attempts where state_digest in
+                   (select state_digest from login_attempts where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(1),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::IdentityOffers => {
+            sqlx::query!(
+                "delete from identity_offers where id in (select id from identity_offers where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(1),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::PasskeyChallenges => {
+            sqlx::query!(
+                "delete from webauthn_challenges where digest in
+                   (select digest from webauthn_challenges where expires_at < $1 limit $2 for update skip locked)",
+                now - Duration::days(1),
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::ConnectEvents => {
+            sqlx::query!(
+                "delete from connect_events where id in (select id from connect_events where at < $1 limit $2 for update skip locked)",
+                now - crate::connect_events::KEPT,
+                BATCH
+            )
+            .execute(connection)
+            .await?
+        }
+        Expired::ClientFetches => {
+            sqlx::query!(
+                "delete from client_fetches where url in (select url from client_fetches where deadline < $1 limit $2 for update skip locked)",
+                now - Duration::HOUR,
                 BATCH
             )
             .execute(connection)

@@ -22,23 +22,33 @@ pub mod authorization_requests;
 pub mod browser_sessions;
 pub mod calls;
 pub mod catalog;
+pub mod client_admission;
 pub mod client_documents;
+pub mod client_fetches;
 pub mod client_proofs;
 pub mod client_secrets;
 pub mod clients;
+pub mod connect_events;
 pub mod connected_apps;
 pub mod credentials;
 pub mod email_changes;
 pub mod endings;
 pub mod expiry;
+pub mod factor_rules;
 pub mod grants;
+pub mod identities;
+pub mod identity_offers;
 pub mod invitations;
 pub mod limits;
+pub mod login_attempts;
 pub mod mails;
 pub mod members;
 pub mod operators;
+pub mod passkeys;
 pub mod prompts;
+pub mod recorder;
 pub mod refresh_tokens;
+pub mod registered_clients;
 pub mod registry_news;
 pub mod resources;
 pub mod revocations;
@@ -47,13 +57,16 @@ pub mod second_factors;
 pub mod servers;
 pub mod service_accounts;
 pub mod signing_keys;
+pub mod single_sign_on;
 pub mod sources;
+pub mod tenant_domains;
 pub mod tenants;
 pub mod tools;
 pub mod upstream_oauth;
 pub mod upstreams;
 pub mod users;
 pub mod verifications;
+pub mod ways_in;
 pub mod workspace_hints;
 
 use std::{str::FromStr, time::Duration};
@@ -108,6 +121,8 @@ pub enum Reason {
     Janitor,
     /// Which upstream servers are to be looked at.
     Upstreams,
+    /// The flight recorder.
+    Recorder,
     /// An operator's command.
     Operator,
 }

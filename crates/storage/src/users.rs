@@ -59,6 +59,71 @@ pub async fn create_unverified(
     Ok(id)
 }
 
+/// Adds a person without a password, whose address is not proved yet: whoever proves it signs in with an account elsewhere.
+pub async fn create_unverified_without_password(
+    tx: &mut SystemTx,
+    display_name: &str,
+    address: &EmailAddress,
+    now: Timestamp,
+) -> Result<UserId, StorageError> {
+    create_without_password(tx, display_name, address, None, now).await
+}
+
+/// Adds a person whose address somebody else has proved. [`StorageError::is_conflict_on`] `user_emails_verified` when there is one with this
+/// address.
+pub async fn create_verified(
+    tx: &mut SystemTx,
+    display_name: &str,
+    address: &EmailAddress,
+    now: Timestamp,
+) -> Result<UserId, StorageError> {
+    create_without_password(tx, display_name, address, Some(now), now).await
+}
+
+async fn create_without_password(
+    tx: &mut SystemTx,
+    display_name: &str,
+    address: &EmailAddress,
+    verified_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<UserId, StorageError> {
+    let id = UserId::generate();
+    sqlx::query!(
+        "with person as (
+           insert into users (id, display_name, status, created_at, verified_at) values ($1, $2, 'active', $3, $7) returning id
+         )
+         insert into user_emails (id, user_id, address, address_norm, is_primary, created_at, verified_at)
+         select $4, id, $5, $6, true, $3, $7 from person",
+        id.uuid(),
+        display_name,
+        now,
+        Uuid::now_v7(),
+        address.as_typed(),
+        address.normalised(),
+        verified_at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(id)
+}
+
+/// Removes what others began with an address that `keep` has proved: their passwords, sessions, factors and links with them (F5, case 160).
+pub async fn forget_unverified(
+    tx: &mut SystemTx,
+    address_norm: &str,
+    keep: UserId,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "delete from users u using user_emails e
+         where e.user_id = u.id and e.address_norm = $1 and e.verified_at is null and u.verified_at is null and u.id <> $2",
+        address_norm,
+        keep.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
+}
+
 /// Marks the person's address as proved. [`StorageError::is_conflict_on`] `user_emails_verified` when somebody else proved it first.
 pub async fn verify_address(
     tx: &mut SystemTx,

@@ -92,6 +92,21 @@ pub const METRICS: &[Metric] = &[
         "Authorization requests without a resource parameter, by form",
     ),
     metric(
+        "oauth_client_requests_total",
+        Kind::Counter,
+        "People who asked an administrator to allow a client",
+    ),
+    metric(
+        "connect_events_dropped_total",
+        Kind::CounterFromZero,
+        "Steps of connecting clients that were not written down, because there were too many",
+    ),
+    metric(
+        "verification_keys_read_total",
+        Kind::Counter,
+        "Times at which this node read the keys that verify access tokens",
+    ),
+    metric(
         "mail_outbox_messages",
         Kind::Gauge,
         "Mails that wait to be sent",

@@ -17,6 +17,7 @@ mod client;
 mod discovery;
 mod fetch;
 mod metadata;
+mod openid;
 mod token;
 
 use http::StatusCode;
@@ -28,6 +29,7 @@ pub use self::{
     client::{AuthMethod, ClientIdentity, Registration, register},
     discovery::{Discovered, discover},
     metadata::AuthorizationServer,
+    openid::{bearer, key_set, openid_provider},
     token::{Grant, Tokens, redeem, revoke},
 };
 

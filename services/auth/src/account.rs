@@ -1,14 +1,19 @@
-//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms, no script.
+//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms, no script but that of
+//! passkeys.
 //!
 //! What changes who can get in asks for a recent proof of who one is ([`confirm`], S2). Forms are bound to the browser and its session.
 
 mod apps;
 mod confirm;
+mod confirm_passkey;
 mod email;
+mod factor;
 mod linked;
 mod overview;
+mod passkeys;
 mod password;
 mod sessions;
+mod sign_in;
 mod two_factor;
 mod undo;
 
@@ -16,6 +21,7 @@ use axum::{
     Router,
     routing::{get, post},
 };
+use http::StatusCode;
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
@@ -34,6 +40,8 @@ use crate::{
 
 /// The pages.
 pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
+    // Links that send a browser somewhere: nothing that only looks may follow them.
+    let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
     let router = Router::new()
         .route("/account", get(overview::show))
         .route(
@@ -51,10 +59,32 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
             "/account/two-factor",
             get(two_factor::show).post(two_factor::submit),
         )
+        .route("/account/sign-in", get(sign_in::show).post(sign_in::submit))
+        .route(
+            "/account/sign-in/add/{provider}",
+            get(sign_in::add).head(not_allowed),
+        )
+        .route(
+            "/account/confirm/with/{provider}",
+            get(sign_in::confirm).head(not_allowed),
+        )
         .route("/account/apps", get(apps::show).post(apps::submit))
         .route("/account/linked", get(linked::show).post(linked::submit))
-        .route("/account/confirm", get(confirm::show).post(confirm::submit));
-    pages::protect(router, &state.site, FormTarget::Here)
+        .route("/account/factor", get(factor::show));
+    let with_script = Router::new()
+        .route(
+            "/account/passkeys",
+            get(passkeys::show).post(passkeys::submit),
+        )
+        .route("/account/passkeys/options", post(passkeys::options))
+        .route("/account/confirm", get(confirm::show).post(confirm::submit))
+        .route("/account/confirm/passkey", post(confirm_passkey::submit))
+        .route("/account/confirm/options", post(confirm_passkey::options));
+    pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
+        with_script,
+        &state.site,
+        FormTarget::HereWithScript,
+    ))
 }
 
 /// The session, or the way to the sign-in page and back to `page`.

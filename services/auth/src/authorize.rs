@@ -21,7 +21,9 @@ use portolan_storage::{
     Reason,
     authorization_requests::{self, AuthorizationRequest, Status},
     clients::{self, Client},
+    connect_events::{NewEvent, Step},
 };
+use serde_json::Value;
 use time::Duration;
 
 use crate::{
@@ -31,7 +33,8 @@ use crate::{
     error::ErrorCode,
     pages::{self, PageError},
     parameters::Parameters,
-    session::MaybeSession,
+    recorder::{self, Telling},
+    session::MaybeAnySession,
     state::AuthState,
     visitor::Visitor,
 };
@@ -49,14 +52,16 @@ struct Fault {
     status: StatusCode,
     title: &'static str,
     text: String,
+    rule: &'static str,
 }
 
 impl Fault {
-    fn new(text: impl Into<String>) -> Self {
+    fn new(rule: &'static str, text: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
             title: "This app cannot connect",
             text: text.into(),
+            rule,
         }
     }
 }
@@ -79,12 +84,13 @@ pub(crate) async fn authorize(
     State(state): State<AuthState>,
     browser: Browser,
     visitor: Visitor,
-    session: MaybeSession,
+    session: MaybeAnySession,
     RawQuery(query): RawQuery,
 ) -> Result<Response, PageError> {
     throttle(&state, &visitor)?;
     let query = query.unwrap_or_default();
     let parameters = Parameters::parse(query.as_bytes());
+    let mut step = first_step(&state, &visitor, &parameters);
     let (client, redirect_uri, echo) =
         match client_and_redirect(&state, &visitor, &query, &parameters).await? {
             Ok(proved) => proved,
@@ -94,6 +100,8 @@ pub(crate) async fn authorize(
                     fault = fault.text,
                     "authorization request refused with a page"
                 );
+                let step = step.refused(Some(fault.rule), &fault.text);
+                state.oauth.recorder.record(step);
                 let page = FaultPage {
                     status: fault.status.as_u16(),
                     title: fault.title,
@@ -103,7 +111,11 @@ pub(crate) async fn authorize(
                 return pages::html(fault.status, &page);
             }
         };
-    let back = |(code, description): Refusal| {
+    step.client_name = Some(client.name.clone());
+    let back = |step: NewEvent, (code, description): Refusal| {
+        let rule = recorder::rules::of(code, description);
+        let step = step.sent("error", code.as_str());
+        state.oauth.recorder.record(step.refused(rule, description));
         metrics::counter!("oauth_authorize_total", "outcome" => code.as_str()).increment(1);
         Answer::error(
             state.site.issuer(),
@@ -116,17 +128,18 @@ pub(crate) async fn authorize(
     };
     let details = match Details::read(&parameters, &state.oauth.resources) {
         Ok(details) => details,
-        Err(refusal) => return back(refusal),
+        Err(refusal) => return back(step, refusal),
     };
     if details.prompt.none {
         // Never a silent success for a client without a key (A10).
-        return back(match session.0 {
+        let refusal = match session.0 {
             None => (ErrorCode::LoginRequired, "the user has to sign in"),
             Some(_) => (
                 ErrorCode::ConsentRequired,
                 "the user has to decide on the consent page",
             ),
-        });
+        };
+        return back(step, refusal);
     }
 
     let now = state.now();
@@ -158,7 +171,20 @@ pub(crate) async fn authorize(
     authorization_requests::create(&mut tx, &request).await?;
     tx.commit().await?;
     metrics::counter!("oauth_authorize_total", "outcome" => "pending").increment(1);
+    step.authorization = Some(request.id);
+    state.oauth.recorder.record(step);
     Ok((browser, pages::see_other(&consent_path(request.id))?).into_response())
+}
+
+/// The request as the flight recorder keeps it.
+fn first_step(state: &AuthState, visitor: &Visitor, parameters: &Parameters) -> NewEvent {
+    let resource = recorder::named(state, parameters);
+    let mut step = recorder::step(state, visitor, Step::Authorize).resource(resource.as_ref());
+    if let Some(client_id) = parameters.first("client_id") {
+        step = step.client(client_id, None);
+    }
+    step.detail = Value::Object(recorder::kept_parameters(parameters));
+    step.sent("state", parameters.first("state").is_some())
 }
 
 /// Where the person decides.
@@ -207,18 +233,20 @@ async fn client_and_redirect(
         let text = "The app sent a request that is longer than any app needs.";
         return Ok(Err(Fault {
             status: StatusCode::URI_TOO_LONG,
-            ..Fault::new(text)
+            ..Fault::new("A1", text)
         }));
     }
     let client_id = match parameters.one("client_id") {
         Ok(Some(client_id)) => client_id,
         Ok(None) => {
             return Ok(Err(Fault::new(
+                "A1",
                 "The app did not say who it is: client_id is missing.",
             )));
         }
         Err(_) => {
             return Ok(Err(Fault::new(
+                "A1",
                 "The app named itself twice: client_id is repeated.",
             )));
         }
@@ -228,17 +256,19 @@ async fn client_and_redirect(
         Err(fault) => return Ok(Err(fault)),
     };
     if client.is_blocked {
-        return Ok(Err(Fault::new("This app is blocked here.")));
+        return Ok(Err(Fault::new("C12", "This app is blocked here.")));
     }
     let redirect_uri = match parameters.one("redirect_uri") {
         Ok(Some(uri)) => uri,
         Ok(None) => {
             return Ok(Err(Fault::new(
+                "A4",
                 "The app did not say where to return to: redirect_uri is missing.",
             )));
         }
         Err(_) => {
             return Ok(Err(Fault::new(
+                "A4",
                 "The app named two places to return to: redirect_uri is repeated.",
             )));
         }
@@ -249,6 +279,7 @@ async fn client_and_redirect(
         .any(|registered| redirect::matches(registered, redirect_uri))
     {
         return Ok(Err(Fault::new(
+            "A3",
             "The app wants to return to an address that it did not register: redirect_uri does not match.",
         )));
     }
@@ -256,6 +287,7 @@ async fn client_and_redirect(
     let echo = parameters.first("state");
     if echo.is_some_and(|value| value.len() > MAX_STATE) {
         return Ok(Err(Fault::new(
+            "A6",
             "The app sent a state that is longer than 2048 bytes.",
         )));
     }
@@ -275,15 +307,20 @@ async fn find_client(
             Ok(client) => Ok(Ok(client)),
             Err(DocumentFault::Storage(error)) => Err(error.into()),
             Err(DocumentFault::TooMany) => Err(PageError::Throttled { retry_after: 60 }),
-            Err(fault) => Ok(Err(Fault::new(format!(
-                "We could not learn who this app is: {fault}."
-            )))),
+            Err(fault) => {
+                let rule = fault.rule();
+                let text = format!("We could not learn who this app is: {fault}.");
+                Ok(Err(Fault::new(rule, text)))
+            }
         };
     }
     let mut tx = state.store.system(Reason::OAuth).await?;
-    Ok(clients::find(&mut tx, client_id)
-        .await?
-        .ok_or_else(|| Fault::new("The app is not registered here: its client_id is unknown.")))
+    Ok(clients::find(&mut tx, client_id).await?.ok_or_else(|| {
+        Fault::new(
+            "C12",
+            "The app is not registered here: its client_id is unknown.",
+        )
+    }))
 }
 
 /// Step 3 of A2: the rest of the request, validated.

@@ -1,5 +1,6 @@
 //! OAuth clients: who they are, and how they prove it (`auth.md` §1.4, T10, T13–T16).
 
+mod alone;
 mod assertion;
 pub(crate) mod key_set;
 pub(crate) mod metadata_document;
@@ -112,10 +113,13 @@ pub(crate) async fn authenticate(
 }
 
 /// T14: the registered method and no other. AX-4: libraries choose freely between the two ways to send a secret, and the text of the
-/// extension and its example disagree, so that a service account may use either.
+/// extension and its example disagree, so that a service account may use either; and so may a client that an administrator registered, who
+/// cannot know what the program does with the secret (C16).
 fn fits(client: &Client, registered: AuthMethod, used: AuthMethod) -> bool {
     registered == used
-        || (client.kind == ClientKind::Service && registered.has_secret() && used.has_secret())
+        || (matches!(client.kind, ClientKind::Service | ClientKind::Static)
+            && registered.has_secret()
+            && used.has_secret())
 }
 
 /// `invalid_client`, in the way that belongs to how the request offers its proof (T10).

@@ -6,11 +6,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use portolan_keys::webauthn::RelyingParty;
 use portolan_model::{id::TenantId, limits::PlatformLimits};
+use portolan_net::txt::TxtRecords;
 use serde::Serialize;
 use url::Url;
 
-use crate::login::breached::BreachedPasswords;
+use crate::login::{breached::BreachedPasswords, others::SignInWith};
 
 /// Settings of this service.
 #[derive(Debug, Clone)]
@@ -23,6 +25,10 @@ pub struct AuthConfig {
     pub limits: ConsoleLimits,
     /// Passwords that nobody may choose.
     pub breached: BreachedPasswords,
+    /// Who else can say who somebody is.
+    pub sign_in_with: SignInWith,
+    /// Who is asked whether a domain is a workspace's.
+    pub domain_records: TxtRecords,
 }
 
 /// What the console knows of limits.
@@ -113,6 +119,8 @@ pub struct DemoApi {
 pub struct Site {
     origin: String,
     secure: bool,
+    /// What passkeys are bound to, if the host is a name.
+    host: Option<String>,
 }
 
 impl Site {
@@ -128,6 +136,10 @@ impl Site {
         Self {
             origin: public_url.origin().ascii_serialization(),
             secure: !(public_url.scheme() == "http" && is_loopback),
+            host: match public_url.host() {
+                Some(url::Host::Domain(name)) => Some(name.to_owned()),
+                _ => None,
+            },
         }
     }
 
@@ -144,6 +156,13 @@ impl Site {
     /// An absolute URL of ours. `path` begins with a slash.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.origin)
+    }
+
+    /// Who we are to authenticators (L13): the host of the issuer, and its origin as the only one. `None` where the host is an address: browsers bind
+    /// passkeys to names.
+    pub fn passkeys(&self) -> Option<RelyingParty> {
+        let host = self.host.as_deref()?;
+        Some(RelyingParty::new(host, vec![self.origin.clone()]))
     }
 
     /// True unless this is plain `http` on loopback.

@@ -3,6 +3,8 @@
 //! Every look at a request needs the cookie of the browser that began it (A11): a link to somebody else's request shows nothing.
 //! The decision is one guarded `update`, together with the grant and the code; a second submission gets the same redirect.
 
+mod journey;
+mod target;
 mod view;
 
 use axum::{
@@ -13,9 +15,10 @@ use axum::{
 use http::StatusCode;
 use portolan_keys::{Purpose, SecretToken, TokenForm};
 use portolan_model::{
+    admission::Admission,
     audit::{Actor, Event, Outcome},
     client::AuthMethod,
-    id::{GrantId, RequestId, TenantId},
+    id::{GrantId, RequestId},
     member::Action,
     resource::Resource,
     scope::ScopeSet,
@@ -24,23 +27,28 @@ use portolan_model::{
 use portolan_storage::{
     Reason, SystemTx, audit,
     authorization_requests::{self, AuthorizationRequest, Status},
+    client_admission,
     clients::{self, Client},
     grants::{self, Code, Grant, NewGrant},
+    single_sign_on,
     workspace_hints::{self, Choice},
 };
 use serde::Deserialize;
 use serde_json::json;
 use time::Duration;
 
+use self::target::{Target, requested};
 use crate::{
+    admission::{self, Offered},
     answer::Answer,
     authorize::needs_sign_in,
     browser::Browser,
     error::ErrorCode,
-    forms,
-    login::login_path,
+    factor, forms,
+    login::{self, login_path},
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeSession},
+    session::{BrowserSession, MaybeAnySession},
+    sso,
     state::AuthState,
     visitor::Visitor,
 };
@@ -56,7 +64,8 @@ const MAX_GRANTS: i64 = 50;
 pub(crate) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
-    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
 ) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
@@ -69,9 +78,12 @@ pub(crate) async fn show(
     }
     let session = match session {
         Some(session) if !needs_sign_in(&request, session.auth_time, state.now()) => session,
-        other => return pages::see_other(&login_path(request.id, other.is_some())),
+        other => {
+            journey::sign_in(&state, &visitor, &request, &client);
+            return pages::see_other(&login_path(request.id, other.is_some()));
+        }
     };
-    shown(&state, tx, &request, &client, &session, None).await
+    shown(&state, tx, &visitor, &request, &client, &session, None).await
 }
 
 /// What the page posts.
@@ -90,7 +102,7 @@ pub(crate) async fn decide(
     State(state): State<AuthState>,
     browser: Browser,
     visitor: Visitor,
-    MaybeSession(session): MaybeSession,
+    MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
     form: Result<Form<Decision>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -112,7 +124,16 @@ pub(crate) async fn decide(
         if request.session != Some(session.id) {
             let notice =
                 "You changed your account in another tab. Please look again before you decide.";
-            return shown(&state, tx, &request, &client, &session, Some(notice)).await;
+            return shown(
+                &state,
+                tx,
+                &visitor,
+                &request,
+                &client,
+                &session,
+                Some(notice),
+            )
+            .await;
         }
     }
     let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
@@ -132,7 +153,16 @@ pub(crate) async fn decide(
         .is_none_or(|shown_at| now < shown_at + MIN_LOOK)
     {
         let notice = "That was very quick. Please take a look, then decide.";
-        return shown(&state, tx, &request, &client, &session, Some(notice)).await;
+        return shown(
+            &state,
+            tx,
+            &visitor,
+            &request,
+            &client,
+            &session,
+            Some(notice),
+        )
+        .await;
     }
     match form.decision.as_str() {
         "approve" => {
@@ -147,11 +177,24 @@ pub(crate) async fn decide(
             )
             .await
         }
-        "deny" => deny(&state, tx, &request, &client, &session).await,
+        "deny" => deny(&state, tx, &visitor, &request, &client, &session).await,
+        wish if wish.starts_with("ask ") => {
+            ask(
+                &state,
+                tx,
+                &visitor,
+                &request,
+                &client,
+                &session,
+                &wish[4..],
+            )
+            .await
+        }
         _ => {
             shown(
                 &state,
                 tx,
+                &visitor,
                 &request,
                 &client,
                 &session,
@@ -200,16 +243,42 @@ fn form_token(
 async fn shown(
     state: &AuthState,
     mut tx: SystemTx,
+    visitor: &Visitor,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
     notice: Option<&str>,
 ) -> Result<Response, PageError> {
     let target = Target::find(state, &mut tx, request, client, session).await?;
+    // L14: what the workspace asks of sign-ins comes before its consent page.
+    if let Target::Fixed { offered, .. } = &target
+        && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
+    {
+        return pages::see_other(&path);
+    }
     authorization_requests::note_shown(&mut tx, request.id, session.user, session.id, state.now())
         .await?;
     tx.commit().await?;
+    if request.shown_at.is_none() {
+        journey::shown(state, visitor, request, client, &target, session);
+    }
     view::render(state, request, client, session, &target, notice)
+}
+
+/// The way to the factor that the workspace asks for and this session lacks (L14), and back to this request.
+async fn lacking(
+    tx: &mut SystemTx,
+    request: &AuthorizationRequest,
+    session: &BrowserSession,
+    choice: &Choice,
+) -> Result<Option<String>, PageError> {
+    let target = login::Target::Request(request.id);
+    // F7: where the person has to come from, before how.
+    if sso::lacking(tx, choice.tenant, choice.role, session).await? {
+        return Ok(Some(sso::path(&choice.slug, &target)));
+    }
+    let rule = factor::lacking(tx, choice.tenant, session).await?;
+    Ok(rule.map(|_| factor::path(&choice.slug, &target)))
 }
 
 /// A decided request: the same redirect while it is young, then a page.
@@ -254,89 +323,6 @@ fn done(client: &Client) -> Result<Response, PageError> {
     pages::html(StatusCode::OK, &page)
 }
 
-/// What the grant would be for.
-#[derive(Debug)]
-pub(crate) enum Target {
-    /// The resource names the workspace, or there is only one.
-    Fixed {
-        /// The workspace.
-        choice: Choice,
-        /// Slug and, if published, name of the one server.
-        server: Option<(String, Option<String>)>,
-    },
-    /// The person picks.
-    Pick(Vec<Choice>),
-    /// The named workspace is unknown, or the person is no member: one answer for both (case 96).
-    NoAccess,
-    /// The person has no workspace yet.
-    NoWorkspace,
-}
-
-impl Target {
-    async fn find(
-        state: &AuthState,
-        tx: &mut SystemTx,
-        request: &AuthorizationRequest,
-        client: &Client,
-        session: &BrowserSession,
-    ) -> Result<Self, PageError> {
-        let resource = requested(state, request)?;
-        if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
-            let Some(choice) = workspace_hints::choice_by_slug(tx, session.user, slug).await?
-            else {
-                return Ok(Self::NoAccess);
-            };
-            let server = match resource.as_ref().and_then(Resource::server) {
-                Some(slug) => Some((
-                    slug.to_owned(),
-                    workspace_hints::published_server_name(tx, choice.tenant, slug).await?,
-                )),
-                None => None,
-            };
-            return Ok(Self::Fixed { choice, server });
-        }
-        let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
-        Ok(match choices.len() {
-            0 => Self::NoWorkspace,
-            1 => Self::Fixed {
-                choice: choices.remove(0),
-                server: None,
-            },
-            _ => Self::Pick(choices),
-        })
-    }
-
-    /// The workspace that the form names, if it is among those that may be chosen.
-    fn chosen(&self, workspace: &str) -> Option<&Choice> {
-        let named = |choice: &&Choice| {
-            workspace
-                .parse::<TenantId>()
-                .is_ok_and(|tenant| tenant == choice.tenant)
-        };
-        match self {
-            Self::Fixed { choice, .. } => Some(choice),
-            Self::Pick(choices) => choices.iter().find(named),
-            Self::NoAccess | Self::NoWorkspace => None,
-        }
-    }
-}
-
-fn requested(
-    state: &AuthState,
-    request: &AuthorizationRequest,
-) -> Result<Option<Resource>, PageError> {
-    match &request.resource_asked {
-        None => Ok(None),
-        // It was written in canonical form; only a changed public URL makes it unreadable.
-        Some(text) => state
-            .oauth
-            .resources
-            .read_canonical(text)
-            .map(Some)
-            .ok_or(PageError::StartAgain),
-    }
-}
-
 async fn approve(
     state: &AuthState,
     mut tx: SystemTx,
@@ -348,14 +334,24 @@ async fn approve(
 ) -> Result<Response, PageError> {
     let now = state.now();
     let target = Target::find(state, &mut tx, request, client, session).await?;
-    let chosen = target
+    let mut chosen = target
         .chosen(workspace)
         .filter(|choice| choice.role.may(Action::CallTools));
+    if let Some(choice) = chosen {
+        // Looked at again under the lock: whoever blocks the client at this moment ends what is allowed here, or was first (M7).
+        client_admission::hold_still(&mut tx, choice.tenant).await?;
+        let now = admission::present(&mut tx, client, choice.tenant, session.user).await?;
+        chosen = chosen.filter(|_| now.is_admitted());
+    }
     let Some(choice) = chosen else {
+        journey::refused(state, visitor, request, client, &target, workspace);
         refuse(&mut tx, visitor, client, session, now).await?;
         tx.commit().await?;
         return Err(PageError::ForeignForm);
     };
+    if let Some(path) = lacking(&mut tx, request, session, choice).await? {
+        return pages::see_other(&path);
+    }
     let resource = requested(state, request)?.unwrap_or_else(|| Resource::Workspace {
         tenant: choice.slug.clone(),
     });
@@ -397,6 +393,7 @@ async fn approve(
         ua_label: visitor.ua_label.as_deref(),
     };
     grants::create(&mut tx, &new, now).await?;
+    single_sign_on::note_grant(&mut tx, grant.id, session.id).await?;
     let stored = Code {
         grant: grant.id,
         client: client.id,
@@ -429,12 +426,43 @@ async fn approve(
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "approved").increment(1);
+    journey::approved(state, visitor, request, client, &grant);
     answer.into_response(&client.name)
+}
+
+/// The person asks an administrator to allow the client (M7). The request goes on waiting: once it is allowed, the same page lets them in.
+async fn ask(
+    state: &AuthState,
+    mut tx: SystemTx,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+    session: &BrowserSession,
+    workspace: &str,
+) -> Result<Response, PageError> {
+    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let may_ask = |offered: &&Offered| {
+        offered.choice.tenant.to_string() == workspace
+            && offered.choice.role.may(Action::CallTools)
+            && offered.verdict.admission == Admission::NeedsApproval
+    };
+    let Some(offered) = target.named(workspace).filter(may_ask) else {
+        refuse(&mut tx, visitor, client, session, state.now()).await?;
+        tx.commit().await?;
+        return Err(PageError::ForeignForm);
+    };
+    let letters = admission::ask(state, &mut tx, visitor, client, session, &offered.choice).await?;
+    tx.commit().await?;
+    for letter in letters {
+        state.mailer.deliver(&letter);
+    }
+    pages::see_other(&crate::authorize::consent_path(request.id))
 }
 
 async fn deny(
     state: &AuthState,
     mut tx: SystemTx,
+    visitor: &Visitor,
     request: &AuthorizationRequest,
     client: &Client,
     session: &BrowserSession,
@@ -452,6 +480,7 @@ async fn deny(
     }
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "denied").increment(1);
+    journey::denied(state, visitor, request, client);
     answer.into_response(&client.name)
 }
 

@@ -10,8 +10,10 @@ pub mod arguments;
 pub mod audit;
 pub mod calls;
 pub mod change;
+pub mod client_admission;
 pub mod client_limits;
 pub mod connection;
+pub mod connects;
 pub mod credentials;
 pub mod deletion;
 pub mod error;
@@ -25,11 +27,14 @@ pub mod members;
 pub mod offers;
 pub mod overview;
 pub mod prompts;
+pub mod registered_clients;
 pub mod reimports;
 pub mod resources;
+pub mod security;
 pub mod servers;
 pub mod service_accounts;
 pub mod sign_in;
+pub mod single_sign_on;
 pub mod sources;
 pub mod tools;
 pub mod trial;
@@ -113,10 +118,40 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(service_accounts::replace_public_keys))
         .routes(routes!(service_accounts::add_account_secret))
         .routes(routes!(service_accounts::revoke_account_secret))
+        .routes(routes!(
+            client_admission::show_client_admission,
+            client_admission::allow_client
+        ))
+        .routes(routes!(client_admission::set_client_rule))
+        .routes(routes!(client_admission::decide_client))
+        .routes(routes!(client_admission::dismiss_askers))
+        .routes(routes!(
+            registered_clients::list_registered_clients,
+            registered_clients::register_client
+        ))
+        .routes(routes!(
+            registered_clients::change_registered_client,
+            registered_clients::delete_registered_client
+        ))
+        .routes(routes!(registered_clients::replace_client_keys))
+        .routes(routes!(registered_clients::add_client_secret))
+        .routes(routes!(registered_clients::revoke_client_secret))
+        .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
         .routes(routes!(audit::list_audit_events))
         .routes(routes!(audit::export_audit_events))
         .routes(routes!(limits::show_limits, limits::change_limits))
+        .routes(routes!(security::show_security, security::change_security))
+        .routes(routes!(single_sign_on::show_single_sign_on))
+        .routes(routes!(
+            single_sign_on::set_identity_provider,
+            single_sign_on::delete_identity_provider
+        ))
+        .routes(routes!(single_sign_on::test_identity_provider))
+        .routes(routes!(single_sign_on::enforce_single_sign_on))
+        .routes(routes!(single_sign_on::add_domain))
+        .routes(routes!(single_sign_on::remove_domain))
+        .routes(routes!(single_sign_on::check_domain))
         .routes(routes!(
             sources::show_source,
             sources::change_source,

@@ -7,9 +7,14 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::assertion::ALGORITHMS;
+use portolan_storage::connect_events::Step;
 use serde::Serialize;
 
-use crate::state::AuthState;
+use crate::{
+    recorder::{self, Telling},
+    state::AuthState,
+    visitor::Visitor,
+};
 
 /// The document. Members that do not apply are left out: clients with strict schemas refuse `null`.
 #[derive(Debug, Serialize)]
@@ -45,7 +50,9 @@ const AUTH_METHODS: [&str; 4] = [
 ];
 
 /// `GET /.well-known/oauth-authorization-server`
-pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
+pub(crate) async fn metadata(State(state): State<AuthState>, visitor: Visitor) -> Response {
+    let step = recorder::step(&state, &visitor, Step::ServerMetadata);
+    state.oauth.recorder.record(step);
     let at = |path: &str| state.site.url(path);
     let document = Metadata {
         issuer: state.site.issuer(),
@@ -79,6 +86,14 @@ pub(crate) async fn metadata(State(state): State<AuthState>) -> Response {
         HeaderValue::from_static("public, max-age=300"),
     );
     response
+}
+
+/// The document of OpenID providers, which this is none of (E2).
+pub(crate) async fn no_openid(State(state): State<AuthState>, visitor: Visitor) -> Response {
+    let step = recorder::step(&state, &visitor, Step::ServerMetadata)
+        .refused(Some("E2"), "there is no openid-configuration here");
+    state.oauth.recorder.record(step);
+    not_found().await
 }
 
 /// Every other document below `/.well-known`: 404 in JSON, whatever the method, so that clients try the next form. A 200 under

@@ -13,10 +13,13 @@
 //! | [`mail`] | messages: what they say, the outbox, SMTP |
 //! | [`oauth`] | the OAuth endpoints: routes, settings, background work |
 //! | [`jwks`] | published keys and their rotation |
+//! | `admission` | which clients a workspace admits |
+//! | [`recorder`] | the flight recorder of connecting clients |
 //! | [`error`] | what OAuth endpoints answer when they refuse |
 //! | [`state`], [`config`] | what handlers reach, settings |
 
 mod account;
+mod admission;
 mod answer;
 mod authorize;
 pub mod browser;
@@ -31,6 +34,7 @@ mod consent;
 pub mod console;
 mod discovery;
 pub mod error;
+mod factor;
 pub mod forms;
 mod introspect;
 mod invitations;
@@ -40,10 +44,13 @@ pub mod mail;
 pub mod oauth;
 pub mod pages;
 mod parameters;
+mod passkeys;
 mod rate;
+pub mod recorder;
 mod revoke;
 mod second_factor;
 pub mod session;
+mod sso;
 pub mod state;
 mod token;
 mod upstreams;
@@ -54,6 +61,7 @@ use axum::Router;
 pub use config::{AskInUse, AuthConfig, Calls, ConsoleLimits, CountCall, DemoApi, InUse, Site};
 pub use console::openapi;
 pub use oauth::{OAuthConfig, OAuthParts};
+pub use sso::look_again;
 pub use state::{AuthParts, AuthState};
 pub use upstreams::keep_in_sync;
 

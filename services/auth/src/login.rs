@@ -1,4 +1,4 @@
-//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms, no script.
+//! Sign-up, verification, sign-in and sign-out (`auth.md` §1.9, §1.10): plain forms, no script but that of passkeys.
 //!
 //! Three promises hold on every page here. Nobody learns whether an address has an account: known and unknown addresses take the same way,
 //! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
@@ -8,6 +8,8 @@ pub mod breached;
 mod code;
 mod continuation;
 mod device;
+pub mod others;
+mod passkey;
 mod password;
 mod reset;
 mod sign_out;
@@ -46,16 +48,26 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/signup", get(signup::show).post(signup::submit))
         .route("/verify", get(verify::show).post(verify::submit))
         .route("/verify/resend", post(verify::resend))
-        .route("/login", get(password::show).post(password::submit))
         .route("/reset", get(reset::show).post(reset::submit))
         .route("/reset/choose", get(reset::show_choice).post(reset::choose))
-        .route("/login/code", post(code::submit))
         .route("/logout", post(sign_out::submit))
         .route(
             "/workspaces/new",
             get(workspace::show).post(workspace::submit),
         );
-    pages::protect(router, &state.site, FormTarget::Here)
+    let with_script = Router::new()
+        .route("/login", get(password::show).post(password::submit))
+        .route("/login/passkey", post(passkey::submit))
+        .route("/login/passkey/options", post(passkey::options))
+        .route("/login/code", post(code::submit))
+        .route("/login/code/passkey", post(passkey::submit_code))
+        .route("/login/code/options", post(passkey::code_options));
+    let router = router.merge(others::router());
+    pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
+        with_script,
+        &state.site,
+        FormTarget::HereWithScript,
+    ))
 }
 
 /// The token of this browser's forms on these pages.

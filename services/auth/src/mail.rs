@@ -6,6 +6,7 @@
 
 mod letter;
 pub mod outbox;
+pub(crate) mod passkeys;
 pub mod smtp;
 pub(crate) mod texts;
 

@@ -10,7 +10,7 @@ use portolan_cluster::revocations::Revocations;
 use portolan_keys::Verifier;
 use portolan_model::{resource::Site as ResourceSite, token_family::LOST_ANSWER_WINDOW};
 use portolan_net::layers::{Cors, Page, SecurityHeaders};
-use portolan_storage::{Reason, StorageError, refresh_tokens};
+use portolan_storage::{Reason, StorageError, recorder::Recorder, refresh_tokens};
 use serde::Deserialize;
 use time::Duration;
 
@@ -111,6 +111,8 @@ pub struct OAuthParts {
     pub verifier: Verifier,
     /// What this process knows to be revoked. In one process it is the MCP endpoint's too.
     pub revocations: Revocations,
+    /// Where steps of connecting clients are handed over (X2).
+    pub recorder: Recorder,
     pub(crate) fetches: Fetches,
     pub(crate) refreshes: Rates,
     pub(crate) authorizations: Rates,
@@ -118,6 +120,7 @@ pub struct OAuthParts {
     pub(crate) key_fetches: Rates,
     pub(crate) assertions: Rates,
     pub(crate) services: Services,
+    pub(crate) admission_mails: Rates,
 }
 
 impl OAuthParts {
@@ -133,6 +136,7 @@ impl OAuthParts {
             resources,
             verifier,
             revocations,
+            recorder: Recorder::off(),
             fetches: Fetches::default(),
             refreshes: Rates::new(Budget {
                 burst: 60,
@@ -157,6 +161,11 @@ impl OAuthParts {
                 per: Duration::MINUTE,
             }),
             services: Services::default(),
+            // Of a workspace: beyond that, administrators look into the console.
+            admission_mails: Rates::new(Budget {
+                burst: 20,
+                per: Duration::DAY,
+            }),
         }
     }
 }
@@ -211,6 +220,10 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .merge(machine(documents.into(), 1024))
         .merge(
             Router::new()
+                .route(
+                    "/.well-known/openid-configuration",
+                    any(discovery::no_openid),
+                )
                 .route("/.well-known/{*rest}", any(discovery::not_found))
                 .layer(Cors::authorization_server().layer()),
         )

@@ -1,6 +1,6 @@
 //! Server-rendered HTML: the frame of every page, and how one becomes an answer.
 //!
-//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script. Each page's
+//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script, but for passkeys, which no browser has without. Each page's
 //! template lives in `templates/`, and extends `layout.html`.
 
 mod fault;
@@ -26,17 +26,24 @@ use crate::{config::Site, state::AuthState};
 const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'; form-action 'self'";
 
-/// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
+/// The same for pages with passkeys: no page can reach an authenticator without script. It is one file of ours, nothing inline, and talks to us only.
+const SCRIPT_CSP: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
+
+/// The first without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
 const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
 
 /// Most bytes of a form.
 const FORM_LIMIT: usize = 64 * 1024;
 
 const STYLES: &str = include_str!("../assets/pages.css");
+const PASSKEY_SCRIPT: &str = include_str!("../assets/passkey.js");
 
 /// Serves what pages load.
 pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
-    Router::new().route("/auth-assets/pages.css", get(styles))
+    Router::new()
+        .route("/auth-assets/pages.css", get(styles))
+        .route("/auth-assets/passkey.js", get(passkey_script))
 }
 
 async fn styles() -> Response {
@@ -48,11 +55,22 @@ async fn styles() -> Response {
     (headers, STYLES).into_response()
 }
 
+async fn passkey_script() -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, "text/javascript; charset=utf-8"),
+        (header::CACHE_CONTROL, "public, max-age=300"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, PASSKEY_SCRIPT).into_response()
+}
+
 /// Whether a page's form may end in a redirect to an AI client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormTarget {
     /// Forms go to us: sign-in, sign-up.
     Here,
+    /// The same, on pages where passkeys are used.
+    HereWithScript,
     /// The form's answer may be a redirect to a client: consent.
     Client,
 }
@@ -62,6 +80,7 @@ pub enum FormTarget {
 pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
     let csp = match target {
         FormTarget::Here => PAGES_CSP,
+        FormTarget::HereWithScript => SCRIPT_CSP,
         FormTarget::Client => CLIENT_REDIRECT_CSP,
     };
     let headers = SecurityHeaders::new(Page::Authorization, site.is_secure())

@@ -7,7 +7,7 @@ use portolan_keys::{SecretToken, TokenForm};
 use portolan_model::{
     Digest, Timestamp,
     audit::{Actor, Event, Outcome},
-    id::{SessionId, UserId},
+    id::{SessionId, TenantId, UserId},
 };
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
@@ -36,6 +36,8 @@ pub struct BrowserSession {
     pub auth_time: Timestamp,
     /// How (RFC 8176 words).
     pub amr: Vec<String>,
+    /// The one workspace that it opens, if it was begun on the word of that workspace's provider (F7).
+    pub only_tenant: Option<TenantId>,
 }
 
 /// How long a proof of who one is counts as recent (S2).
@@ -45,6 +47,11 @@ impl BrowserSession {
     /// Whether the person proved lately who they are: what sensitive changes ask for (S2, case 157).
     pub fn is_recent(&self, now: Timestamp) -> bool {
         now - self.auth_time < RECENT
+    }
+
+    /// Whether it opens this tenant, as far as the person does.
+    pub fn opens(&self, tenant: TenantId) -> bool {
+        self.only_tenant.is_none_or(|only| only == tenant)
     }
 }
 
@@ -57,20 +64,57 @@ impl From<Session> for BrowserSession {
             email: row.email,
             auth_time: row.auth_time,
             amr: row.amr,
+            only_tenant: row.only_tenant,
         }
     }
 }
 
-/// A session, if there is one. For pages.
+/// A session, if there is one that is the person's own. For pages.
 #[derive(Debug, Clone)]
 pub struct MaybeSession(pub Option<BrowserSession>);
 
-impl FromRequestParts<AuthState> for MaybeSession {
+/// A session, if there is one; also one that opens a single workspace. For pages that look at [`BrowserSession::opens`]: to all others such a
+/// session is none, so that the provider of a workspace reaches nothing else of a person (case 107).
+#[derive(Debug, Clone)]
+pub struct MaybeAnySession(pub Option<BrowserSession>);
+
+/// The same where there has to be one.
+#[derive(Debug, Clone)]
+pub struct AnySession(pub BrowserSession);
+
+impl FromRequestParts<AuthState> for MaybeAnySession {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, PageError> {
         Ok(Self(load(parts, state).await?))
     }
+}
+
+impl FromRequestParts<AuthState> for AnySession {
+    type Rejection = ConsoleError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &AuthState,
+    ) -> Result<Self, ConsoleError> {
+        load(parts, state)
+            .await?
+            .map(Self)
+            .ok_or_else(ConsoleError::unauthenticated)
+    }
+}
+
+impl FromRequestParts<AuthState> for MaybeSession {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AuthState) -> Result<Self, PageError> {
+        Ok(Self(own(load(parts, state).await?)))
+    }
+}
+
+/// A session that is the person's own.
+fn own(session: Option<BrowserSession>) -> Option<BrowserSession> {
+    session.filter(|session| session.only_tenant.is_none())
 }
 
 impl FromRequestParts<AuthState> for BrowserSession {
@@ -80,9 +124,7 @@ impl FromRequestParts<AuthState> for BrowserSession {
         parts: &mut Parts,
         state: &AuthState,
     ) -> Result<Self, ConsoleError> {
-        load(parts, state)
-            .await?
-            .ok_or_else(ConsoleError::unauthenticated)
+        own(load(parts, state).await?).ok_or_else(ConsoleError::unauthenticated)
     }
 }
 

@@ -4,6 +4,7 @@ mod code;
 mod issue;
 mod refresh;
 pub(crate) mod service;
+mod trail;
 
 use axum::{
     Json,
@@ -22,6 +23,8 @@ use crate::{
     state::AuthState,
     visitor::Visitor,
 };
+
+use self::trail::Trail;
 
 /// A successful answer (T9). No nulls, nothing about the person.
 struct Tokens {
@@ -69,7 +72,17 @@ pub(crate) async fn token(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
-    let answer = grant(&state, &visitor, query.as_deref(), &headers, body).await;
+    let mut trail = Trail::default();
+    let answer = grant(
+        &state,
+        &visitor,
+        query.as_deref(),
+        &headers,
+        body,
+        &mut trail,
+    )
+    .await;
+    trail.record(&state, &visitor, answer.as_ref().err()).await;
     let (grant_type, outcome) = match &answer {
         Ok((grant_type, _)) => (*grant_type, "ok"),
         Err(error) => ("", error.outcome()),
@@ -88,25 +101,29 @@ async fn grant(
     query: Option<&str>,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
+    trail: &mut Trail,
 ) -> Result<(&'static str, Tokens), OAuthError> {
     let form = read_form(query, headers, body)?;
+    trail.read(state, headers, &form);
     match form.first("grant_type") {
         None => Err(OAuthError::invalid_request("grant_type is missing")),
         Some("authorization_code") => {
             let client = clients::authenticate(state, visitor, headers, &form).await?;
+            trail.client_name = Some(client.name.clone());
             Ok((
                 "authorization_code",
-                code::redeem(state, visitor, &client, &form).await?,
+                code::redeem(state, visitor, &client, &form, trail).await?,
             ))
         }
         Some("refresh_token") => {
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
             // form, so that garbage costs no query among tokens (K6).
             let client = clients::authenticate(state, visitor, headers, &form).await?;
+            trail.client_name = Some(client.name.clone());
             let presented = refresh::read(&form)?;
             Ok((
                 "refresh_token",
-                refresh::refresh(state, visitor, &client, &form, &presented).await?,
+                refresh::refresh(state, visitor, &client, &form, &presented, trail).await?,
             ))
         }
         Some("client_credentials") => Ok((

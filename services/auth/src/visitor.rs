@@ -16,6 +16,8 @@ pub struct Visitor {
     pub request_id: String,
     /// Browser in words: `Firefox on Linux`. For people who look at their sessions; never a whole user agent.
     pub ua_label: Option<String>,
+    /// What the program says that it is, cut: for the flight recorder alone (X2).
+    pub agent: Option<String>,
 }
 
 impl Visitor {
@@ -46,6 +48,7 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
             ip: arrival.client_ip(),
             request_id: arrival.request_id().to_owned(),
             ua_label: agent.and_then(label),
+            agent: agent.and_then(portolan_storage::recorder::kept),
         })
     }
 }

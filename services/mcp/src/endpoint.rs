@@ -12,6 +12,7 @@ pub(crate) mod accept;
 pub(crate) mod api_key;
 pub(crate) mod bearer;
 pub(crate) mod metadata;
+pub(crate) mod newcomers;
 pub(crate) mod origin;
 pub(crate) mod target;
 
@@ -227,7 +228,11 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         None => {
             limit_address(state, arrival).await?;
             // Boxed: an API key may have to be looked up, and the future of a remembered token need not carry that.
-            Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await?
+            let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
+            if let (Err(error), Some(arrival)) = (&known, arrival) {
+                state.newcomers.challenged(&target, error, parts, arrival, now);
+            }
+            known?
         }
     };
     state
@@ -237,11 +242,16 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !entry.is_own_tenant() {
         return Err(McpError::NoSuchServer);
     }
-    state
+    let authorized = state
         .bearer
         .authorize(&caller, &target, &entry.resource, |slug| {
             entry.names_tenant(slug)
-        })?;
+        });
+    if let Some(arrival) = arrival {
+        let outcome = authorized.as_ref().err();
+        state.newcomers.came(&target, &caller, outcome, parts, arrival, now);
+    }
+    authorized?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
     if target.door != Door::Mcp && !entry.http_sse {
         return Err(McpError::TurnedOff);

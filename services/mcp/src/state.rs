@@ -7,7 +7,7 @@ use portolan_http_tools::TokenSource;
 use portolan_keys::{Keys, Verifier};
 use portolan_model::{Clock, Digest, id::TenantId, resource::Site};
 use portolan_net::egress::Egress;
-use portolan_storage::Store;
+use portolan_storage::{Store, recorder::Recorder};
 use quick_cache::sync::Cache;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -21,7 +21,7 @@ use crate::{
     catalog::Catalog,
     config::McpConfig,
     crowd::Crowd,
-    endpoint::{api_key::ApiKeys, bearer::Bearer, origin::AllowedOrigins},
+    endpoint::{api_key::ApiKeys, bearer::Bearer, newcomers::Newcomers, origin::AllowedOrigins},
     instruments::Instruments,
     last_word::LastWords,
     limits::{self, Gate},
@@ -56,6 +56,8 @@ pub struct McpParts {
     pub node: Node,
     /// The time.
     pub clock: Clock,
+    /// Where steps of connecting clients are handed over (X2).
+    pub recorder: Recorder,
     /// Every task of ours.
     pub tracker: TaskTracker,
     /// Cancelled when the process begins to stop: event streams end.
@@ -105,6 +107,8 @@ pub struct Shared {
     pub(crate) gate: Arc<Gate>,
     pub(crate) instruments: Instruments,
     pub(crate) call_log: CallLog,
+    /// Steps of connecting clients.
+    pub(crate) newcomers: Newcomers,
     /// Calls that wait for the retry of their client.
     pub(crate) parking: Arc<Parking>,
     /// The tasks that run here.
@@ -161,6 +165,7 @@ impl McpState {
             egress,
             node,
             clock,
+            recorder,
             tracker,
             stopping,
             telling,
@@ -206,6 +211,7 @@ impl McpState {
             node,
             instruments: Instruments::default(),
             call_log,
+            newcomers: Newcomers::new(recorder),
             parking: Arc::new(Parking::new(
                 config.parked_per_node,
                 config.parked_per_principal,

@@ -207,6 +207,7 @@ impl Node {
             .unwrap(),
             node: among.await.unwrap(),
             clock: clock.clone(),
+            recorder: portolan_storage::recorder::Recorder::off(),
             tracker,
             stopping: stopping.clone(),
             telling: CancellationToken::new(),

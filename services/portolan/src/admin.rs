@@ -6,6 +6,7 @@
 //! | [`users`] | people: lock, unlock, sign out, remove a second factor |
 //! | [`tenants`] | workspaces: suspend, resume, delete, restore |
 //! | [`clients`] | OAuth clients: block, unblock; and what they were allowed |
+//! | [`connects`] | tries of clients to connect |
 //! | [`sessions`] | signed-in browsers |
 //! | [`keys`] | signing keys: rotate, remove |
 //! | [`vault`] | what is sealed under the master secret |
@@ -14,6 +15,7 @@
 
 pub mod audit;
 pub mod clients;
+pub mod connects;
 pub mod keys;
 pub mod sessions;
 pub mod table;
@@ -90,6 +92,8 @@ pub enum Noun {
     /// What people allowed clients to do.
     #[command(subcommand)]
     Grants(clients::GrantCommand),
+    /// Tries of clients to connect: where each stopped, and why.
+    Connects(connects::Arguments),
     /// Signed-in browsers.
     #[command(subcommand)]
     Sessions(sessions::Command),
@@ -168,6 +172,7 @@ pub fn run(
             Noun::Tenants(command) => tenants::run(&desk, command).await,
             Noun::Clients(command) => clients::run(&desk, command).await,
             Noun::Grants(command) => clients::run_grants(&desk, command).await,
+            Noun::Connects(arguments) => connects::run(&desk, arguments).await,
             Noun::Sessions(command) => sessions::run(&desk, command).await,
             Noun::Keys(command) => keys::run(&desk, command).await,
             Noun::Vault(command) => vault::run(&desk, command).await,

@@ -55,7 +55,16 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     let listen = listeners.public.local_addr()?;
 
     let database = EmbeddedPostgres::start(&bin, &arguments.data.join("postgres"))?;
-    raw.set("public_url", format!("http://{listen}"));
+    // Passkeys are bound to names: who asks for this one gets it, with the port that is there.
+    let asks_for_name = raw
+        .text("public_url")
+        .is_some_and(|url| url == "http://localhost" || url.starts_with("http://localhost:"));
+    let host = if asks_for_name {
+        format!("localhost:{}", listen.port())
+    } else {
+        listen.to_string()
+    };
+    raw.set("public_url", format!("http://{host}"));
     raw.set("listen", listen.to_string());
     raw.set("admin_listen", listeners.admin.local_addr()?.to_string());
     raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));

@@ -86,6 +86,7 @@ impl Feed {
             .map(|key| serde_json::from_value(key.public_jwk))
             .collect::<Result<Vec<PublicJwk>, _>>()?;
         self.verifier.set_keys(&Jwks { keys })?;
+        metrics::counter!("verification_keys_read_total").increment(1);
         self.keys_were_read.notify_one();
         Ok(())
     }

@@ -1,13 +1,18 @@
 //! Opens the rooms that both services share, and builds each service's router out of them.
 
-use std::{net::IpAddr, num::NonZero, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    num::NonZero,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::{breached::BreachedPasswords, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
     mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
@@ -21,8 +26,12 @@ use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
     egress::{AllowedDestination, Egress, EgressPolicy},
     health::{Check, Dependency},
+    txt::TxtRecords,
 };
-use portolan_storage::{SchemaState, StorageConfig, Store};
+use portolan_storage::{
+    SchemaState, StorageConfig, Store,
+    recorder::{RecordWriter, Recorder},
+};
 
 use tokio::sync::Notify;
 
@@ -52,6 +61,9 @@ pub(crate) struct Rooms {
     calls: Calls,
     /// Told by the feed.
     keys_were_read: Arc<Notify>,
+    recorder: Recorder,
+    /// Until it runs.
+    record_writer: Mutex<Option<RecordWriter>>,
 }
 
 /// The MCP endpoints.
@@ -66,8 +78,12 @@ impl Rooms {
     /// Connects, and refuses a database that cannot be used safely.
     pub(crate) async fn open(settings: &Settings) -> Result<Self> {
         let keys = keys(settings)?;
+        let store = open_store(settings).await?;
+        let (recorder, record_writer) = Recorder::new(store.clone());
         Ok(Self {
-            store: open_store(settings).await?,
+            recorder,
+            record_writer: Mutex::new(Some(record_writer)),
+            store,
             clock: Clock::system(),
             keys,
             egress: Egress::new(egress_policy(settings)?)?,
@@ -78,6 +94,20 @@ impl Rooms {
             calls: Calls::default(),
             keys_were_read: Arc::default(),
         })
+    }
+
+    /// Begins to write down how clients connect.
+    pub(crate) fn record(&self, life: &Lifecycle) {
+        let writer = self
+            .record_writer
+            .lock()
+            .ok()
+            .and_then(|mut writer| writer.take());
+        if let Some(writer) = writer {
+            let drained = life.drained.clone();
+            life.tasks
+                .spawn(async move { writer.run(drained.cancelled()).await });
+        }
     }
 
     /// Begins to hear of keys and revocations. Before anything is served: what is revoked is known then.
@@ -109,6 +139,13 @@ impl Rooms {
         };
         let oauth = OAuthConfig::default();
         oauth.check()?;
+        let mut oauth = OAuthParts::new(
+            oauth,
+            self.site.clone(),
+            self.verifier.clone(),
+            self.revocations.clone(),
+        );
+        oauth.recorder = self.recorder.clone();
         let wake = Arc::new(Notify::new());
         let mailer = match &settings.mail {
             _ if shows_mail => Mailer::Page,
@@ -130,18 +167,15 @@ impl Rooms {
                 loopback_is_unthrottled: shows_mail,
                 demo_api,
                 breached: breached(settings)?,
+                sign_in_with: SignInWith::new(settings.login_providers.clone()),
+                domain_records: TxtRecords::default(),
                 limits: ConsoleLimits {
                     platform: settings.limits.platform,
                     in_use: self.in_use.clone(),
                     calls: self.calls.clone(),
                 },
             },
-            oauth: OAuthParts::new(
-                oauth,
-                self.site.clone(),
-                self.verifier.clone(),
-                self.revocations.clone(),
-            ),
+            oauth,
         });
         match &settings.mail {
             _ if shows_mail => {}
@@ -166,7 +200,12 @@ impl Rooms {
             loop {
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(MAINTENANCE) => portolan_auth::oauth::maintain(&rotating).await,
+                    () = tokio::time::sleep(MAINTENANCE) => {
+                        portolan_auth::oauth::maintain(&rotating).await;
+                        if let Err(error) = portolan_auth::look_again(&rotating).await {
+                            tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
+                        }
+                    }
                 }
             }
         });
@@ -230,6 +269,7 @@ impl Rooms {
             egress: self.egress.clone(),
             node,
             clock: self.clock.clone(),
+            recorder: self.recorder.clone(),
             tracker: life.calls.clone(),
             stopping: life.stopping.clone(),
             telling: life.telling.clone(),

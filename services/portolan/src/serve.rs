@@ -123,6 +123,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         ));
     }
 
+    rooms.record(&life);
     let mut router = Router::new();
     if role.has_auth() {
         router = router

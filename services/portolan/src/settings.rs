@@ -7,6 +7,7 @@
 mod described;
 mod egress;
 mod limits;
+mod login;
 mod mail;
 
 use std::{
@@ -18,6 +19,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use portolan_auth::login::others::LoginProvider;
 use portolan_net::egress::Authorities;
 use url::Url;
 
@@ -154,6 +156,8 @@ pub struct Settings {
     pub breached_passwords_file: Option<PathBuf>,
     /// Service that is asked for ranges of such a list.
     pub breached_passwords_url: Option<Url>,
+    /// Who else can say who somebody is.
+    pub login_providers: Vec<LoginProvider>,
     /// Cheap argon2id for test suites.
     pub cheap_passwords: bool,
 }
@@ -189,6 +193,10 @@ impl Raw {
                 toml::Value::String(text) => text,
                 toml::Value::Integer(number) => number.to_string(),
                 toml::Value::Boolean(yes) => yes.to_string(),
+                // Tables: written as in the environment, to be read in one way.
+                toml::Value::Array(_) if name == login::NAME => {
+                    toml::Table::from_iter([(name.clone(), value)]).to_string()
+                }
                 toml::Value::Array(items) => items
                     .into_iter()
                     .map(|item| {
@@ -410,6 +418,7 @@ impl Raw {
                 .text("breached_passwords_url")
                 .map(ranges)
                 .transpose()?,
+            login_providers: login::providers(self)?,
             cheap_passwords,
         })
     }

@@ -180,6 +180,95 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/client-rule": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Sets the rule. What runs under clients that may not connect any more is refused within a second. */
+        put: operations["set_client_rule"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The rule of a workspace, with the clients that it has to do with. For admins and owners. */
+        get: operations["show_client_admission"];
+        put?: never;
+        /** Allows a client before anybody connects it: by the address of its metadata document, or by the id that it got when it registered. */
+        post: operations["allow_client"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/clients/{id}/askers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Turns down those who ask for a client, without deciding about it: they may ask again. */
+        delete: operations["dismiss_askers"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/clients/{id}/decision": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decides about a client. One that may not connect any more is refused within a second, with all its connections here. Who asked for one
+         *     that is allowed gets a mail.
+         */
+        put: operations["decide_client"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/connects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tries of AI clients to connect, the newest first. For admins and owners. */
+        get: operations["list_connects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/imports/preview": {
         parameters: {
             query?: never;
@@ -363,6 +452,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/registered-clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The clients that were registered for a workspace, by name. For admins and owners. */
+        get: operations["list_registered_clients"];
+        put?: never;
+        /** Registers a client. Only this workspace can be chosen with it. */
+        post: operations["register_client"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/registered-clients/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Deletes a client with its secrets and connections. What it held is refused within a second. */
+        delete: operations["delete_registered_client"];
+        options?: never;
+        head?: never;
+        /** Changes a client, or switches it off or on. */
+        patch: operations["change_registered_client"];
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/registered-clients/{id}/public-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Replaces the public keys of a client that proves itself by key. */
+        put: operations["replace_client_keys"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/registered-clients/{id}/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a second secret, so that the first can be replaced without a pause: put the new one into use, then revoke the old one. */
+        post: operations["add_client_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/registered-clients/{id}/secrets/{secret}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes a secret: from now on it proves nothing. Connections stay, and refresh with the other one. */
+        delete: operations["revoke_client_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/resources": {
         parameters: {
             query?: never;
@@ -433,6 +609,27 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/security": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the workspace asks of sign-ins. For admins. */
+        get: operations["show_security"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Changes the rule. For admins, with a proof of the last ten minutes. A stricter one ends access tokens at once; apps of members who signed in without the
+         *     factor have to be connected again.
+         */
+        patch: operations["change_security"];
         trace?: never;
     };
     "/api/v1/workspaces/{ws}/servers": {
@@ -690,6 +887,132 @@ export interface paths {
         post?: never;
         /** Revokes a secret. Tokens of the account from before are refused within a second; with its other secret it gets new ones. */
         delete: operations["revoke_account_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The provider of the workspace and its domains. For admins. */
+        get: operations["show_single_sign_on"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a domain. It counts when its TXT record was found. */
+        post: operations["add_domain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/domains/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a domain. Members stay; nobody joins by it any more. */
+        delete: operations["remove_domain"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/domains/{id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Looks for the TXT record of a domain. */
+        post: operations["check_domain"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/enforcement": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Makes the provider the only way in, or one of several again. Apps that members connected without it are disconnected at once (R7); API keys
+         *     and service accounts go on. Owners with a passkey get in all the same.
+         */
+        put: operations["enforce_single_sign_on"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/provider": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Enters the provider. It is asked for its metadata and keys first, so that a wrong address is not kept. Another issuer or client is another
+         *     provider: whoever came by the former one connects again, and it has to be made the only way again.
+         */
+        put: operations["set_identity_provider"];
+        post?: never;
+        /** Removes the provider. Whoever came by it is signed out, and comes another way. */
+        delete: operations["delete_identity_provider"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/single-sign-on/provider/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Asks the provider for its metadata and keys, and tells where to try a sign-in. */
+        post: operations["test_identity_provider"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1028,6 +1351,26 @@ export interface components {
             /** @description As people call it. */
             name?: string | null;
         };
+        /** @description What a change came to. */
+        AdmissionChanged: {
+            /** @description Connections that ended, because their client may not connect any more. */
+            ended: number;
+        };
+        /**
+         * @description What was decided about a client.
+         * @enum {string}
+         */
+        AdmissionDecision: "allowed" | "blocked";
+        /**
+         * @description Which clients may connect.
+         * @enum {string}
+         */
+        AdmissionRule: "any" | "verified" | "list" | "approval";
+        /** @description A client that was not seen yet. */
+        AllowBody: {
+            /** @description The client on the wire: the address of its metadata document, or the id that its registration gave it. */
+            client_id: string;
+        };
         /** @description An API key. */
         ApiKey: {
             /** Format: date-time */
@@ -1144,11 +1487,35 @@ export interface components {
             published_name?: string;
             tool_id: string;
         };
+        /** @description The rule with all clients. */
+        ClientAdmission: {
+            /** @description Those that the workspace has to do with; those that somebody asks for first. */
+            clients: components["schemas"]["SeenClient"][];
+            /** @description Which clients may connect. */
+            rule: components["schemas"]["AdmissionRule"];
+        };
+        /** @description Somebody who asks for a client. */
+        ClientAsker: {
+            /** Format: date-time */
+            asked_at: string;
+            user_email: string;
+            user_id: string;
+            user_name: string;
+        };
         /**
          * @description How an OAuth client names itself.
          * @enum {string}
          */
         ClientAuth: "basic" | "post";
+        /** @description What can be changed. */
+        ClientChange: {
+            /** @description False switches it off: its connections are refused within a second. */
+            enabled?: boolean | null;
+            /** @description As people call it. */
+            name?: string | null;
+            /** @description Where it may be answered. */
+            redirect_uris?: string[] | null;
+        };
         /** @description How to connect one client. */
         ClientConnection: {
             client: components["schemas"]["ClientName"];
@@ -1167,6 +1534,11 @@ export interface components {
          * @enum {string}
          */
         ClientName: "claude" | "claude_code" | "chatgpt" | "cursor" | "vscode";
+        /**
+         * @description How a client proves itself.
+         * @enum {string}
+         */
+        ClientProof: "none" | "client_secret" | "private_key_jwt";
         /** @description A secret, as far as it may be shown. */
         ClientSecret: {
             /** Format: date-time */
@@ -1191,6 +1563,31 @@ export interface components {
         ConnectAnswer: {
             /** @description The authorization server's page, for this browser and ten minutes; null if the account is connected already. */
             url?: string | null;
+        };
+        /** @description One try of a client to connect. */
+        ConnectAttempt: {
+            /** Format: date-time */
+            began_at: string;
+            /** @description The client on the wire. */
+            client_id?: string;
+            /** @description As the client calls itself. Nothing proves it. */
+            client_name?: string;
+            /** Format: date-time */
+            ended_at: string;
+            /** @description Stays the same while it goes on. */
+            id: string;
+            /** @description Faults of clients that are known and fit. */
+            known: components["schemas"]["KnownClientFault"][];
+            /** @description The last step that it came to. */
+            reached: components["schemas"]["ConnectStep"];
+            /** @description The one server that it asked for. */
+            server?: string;
+            state: components["schemas"]["ConnectState"];
+            /** @description Its steps, in order. */
+            steps: components["schemas"]["ConnectEvent"][];
+            /** @description Who decided, if they are a member. */
+            user_id?: string;
+            user_name?: string;
         };
         /** @description An app that may act for a person here. */
         ConnectedApp: {
@@ -1226,12 +1623,48 @@ export interface components {
             user_id: string;
             user_name: string;
         };
+        /** @description What happened at one step. */
+        ConnectEvent: {
+            /** @description What it says that it is. */
+            agent?: string;
+            /** Format: date-time */
+            at: string;
+            /** @description What the client, or its user, was told. */
+            fault?: string;
+            /** @description Network of whoever took the step. */
+            network?: string;
+            outcome: components["schemas"]["ConnectOutcome"];
+            /** @description Id of the request, as pages of faults show it. */
+            request_id?: string;
+            /** @description The rule that decided. */
+            rule?: string;
+            /** @description What that rule says. */
+            rule_says?: string;
+            /** @description What it sent: redirect URI, scope, resource, PKCE method. Never a secret. */
+            sent: Record<string, unknown>;
+            step: components["schemas"]["ConnectStep"];
+        };
         /** @description How to connect. */
         Connection: {
             clients: components["schemas"]["ClientConnection"][];
             /** @description The server's URL. */
             url: string;
         };
+        /**
+         * @description How a step ended.
+         * @enum {string}
+         */
+        ConnectOutcome: "ok" | "waiting" | "refused" | "failed";
+        /**
+         * @description How an attempt stands.
+         * @enum {string}
+         */
+        ConnectState: "connected" | "waiting" | "refused" | "failed" | "stopped";
+        /**
+         * @description A step of a client's way.
+         * @enum {string}
+         */
+        ConnectStep: "challenge" | "resource_metadata" | "server_metadata" | "register" | "client_document" | "authorize" | "sign_in" | "consent" | "token" | "refresh" | "request";
         /** @description A content block of MCP. */
         ContentBlock: {
             /** @description The text. */
@@ -1273,6 +1706,13 @@ export interface components {
             key: components["schemas"]["ApiKey"];
             /** @description The key itself, shown this once. */
             secret: string;
+        };
+        /** @description What was made. */
+        CreatedClient: {
+            /** @description The client. */
+            client: components["schemas"]["RegisteredClient"];
+            /** @description Its secret, shown this once; absent if it has none. */
+            client_secret?: string;
         };
         /** @description A credential to be set. */
         Credential: {
@@ -1338,6 +1778,10 @@ export interface components {
             /** Format: date-time */
             updated_at: string;
         };
+        /** @description A decision about a client. */
+        DecisionBody: {
+            decision?: components["schemas"]["AdmissionDecision"] | null;
+        };
         /** @description What a deletion answers. */
         Deleted: {
             /**
@@ -1379,6 +1823,10 @@ export interface components {
         /** @description Whether a prompt or resource can be published. */
         EnabledChange: {
             enabled: boolean;
+        };
+        /** @description Whether members have to come by the provider. */
+        Enforcement: {
+            enforced: boolean;
         };
         /** @description A client that the authorization server's operator gave the workspace. */
         EnteredClient: {
@@ -1465,6 +1913,18 @@ export interface components {
              */
             hour: string;
         };
+        /** @description A provider. */
+        IdentityProvider: {
+            /** @description What has to be entered at the provider as redirect URI. */
+            callback_url: string;
+            client_id: string;
+            /** @description Whether members have to come this way. */
+            enforced: boolean;
+            /** @description Whether a secret is kept. It is never shown. */
+            has_secret: boolean;
+            issuer: string;
+            name: string;
+        };
         /** @description A document before it is kept. */
         ImportPreview: {
             /** @description The server that would be taken. */
@@ -1503,6 +1963,15 @@ export interface components {
          * @enum {string}
          */
         KeyPlace: "header" | "query" | "cookie";
+        /** @description A fault of a client that is known. */
+        KnownClientFault: {
+            /** @description Whose. */
+            client: string;
+            /** @description Where it is told. */
+            source: string;
+            /** @description What happens, and what to do. */
+            text: string;
+        };
         /** @description One limit. */
         Limit: {
             /**
@@ -1679,6 +2148,36 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_ConnectAttempt: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                began_at: string;
+                /** @description The client on the wire. */
+                client_id?: string;
+                /** @description As the client calls itself. Nothing proves it. */
+                client_name?: string;
+                /** Format: date-time */
+                ended_at: string;
+                /** @description Stays the same while it goes on. */
+                id: string;
+                /** @description Faults of clients that are known and fit. */
+                known: components["schemas"]["KnownClientFault"][];
+                /** @description The last step that it came to. */
+                reached: components["schemas"]["ConnectStep"];
+                /** @description The one server that it asked for. */
+                server?: string;
+                state: components["schemas"]["ConnectState"];
+                /** @description Its steps, in order. */
+                steps: components["schemas"]["ConnectEvent"][];
+                /** @description Who decided, if they are a member. */
+                user_id?: string;
+                user_name?: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_ConnectedApp: {
             /** @description In the order of the list. */
             items: {
@@ -1782,6 +2281,49 @@ export interface components {
                 updated_at: string;
                 /** @description Slugs of the servers that offer it. */
                 used_by_servers: string[];
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
+        Listing_RegisteredClient: {
+            /** @description In the order of the list. */
+            items: {
+                /**
+                 * Format: int64
+                 * @description Connections that people allowed it.
+                 */
+                apps: number;
+                /** @description What is typed into the program. */
+                client_id: string;
+                /** Format: date-time */
+                created_at: string;
+                /** @description False while it is switched off. */
+                enabled: boolean;
+                /**
+                 * @description Our id of it.
+                 * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+                 */
+                id: string;
+                /** @description Its public keys. */
+                jwks?: Record<string, unknown>;
+                /** @description Where its public keys stand. */
+                jwks_uri?: string;
+                /**
+                 * Format: date-time
+                 * @description When somebody last allowed it to connect.
+                 */
+                last_used_at?: string;
+                /** @description As people call it. */
+                name: string;
+                /** @description How it proves itself. */
+                proof: components["schemas"]["ClientProof"];
+                /** @description Where it may be answered. */
+                redirect_uris: string[];
+                /** @description Its secrets, oldest first. */
+                secrets: components["schemas"]["ClientSecret"][];
+                /** @description Blocked by the operator of this installation. */
+                stopped: boolean;
             }[];
             /** @description Give it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -2013,6 +2555,24 @@ export interface components {
             server_id?: string | null;
             /** @description For which service account it speaks; absent for oneself. Admins and owners only. */
             service_account_id?: string | null;
+        };
+        /** @description What a new client is made of. */
+        NewClientBody: {
+            /** @description Its public keys as a JWK set, for `private_key_jwt`. */
+            jwks?: Record<string, unknown> | null;
+            /** @description Or where they stand: `https`, without query. */
+            jwks_uri?: string | null;
+            /** @description As people call it, and as the consent page shows it: 1 to 80 characters. */
+            name: string;
+            /** @description How it is to prove itself. */
+            proof: components["schemas"]["ClientProof"];
+            /** @description Where it may be answered: 1 to 20 addresses. */
+            redirect_uris: string[];
+        };
+        /** @description A domain to be added. */
+        NewDomain: {
+            /** @description What stands behind the @ of addresses. */
+            domain: string;
         };
         /** @description Whom to invite. */
         NewInvitationBody: {
@@ -2276,12 +2836,65 @@ export interface components {
             /** @description Slugs of the servers that offer it. */
             used_by_servers: string[];
         };
+        /** @description A provider to be entered. */
+        ProviderBody: {
+            client_id: string;
+            /** @description Absent: the one that is kept, if issuer and client stay the same; else none. */
+            client_secret?: string | null;
+            /** @description As the provider writes it, such as https://login.example.com. */
+            issuer: string;
+            /** @description On the button: "Continue with …". */
+            name: string;
+        };
+        /** @description What a test found. */
+        ProviderTest: {
+            /** @description Where people would be sent, with a browser that is signed in here. */
+            sign_in_path: string;
+        };
         /** @description Where an account's public keys are. */
         PublicKeysBody: {
             /** @description A JWK set. */
             jwks?: Record<string, unknown> | null;
             /** @description Or its address. */
             jwks_uri?: string | null;
+        };
+        /** @description A client that was registered here. */
+        RegisteredClient: {
+            /**
+             * Format: int64
+             * @description Connections that people allowed it.
+             */
+            apps: number;
+            /** @description What is typed into the program. */
+            client_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @description False while it is switched off. */
+            enabled: boolean;
+            /**
+             * @description Our id of it.
+             * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+             */
+            id: string;
+            /** @description Its public keys. */
+            jwks?: Record<string, unknown>;
+            /** @description Where its public keys stand. */
+            jwks_uri?: string;
+            /**
+             * Format: date-time
+             * @description When somebody last allowed it to connect.
+             */
+            last_used_at?: string;
+            /** @description As people call it. */
+            name: string;
+            /** @description How it proves itself. */
+            proof: components["schemas"]["ClientProof"];
+            /** @description Where it may be answered. */
+            redirect_uris: string[];
+            /** @description Its secrets, oldest first. */
+            secrets: components["schemas"]["ClientSecret"][];
+            /** @description Blocked by the operator of this installation. */
+            stopped: boolean;
         };
         /** @description What importing again would change. */
         ReimportPreview: {
@@ -2399,6 +3012,42 @@ export interface components {
          * @enum {string}
          */
         Role: "owner" | "admin" | "developer" | "member" | "viewer";
+        /** @description Another rule. */
+        RuleBody: {
+            /** @description Which clients may connect. */
+            rule: components["schemas"]["AdmissionRule"];
+        };
+        /**
+         * @description What a workspace asks of its members.
+         * @enum {string}
+         */
+        SecondFactorRule: "off" | "required" | "passkey";
+        /** @description The rule, and who could meet it today. */
+        Security: {
+            /**
+             * Format: int64
+             * @description How many active members there are.
+             */
+            members: number;
+            /**
+             * Format: int64
+             * @description Of these, how many have an authenticator app or a passkey.
+             */
+            members_with_factor: number;
+            /**
+             * Format: int64
+             * @description Of these, how many have a passkey.
+             */
+            members_with_passkey: number;
+            /** @description Whether passkeys can be used at this service: it has to be reached by a name. */
+            passkeys_possible: boolean;
+            /** @description What members have to sign in with, beside their password. */
+            second_factor: components["schemas"]["SecondFactorRule"];
+        };
+        /** @description What to change. */
+        SecurityChange: {
+            second_factor: components["schemas"]["SecondFactorRule"];
+        };
         /** @description A credential that the API seems to want. */
         SecurityHint: {
             description?: string;
@@ -2413,6 +3062,37 @@ export interface components {
          * @enum {string}
          */
         SecurityKind: "api_key" | "bearer" | "basic" | "oauth_client_credentials";
+        /** @description A client that the workspace has to do with. */
+        SeenClient: {
+            /** @description Whether it may connect now. */
+            admitted: boolean;
+            /** @description Who asks for it, first come first. */
+            askers: components["schemas"]["ClientAsker"][];
+            /** @description The client on the wire: the address of its document, or an id that we gave it. */
+            client_id: string;
+            /** @description What was decided about it. */
+            decision?: components["schemas"]["AdmissionDecision"];
+            /** @description The host of its document; absent for one that registered itself. */
+            host?: string;
+            /**
+             * @description Our id of it.
+             * @example cli_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a
+             */
+            id: string;
+            /** @description It calls itself like a known client, and nothing proves it. */
+            imitates: boolean;
+            /** Format: date-time */
+            last_used_at?: string;
+            /** @description As it calls itself. Nothing proves it. */
+            name: string;
+            /**
+             * Format: int64
+             * @description People whom it acts for.
+             */
+            people: number;
+            /** @description Its maker, if a host proves it. */
+            verified?: string;
+        };
         /** @description What was sent. */
         SentRequest: {
             method: string;
@@ -2624,6 +3304,14 @@ export interface components {
             scope?: string | null;
             sharing?: components["schemas"]["Sharing"] | null;
         };
+        /** @description How members of a workspace sign in with its own provider. */
+        SingleSignOn: {
+            /** @description Domains of mail addresses, by name. */
+            domains: components["schemas"]["TenantDomain"][];
+            /** @description Whether the person who asks could make it the only way now: they came by the provider, or are an owner with a passkey. */
+            may_enforce: boolean;
+            provider: components["schemas"]["IdentityProvider"] | null;
+        };
         /** @description A source. */
         Source: {
             /** @description Prefix of every call. */
@@ -2726,6 +3414,30 @@ export interface components {
             held: boolean;
             /** @description What is known now. */
             upstream: components["schemas"]["Upstream"];
+        };
+        /** @description A domain. */
+        TenantDomain: {
+            /**
+             * Format: date-time
+             * @description When the record was last looked for.
+             */
+            checked_at: string | null;
+            domain: string;
+            id: string;
+            /**
+             * Format: date-time
+             * @description Since when the record of a proved domain is missing; after three days it is proved no more.
+             */
+            missing_since: string | null;
+            /** @description Name of the TXT record that proves it. */
+            record_name: string;
+            /** @description Text of the TXT record. */
+            record_text: string;
+            /**
+             * Format: date-time
+             * @description Since when it is proved; null if it is not.
+             */
+            verified_at: string | null;
         };
         /** @description A tool with everything about it. */
         Tool: components["schemas"]["ToolSummary"] & {
@@ -3409,6 +4121,217 @@ export interface operations {
             };
         };
     };
+    set_client_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RuleBody"];
+            };
+        };
+        responses: {
+            /** @description Set. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionChanged"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_client_admission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rule and clients. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClientAdmission"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    allow_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AllowBody"];
+            };
+        };
+        responses: {
+            /** @description Allowed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    dismiss_askers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nobody asks any more. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    decide_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DecisionBody"];
+            };
+        };
+        responses: {
+            /** @description Decided. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AdmissionChanged"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_connects: {
+        parameters: {
+            query?: {
+                /** @description Of this client, by its id on the wire. */
+                client_id?: string;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string;
+                /** @description The number on a page of a fault: the attempt in which that happened. */
+                request_id?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The attempts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_ConnectAttempt"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     preview_import: {
         parameters: {
             query?: never;
@@ -3993,6 +4916,250 @@ export interface operations {
             };
         };
     };
+    list_registered_clients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The clients. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_RegisteredClient"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    register_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewClientBody"];
+            };
+        };
+        responses: {
+            /** @description Made. The secret is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedClient"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_registered_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_registered_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClientChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegisteredClient"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    replace_client_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PublicKeysBody"];
+            };
+        };
+        responses: {
+            /** @description Replaced. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegisteredClient"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    add_client_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Made. It is shown this once. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewSecret"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    revoke_client_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Client */
+                id: string;
+                /** @description Secret */
+                secret: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
     list_resources: {
         parameters: {
             query?: never;
@@ -4257,6 +5424,74 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_security: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rule. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Security"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    change_security: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecurityChange"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Security"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
@@ -4962,6 +6197,274 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    show_single_sign_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is set up. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    add_domain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDomain"];
+            };
+        };
+        responses: {
+            /** @description Added. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    remove_domain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Domain */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    check_domain: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Domain */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found: the domain is proved. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    enforce_single_sign_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Enforcement"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    set_identity_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProviderBody"];
+            };
+        };
+        responses: {
+            /** @description Entered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SingleSignOn"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    delete_identity_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    test_identity_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It answers. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderTest"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

@@ -62,5 +62,5 @@ export const useDisconnectApp = (ws: string) =>
 export function confirmPath(error: unknown): string | undefined {
   if (!(error instanceof ApiError) || error.code !== 'confirm_first') return undefined;
   const path = (error.details as { path?: unknown } | null)?.path;
-  return typeof path === 'string' && path.startsWith('/account/confirm') ? path : undefined;
+  return typeof path === 'string' && /^\/(account\/confirm|login\/company\/)/.test(path) ? path : undefined;
 }

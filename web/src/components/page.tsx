@@ -1,9 +1,10 @@
 import { Button, Skeleton, Title } from '@mantine/core';
-import { IconArrowLeft, IconCloudOff, IconLock, IconMapOff } from '@tabler/icons-react';
+import { IconArrowLeft, IconCloudOff, IconLock, IconMapOff, IconShieldLock } from '@tabler/icons-react';
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Link, type LinkProps } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useId, useRef } from 'react';
 import { ApiError } from '../api/http';
+import { factorPath } from '../api/security';
 import classes from './page.module.css';
 
 // The first page of a visit keeps the browser's own focus; after that each new page takes it to its heading.
@@ -161,6 +162,24 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
   const status = error instanceof ApiError ? error.status : -1;
   const message = error instanceof Error ? error.message : 'Something went wrong on this page.';
   if (status === 401) return <Loading />;
+  const way = factorPath(error);
+  if (way) {
+    return (
+      <div role="alert">
+        <Empty
+          icon={<IconShieldLock size={24} />}
+          title="One more step"
+          actions={
+            <Button component="a" href={way}>
+              Continue
+            </Button>
+          }
+        >
+          {message}
+        </Empty>
+      </div>
+    );
+  }
   if (status === 403) {
     return (
       <div role="alert">

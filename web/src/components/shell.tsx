@@ -3,6 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import {
   IconActivity,
   IconAnchor,
+  IconBuilding,
   IconCheck,
   IconCompass,
   IconDeviceDesktop,
@@ -17,8 +18,11 @@ import {
   IconMoon,
   IconPlugConnected,
   IconPlus,
+  IconRoute,
   IconSelector,
   IconSettings,
+  IconShieldCheck,
+  IconShieldLock,
   IconSun,
   IconTool,
   IconUserCircle,
@@ -138,12 +142,32 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         <Link to="/w/$ws/apps" params={params} className={classes.link}>
           <IconPlugConnected size={19} stroke={1.7} aria-hidden /> Connected apps
         </Link>
+        {administers && (
+          <>
+            <Link to="/w/$ws/clients" params={params} className={classes.link}>
+              <IconShieldCheck size={19} stroke={1.7} aria-hidden /> AI clients
+            </Link>
+            <Link to="/w/$ws/connects" params={params} className={classes.link}>
+              <IconRoute size={19} stroke={1.7} aria-hidden /> Connections
+            </Link>
+          </>
+        )}
         <Link to="/w/$ws/keys" params={params} className={classes.link}>
           <IconKey size={19} stroke={1.7} aria-hidden /> Keys
         </Link>
         <Link to="/w/$ws/limits" params={params} className={classes.link}>
           <IconGauge size={19} stroke={1.7} aria-hidden /> Limits
         </Link>
+        {administers && (
+          <>
+            <Link to="/w/$ws/security" params={params} className={classes.link}>
+              <IconShieldLock size={19} stroke={1.7} aria-hidden /> Security
+            </Link>
+            <Link to="/w/$ws/single-sign-on" params={params} className={classes.link}>
+              <IconBuilding size={19} stroke={1.7} aria-hidden /> Single sign-on
+            </Link>
+          </>
+        )}
         {administers && (
           <Link to="/w/$ws/audit" params={params} className={classes.link}>
             <IconHistory size={19} stroke={1.7} aria-hidden /> Audit log

@@ -1,5 +1,4 @@
 import {
-  Alert,
   Button,
   Group,
   NumberInput,
@@ -29,10 +28,11 @@ import {
 import { serversQuery } from '../api/servers';
 import { Ago } from '../components/ago';
 import { Status, Tag } from '../components/badges';
-import { CodeBlock } from '../components/copy';
+import { Confirm } from '../components/confirm';
 import { Dialog } from '../components/dialog';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
+import { SecretDialog, type Shown } from '../components/secret';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -367,69 +367,6 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
         are refused within a second. With another secret the account gets new ones.
       </Confirm>
     </Panel>
-  );
-}
-
-function Confirm({
-  title,
-  word,
-  opened,
-  close,
-  busy,
-  act,
-  children,
-}: {
-  title: string;
-  word: string;
-  opened: boolean;
-  close: () => void;
-  busy: boolean;
-  act: () => void;
-  children: ReactNode;
-}) {
-  return (
-    <Dialog opened={opened} onClose={close} title={title}>
-      <Stack gap="md">
-        <span>{children}</span>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
-            Keep
-          </Button>
-          <Button color="red" loading={busy} onClick={act}>
-            {word}
-          </Button>
-        </Group>
-      </Stack>
-    </Dialog>
-  );
-}
-
-/** Something that is shown this once. */
-interface Shown {
-  title: string;
-  values: { label: string; value: string }[];
-  note?: string;
-}
-
-function SecretDialog({ shown, close }: { shown: Shown | undefined; close: () => void }) {
-  return (
-    <Dialog opened={shown !== undefined} onClose={close} title={shown?.title ?? ''}>
-      <Stack gap="md">
-        <Alert color="sea" title="Copy it now">
-          It is shown this once. Portolan keeps only what it takes to recognise it.
-        </Alert>
-        {shown?.values.map(({ label, value }) => (
-          <div key={label}>
-            <span>{label}</span>
-            <CodeBlock code={value} label={label} wrap />
-          </div>
-        ))}
-        {shown?.note && <span>{shown.note}</span>}
-        <Group justify="flex-end">
-          <Button onClick={close}>Done</Button>
-        </Group>
-      </Stack>
-    </Dialog>
   );
 }
 

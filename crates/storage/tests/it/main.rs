@@ -5,11 +5,13 @@
 mod audit_chain;
 mod catalog;
 mod client_proofs;
+mod connecting;
 mod database;
 mod endings;
 mod expiry;
 mod limits;
 mod oauth;
+mod passkeys;
 mod prompts_and_resources;
 mod row_level_security;
 mod scene;

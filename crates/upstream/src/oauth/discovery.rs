@@ -98,7 +98,7 @@ async fn protected_resource(
 }
 
 /// The address with another path and nothing behind it.
-fn at(url: &Url, path: &str) -> Url {
+pub(super) fn at(url: &Url, path: &str) -> Url {
     let mut url = url.clone();
     url.set_path(path);
     url.set_query(None);
@@ -178,11 +178,14 @@ async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, 
         token_endpoint_auth_methods_supported: None,
         client_id_metadata_document_supported: false,
         authorization_response_iss_parameter_supported: false,
+        jwks_uri: None,
+        userinfo_endpoint: None,
+        id_token_signing_alg_values_supported: None,
         issuer: origin,
     })
 }
 
-fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
+pub(super) fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
     let server: AuthorizationServer =
         serde_json::from_slice(body).map_err(|_| OauthError::Unusable("metadata"))?;
     checked(egress, &server.token_endpoint)?;
@@ -190,6 +193,8 @@ fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError>
         &server.authorization_endpoint,
         &server.registration_endpoint,
         &server.revocation_endpoint,
+        &server.jwks_uri,
+        &server.userinfo_endpoint,
     ];
     for address in others.into_iter().flatten() {
         checked(egress, address)?;

@@ -10,9 +10,9 @@ use url::Url;
 use super::OauthError;
 
 /// Of a whole exchange.
-const TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// Of a document or an answer.
-const LARGEST: usize = 64 * 1024;
+pub(super) const LARGEST: usize = 64 * 1024;
 
 /// The addresses that this process talks to and sends browsers to: https, or plain http where egress allows it (development).
 pub(super) fn checked(egress: &Egress, text: &str) -> Result<Url, OauthError> {

@@ -43,4 +43,13 @@ pub struct AuthorizationServer {
     /// Its answers carry `iss` (RFC 9207).
     #[serde(default)]
     pub authorization_response_iss_parameter_supported: bool,
+    /// Where its public keys are, if it signs what it says of people (OpenID Connect).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_uri: Option<String>,
+    /// Where it tells more of people (OpenID Connect).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub userinfo_endpoint: Option<String>,
+    /// What it signs ID tokens with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_token_signing_alg_values_supported: Option<Vec<String>>,
 }

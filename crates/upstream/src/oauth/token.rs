@@ -56,6 +56,8 @@ pub struct Tokens {
     pub life: Duration,
     /// What was granted, where that is not what was asked for.
     pub scope: Option<String>,
+    /// What an OpenID provider says of the person, unchecked.
+    pub id_token: Option<String>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -77,6 +79,8 @@ struct Answer {
     refresh_token: Option<String>,
     #[serde(default)]
     scope: Option<String>,
+    #[serde(default)]
+    id_token: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -199,6 +203,7 @@ pub async fn redeem(
         access: read.access_token,
         refresh: read.refresh_token,
         scope: read.scope.map(|scope| union(&scope, "")),
+        id_token: read.id_token,
     })
 }
 

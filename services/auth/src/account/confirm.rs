@@ -8,18 +8,22 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Secret, password::Verification};
+use portolan_model::factor::amr;
 use portolan_storage::{Reason, audit, users};
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, signed_in};
+use super::{check_form, event, form_token, sign_in, signed_in};
 use crate::{
     browser::Browser,
     login::{
-        AccountPage, Target, path_after,
+        AccountPage, Target,
+        others::{self, Other},
+        path_after,
         throttle::AccountKey,
         {wait_sentence, with_retry_after},
     },
     pages::{self, PageError},
+    passkeys,
     second_factor::{self, Factor},
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
@@ -31,16 +35,101 @@ use crate::{
 struct Page<'a> {
     form_token: String,
     request: String,
+    why: Why,
     email: &'a str,
-    /// Whether a code of the second factor is asked for too.
-    needs_code: bool,
+    ways: Ways,
+    /// Accounts elsewhere that do as well.
+    others: Vec<Other>,
     fault: Option<String>,
+}
+
+/// What the person can prove themselves with here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ways {
+    /// There is a password, and it would do.
+    pub(super) password: bool,
+    /// Whether a code of the second factor is asked for too.
+    pub(super) needs_code: bool,
+    /// There are passkeys.
+    pub(super) passkeys: bool,
+}
+
+/// What the proof is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Why {
+    /// A sensitive change.
+    #[default]
+    Change,
+    /// The rule of a workspace: more than one factor (L14).
+    Required,
+    /// The rule of a workspace: a passkey.
+    Passkey,
+}
+
+impl Why {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Change => "change",
+            Self::Required => "required",
+            Self::Passkey => "passkey",
+        }
+    }
+}
+
+/// What the page is about.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) target: Target,
+    pub(super) why: Why,
+    pub(super) ways: Ways,
+    /// Providers with whom the person has an account that is connected, and would do: name in addresses, and for people.
+    pub(super) providers: Vec<(String, String)>,
+}
+
+impl About {
+    pub(super) async fn find(
+        state: &AuthState,
+        session: &BrowserSession,
+        request: &str,
+        why: Why,
+    ) -> Result<Self, PageError> {
+        let target = Target::parse(request).ok_or(PageError::StartAgain)?;
+        let needs_code = second_factor::is_needed(state, session.user).await?;
+        let has_password = {
+            let mut tx = state.store.system(Reason::SignIn).await?;
+            users::password_of(&mut tx, session.user).await?.is_some()
+        };
+        let would_do = match why {
+            Why::Change => true,
+            Why::Required => needs_code,
+            Why::Passkey => false,
+        };
+        let providers = if would_do {
+            sign_in::connected(state, session.user).await?
+        } else {
+            Vec::new()
+        };
+        let ways = Ways {
+            password: has_password && would_do,
+            needs_code,
+            passkeys: passkeys::has_any(state, session.user).await?,
+        };
+        Ok(Self {
+            target,
+            why,
+            ways,
+            providers,
+        })
+    }
 }
 
 /// Parameters of the page.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ConfirmQuery {
     request: Option<String>,
+    #[serde(default, rename = "for")]
+    why: Why,
 }
 
 /// Shows the form.
@@ -51,11 +140,9 @@ pub(super) async fn show(
     Query(query): Query<ConfirmQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Overview)?;
-    let target =
-        Target::parse(query.request.as_deref().unwrap_or_default()).ok_or(PageError::StartAgain)?;
-    let needs_code = second_factor::is_needed(&state, session.user).await?;
-    let shown = (&target, needs_code);
-    page(&state, browser, &session, shown, StatusCode::OK, None)
+    let request = query.request.as_deref().unwrap_or_default();
+    let about = About::find(&state, &session, request, query.why).await?;
+    page(&state, browser, &session, &about, StatusCode::OK, None)
 }
 
 /// What the form sends.
@@ -65,6 +152,8 @@ pub(super) struct ConfirmForm {
     form_token: String,
     #[serde(default)]
     request: String,
+    #[serde(default, rename = "for")]
+    why: Why,
     password: Secret<String>,
     #[serde(default)]
     code: String,
@@ -82,40 +171,63 @@ pub(super) async fn submit(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    let target = Target::parse(&form.request).ok_or(PageError::StartAgain)?;
-    let needs_code = second_factor::is_needed(&state, session.user).await?;
-    let shown = (&target, needs_code);
+    let about = About::find(&state, &session, &form.request, form.why).await?;
     match password_is_right(&state, &visitor, &session, &form.password).await? {
         Checked::Right => {}
         Checked::Wrong(refusal) => {
             let (status, fault, early) = refusal;
-            let refusal = page(&state, browser, &session, shown, status, Some(fault))?;
+            let refusal = page(&state, browser, &session, &about, status, Some(fault))?;
             return Ok(match early {
                 Some(early) => with_retry_after(refusal, early),
                 None => refusal,
             });
         }
     }
-    let mut amr = vec!["pwd"];
-    if needs_code {
+    let mut words = vec![amr::PASSWORD];
+    if about.ways.needs_code {
         match second_factor::check(&state, &visitor, session.user, &form.code).await? {
-            Factor::Right => amr.push("otp"),
+            Factor::Right => words.extend([amr::ONE_TIME_CODE, amr::MULTIPLE]),
             Factor::Wrong => {
                 let fault = Some("The code is wrong or was used before.".to_owned());
                 let status = StatusCode::UNPROCESSABLE_ENTITY;
-                return page(&state, browser, &session, shown, status, fault);
+                return page(&state, browser, &session, &about, status, fault);
             }
             Factor::TooEarly(retry_after) => return Err(PageError::Throttled { retry_after }),
         }
     }
+    confirmed(
+        &state,
+        browser,
+        &visitor,
+        &headers,
+        &session,
+        &about.target,
+        &words,
+    )
+    .await
+}
+
+/// Goes on with a new session, that was proved in these ways.
+pub(super) async fn confirmed(
+    state: &AuthState,
+    browser: Browser,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    session: &BrowserSession,
+    target: &Target,
+    amr: &[&str],
+) -> Result<Response, PageError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let (_, cookie) =
-        session::start(&mut tx, &state, &headers, &visitor, session.user, &amr).await?;
-    let entry = event(&session, "session.confirmed", serde_json::json!({}));
+    let (_, cookie) = session::start(&mut tx, state, headers, visitor, session.user, amr).await?;
+    let entry = event(
+        session,
+        "session.confirmed",
+        serde_json::json!({ "amr": amr }),
+    );
     audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
     tx.commit().await?;
-    let path = path_after(&state, session.user, &target).await?;
+    let path = path_after(state, session.user, target).await?;
     let cookies = AppendHeaders([(header::SET_COOKIE, cookie)]);
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
@@ -167,19 +279,30 @@ pub(super) async fn password_is_right(
     }
 }
 
-fn page(
+pub(super) fn page(
     state: &AuthState,
     browser: Browser,
     session: &BrowserSession,
-    (target, needs_code): (&Target, bool),
+    about: &About,
     status: StatusCode,
     fault: Option<String>,
 ) -> Result<Response, PageError> {
+    let form_token = form_token(state, &browser, session);
+    let others = about.providers.iter().map(|(slug, name)| Other {
+        name: name.clone(),
+        path: others::link(
+            &format!("/account/confirm/with/{slug}"),
+            &about.target,
+            &form_token,
+        ),
+    });
     let page = Page {
-        form_token: form_token(state, &browser, session),
-        request: target.to_string(),
+        others: others.collect(),
+        form_token,
+        request: about.target.to_string(),
+        why: about.why,
         email: &session.email,
-        needs_code,
+        ways: about.ways,
         fault,
     };
     Ok((browser, pages::html(status, &page)?).into_response())

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{
     Form,
-    extract::{State, rejection::FormRejection},
+    extract::{Query, State, rejection::FormRejection},
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     browser::Browser,
-    login::{AccountPage, check_password, sentence, with_retry_after},
+    login::{AccountPage, Target, check_password, path_after, sentence, with_retry_after},
     mail,
     pages::{self, PageError},
     revoke,
@@ -38,9 +38,40 @@ use crate::{
 #[template(path = "account_password.html")]
 struct Page<'a> {
     form_token: String,
+    /// Where to go on afterwards.
+    request: &'a str,
     email: &'a str,
+    /// Why the page is shown to somebody who did not ask for it (L4), and the way past it.
+    is_stolen: bool,
+    onward: String,
     fault: Option<String>,
     password_fault: Option<String>,
+}
+
+/// Parameters of the page, which its form keeps.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    why: String,
+}
+
+impl Asked {
+    /// Where it goes on.
+    async fn onward(
+        &self,
+        state: &AuthState,
+        session: &BrowserSession,
+        otherwise: &str,
+    ) -> Result<String, PageError> {
+        match Target::parse(&self.request) {
+            Some(target) if !self.request.is_empty() || self.why == "stolen" => {
+                path_after(state, session.user, &target).await
+            }
+            _ => Ok(otherwise.to_owned()),
+        }
+    }
 }
 
 /// Shows the form.
@@ -48,9 +79,19 @@ pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
+    Query(asked): Query<Asked>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Password)?;
-    page(&state, browser, &session, StatusCode::OK, None, None)
+    let has_password = {
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        users::password_of(&mut tx, session.user).await?.is_some()
+    };
+    if !has_password {
+        // There is nothing to compare with: the mailbox proves who sets the first one.
+        return Err(PageError::Elsewhere("/reset".to_owned()));
+    }
+    let faults = (None, None);
+    page(&state, browser, &session, &asked, StatusCode::OK, faults).await
 }
 
 /// What the form sends.
@@ -58,6 +99,10 @@ pub(super) async fn show(
 pub(super) struct PasswordForm {
     #[serde(default)]
     form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    why: String,
     current: Secret<String>,
     password: Secret<String>,
     /// A checkbox: sent or not.
@@ -76,6 +121,10 @@ pub(super) async fn submit(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Password)?;
     check_form(&state, &browser, &session, &form.form_token)?;
+    let asked = Asked {
+        request: form.request.clone(),
+        why: form.why.clone(),
+    };
     let stored = {
         let mut tx = state.store.system(Reason::SignIn).await?;
         users::password_of(&mut tx, session.user).await?
@@ -83,7 +132,8 @@ pub(super) async fn submit(
     if let Checked::Wrong((status, fault, early)) =
         password_is_right(&state, &visitor, &session, &form.current).await?
     {
-        let refusal = page(&state, browser, &session, status, Some(fault), None)?;
+        let faults = (Some(fault), None);
+        let refusal = page(&state, browser, &session, &asked, status, faults).await?;
         return Ok(match early {
             Some(early) => with_retry_after(refusal, early),
             None => refusal,
@@ -93,7 +143,7 @@ pub(super) async fn submit(
     if let Err(rule) = check_password(&state, &form.password, &inputs).await {
         let fault = Some(sentence(&rule.to_string()));
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return page(&state, browser, &session, status, None, fault);
+        return page(&state, browser, &session, &asked, status, (None, fault)).await;
     }
     let phc = state.passwords.hash(&form.password).await?;
     let now = state.now();
@@ -101,14 +151,8 @@ pub(super) async fn submit(
     let old = stored.unwrap_or_default();
     if !users::change_password(&mut tx, session.user, &old, &phc, now).await? {
         let fault = "The password was changed elsewhere a moment ago.".to_owned();
-        return page(
-            &state,
-            browser,
-            &session,
-            StatusCode::CONFLICT,
-            Some(fault),
-            None,
-        );
+        let (status, faults) = (StatusCode::CONFLICT, (Some(fault), None));
+        return page(&state, browser, &session, &asked, status, faults).await;
     }
     let signed_out = browser_sessions::end_all(
         &mut tx,
@@ -139,20 +183,28 @@ pub(super) async fn submit(
     tx.commit().await?;
     state.mailer.deliver(&mail);
     revoke::tell(&state, &ended);
-    Ok((browser, pages::see_other("/account?done=password")?).into_response())
+    let path = asked
+        .onward(&state, &session, "/account?done=password")
+        .await?;
+    Ok((browser, pages::see_other(&path)?).into_response())
 }
 
-fn page(
+async fn page(
     state: &AuthState,
     browser: Browser,
     session: &BrowserSession,
+    asked: &Asked,
     status: StatusCode,
-    fault: Option<String>,
-    password_fault: Option<String>,
+    (fault, password_fault): (Option<String>, Option<String>),
 ) -> Result<Response, PageError> {
     let page = Page {
         form_token: form_token(state, &browser, session),
+        request: &asked.request,
         email: &session.email,
+        is_stolen: asked.why == "stolen",
+        onward: asked
+            .onward(state, session, AccountPage::Overview.path())
+            .await?,
         fault,
         password_fault,
     };

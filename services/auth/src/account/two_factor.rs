@@ -4,11 +4,12 @@
 use askama::Template;
 use axum::{
     Form,
-    extract::{State, rejection::FormRejection},
-    response::{IntoResponse, Response},
+    extract::{Query, State, rejection::FormRejection},
+    response::{AppendHeaders, IntoResponse, Response},
 };
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Secret, TotpSecret};
+use portolan_model::factor::amr;
 use portolan_storage::{
     Reason, audit,
     browser_sessions::{self, EndReason},
@@ -20,11 +21,11 @@ use serde::Deserialize;
 use super::{check_form, event, form_token, recent, signed_in};
 use crate::{
     browser::Browser,
-    login::AccountPage,
+    login::{AccountPage, Target, path_after},
     mail,
     pages::{self, PageError},
     second_factor,
-    session::{BrowserSession, MaybeSession},
+    session::{self, BrowserSession, MaybeSession},
     state::AuthState,
     visitor::Visitor,
 };
@@ -33,6 +34,10 @@ use crate::{
 #[template(path = "account_two_factor.html")]
 struct Page {
     form_token: String,
+    /// Where to go on afterwards.
+    request: String,
+    /// Its path.
+    onward: String,
     stage: Stage,
     fault: Option<&'static str>,
 }
@@ -77,16 +82,25 @@ impl Picture {
     }
 }
 
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct TwoFactorQuery {
+    #[serde(default)]
+    request: String,
+}
+
 /// Shows where it stands.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
+    Query(query): Query<TwoFactorQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::TwoFactor)?;
     recent(&state, &session, AccountPage::TwoFactor)?;
     let stage = stage(&state, &session).await?;
-    page(&state, browser, &session, StatusCode::OK, stage, None)
+    let said = (StatusCode::OK, query.request, None);
+    page(&state, browser, &session, said, stage).await
 }
 
 /// What the forms send.
@@ -99,6 +113,8 @@ pub(super) struct TwoFactorForm {
     what: String,
     #[serde(default)]
     code: String,
+    #[serde(default)]
+    request: String,
 }
 
 /// Does what the button says.
@@ -107,6 +123,7 @@ pub(super) async fn submit(
     browser: Browser,
     MaybeSession(session): MaybeSession,
     visitor: Visitor,
+    headers: HeaderMap,
     form: Result<Form<TwoFactorForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -114,6 +131,10 @@ pub(super) async fn submit(
     check_form(&state, &browser, &session, &form.form_token)?;
     recent(&state, &session, AccountPage::TwoFactor)?;
     let now = state.now();
+    let again = match Target::parse(&form.request) {
+        Some(target) => target.on(AccountPage::TwoFactor.path()),
+        None => AccountPage::TwoFactor.path().to_owned(),
+    };
     let mut tx = state.store.system(Reason::SignIn).await?;
     match form.what.as_str() {
         "begin" => {
@@ -121,16 +142,14 @@ pub(super) async fn submit(
             let sealed = second_factor::seal(&state, session.user, &secret)?;
             second_factors::begin(&mut tx, session.user, &sealed, now).await?;
             tx.commit().await?;
-            Ok((browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response())
+            Ok((browser, pages::see_other(&again)?).into_response())
         }
         "confirm" => {
             let Some(totp) = second_factors::totp_of(&mut tx, session.user)
                 .await?
                 .filter(|totp| !totp.is_confirmed)
             else {
-                return Ok(
-                    (browser, pages::see_other(AccountPage::TwoFactor.path())?).into_response()
-                );
+                return Ok((browser, pages::see_other(&again)?).into_response());
             };
             let code: String = form.code.chars().filter(|c| !c.is_whitespace()).collect();
             let right = match second_factor::open(&state, session.user, &totp)?.step_of(&code, now)
@@ -147,31 +166,33 @@ pub(super) async fn submit(
                 let fault = Some(
                     "This code is wrong. Check the clock of the device, and try the next code.",
                 );
-                let status = StatusCode::UNPROCESSABLE_ENTITY;
-                return page(&state, browser, &session, status, stage, fault);
+                let said = (StatusCode::UNPROCESSABLE_ENTITY, form.request, fault);
+                return page(&state, browser, &session, said, stage).await;
             }
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
+            // The session has just been proved by the app too, and gets a new id as at every elevation (S3).
+            let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
+            for word in [amr::ONE_TIME_CODE, amr::MULTIPLE] {
+                if !amr.contains(&word) {
+                    amr.push(word);
+                }
+            }
+            let (kept, cookie) =
+                session::start(&mut tx, &state, &headers, &visitor, session.user, &amr).await?;
+            let session = BrowserSession {
+                id: kept,
+                ..session
+            };
             changed(&state, &visitor, tx, &session, "second_factor.added").await?;
-            page(
-                &state,
-                browser,
-                &session,
-                StatusCode::OK,
-                Stage::Codes(codes),
-                None,
-            )
+            let said = (StatusCode::OK, form.request, None);
+            let page = page(&state, browser, &session, said, Stage::Codes(codes)).await?;
+            Ok((AppendHeaders([(header::SET_COOKIE, cookie)]), page).into_response())
         }
         "codes" if second_factors::is_enrolled(&mut tx, session.user).await? => {
             let codes = second_factor::new_recovery_codes(&state, &mut tx, session.user).await?;
             changed(&state, &visitor, tx, &session, "recovery_codes.replaced").await?;
-            page(
-                &state,
-                browser,
-                &session,
-                StatusCode::OK,
-                Stage::Codes(codes),
-                None,
-            )
+            let said = (StatusCode::OK, form.request, None);
+            page(&state, browser, &session, said, Stage::Codes(codes)).await
         }
         "remove" => {
             if second_factors::remove(&mut tx, session.user).await? {
@@ -231,16 +252,21 @@ async fn stage(state: &AuthState, session: &BrowserSession) -> Result<Stage, Pag
     )
 }
 
-fn page(
+async fn page(
     state: &AuthState,
     browser: Browser,
     session: &BrowserSession,
-    status: StatusCode,
+    (status, request, fault): (StatusCode, String, Option<&'static str>),
     stage: Stage,
-    fault: Option<&'static str>,
 ) -> Result<Response, PageError> {
+    let onward = match Target::parse(&request) {
+        Some(target) if !request.is_empty() => path_after(state, session.user, &target).await?,
+        _ => AccountPage::Overview.path().to_owned(),
+    };
     let page = Page {
         form_token: form_token(state, &browser, session),
+        request,
+        onward,
         stage,
         fault,
     };

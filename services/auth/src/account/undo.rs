@@ -16,7 +16,7 @@ use portolan_storage::{
     audit,
     browser_sessions::{self, EndReason},
     connected_apps::{self, Which},
-    users,
+    identities, passkeys, users,
 };
 use serde::Deserialize;
 
@@ -100,6 +100,9 @@ pub(super) async fn submit(
         return Err(error.into());
     }
     browser_sessions::end_all(&mut tx, link.user, None, EndReason::AddressChanged, now).await?;
+    // Whoever changed the address may have left a way in. What was the person's own is connected again in a moment.
+    identities::unlink_all(&mut tx, link.user).await?;
+    passkeys::remove_all(&mut tx, link.user).await?;
     account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
     let which = Which {
         user: Some(link.user),

@@ -25,6 +25,7 @@ use tokio::sync::{Mutex, Semaphore};
 use url::{Host, Url};
 
 use super::{
+    alone::{self, Turn},
     name,
     register::{redirect_uris, string, strings},
     strict_json,
@@ -68,6 +69,17 @@ pub(crate) enum DocumentFault {
     /// Our database.
     #[error("storage failed")]
     Storage(#[from] StorageError),
+}
+
+impl DocumentFault {
+    /// The rule that is broken.
+    pub(crate) const fn rule(&self) -> &'static str {
+        match self {
+            Self::Url(_) => "C1",
+            Self::Content(_) => "C3",
+            Self::TooMany | Self::Fetch(_) | Self::Answer(_) | Self::Storage(_) => "C2",
+        }
+    }
 }
 
 /// Fetches in progress, and budgets.
@@ -146,7 +158,20 @@ pub(crate) async fn resolve(
     {
         return Ok(client.clone());
     }
-    match fetch_and_store(state, client_id, url, known.as_ref(), visitor).await {
+    let holder = match alone::wait(state, client_id).await? {
+        Turn::Fetch(holder) => holder,
+        // Another node fetched it meanwhile.
+        Turn::Found(client) => return Ok(*client),
+        Turn::Busy => {
+            return match known {
+                Some((client, document)) if state.now() < document.stale_until => Ok(client),
+                _ => Err(DocumentFault::Answer("it took too long")),
+            };
+        }
+    };
+    let fetched = fetch_and_store(state, client_id, url, known.as_ref(), visitor).await;
+    alone::give_back(state, client_id, holder).await?;
+    match fetched {
         Ok(client) => Ok(client),
         Err(fault @ DocumentFault::Storage(_)) => Err(fault),
         Err(fault) => {
@@ -192,7 +217,12 @@ pub(super) async fn renewed(
     if good(client, document) || by_client.take(client_id, state.now()).is_err() {
         return Ok(client.clone());
     }
-    match fetch_and_store(state, client_id, url, Some(&known), visitor).await {
+    let Some(holder) = alone::at_once(state, client_id).await? else {
+        return Ok(client.clone());
+    };
+    let fetched = fetch_and_store(state, client_id, url, Some(&known), visitor).await;
+    alone::give_back(state, client_id, holder).await?;
+    match fetched {
         Ok(client) => Ok(client),
         Err(fault @ DocumentFault::Storage(_)) => Err(fault),
         Err(fault) => {
@@ -216,7 +246,10 @@ pub(super) fn take_fetch(state: &AuthState, visitor: &Visitor) -> Result<(), Dur
     state.oauth.fetches.by_source.take(&source, state.now())
 }
 
-async fn cached(state: &AuthState, url: &str) -> Result<Option<(Client, Document)>, StorageError> {
+pub(super) async fn cached(
+    state: &AuthState,
+    url: &str,
+) -> Result<Option<(Client, Document)>, StorageError> {
     let mut tx = state.store.system(Reason::OAuth).await?;
     match client_documents::find(&mut tx, url).await? {
         Some(document) => Ok(Some((

@@ -19,6 +19,8 @@ use portolan_model::{
 use portolan_storage::{
     Reason,
     clients::{self, NewClient},
+    connect_events::{NewEvent, Step},
+    recorder::kept,
 };
 use serde_json::{Map, Value, json};
 use time::Duration;
@@ -27,6 +29,7 @@ use super::name;
 use crate::{
     error::{ErrorCode, OAuthError},
     parameters,
+    recorder::{self, Telling},
     state::AuthState,
     visitor::Visitor,
 };
@@ -167,7 +170,7 @@ pub(crate) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>
     }
     let mut out: Vec<String> = Vec::with_capacity(uris.len());
     for uri in uris {
-        redirect::check(uri).map_err(|error| invalid(describe(error)))?;
+        redirect::check(uri).map_err(|error| invalid(describe_redirect(error)))?;
         if !out.iter().any(|known| known == uri) {
             out.push(uri.to_owned());
         }
@@ -175,7 +178,8 @@ pub(crate) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>
     Ok(out)
 }
 
-const fn describe(error: redirect::InvalidRedirect) -> &'static str {
+/// What is wrong with a redirect URI.
+pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'static str {
     use redirect::InvalidRedirect as Fault;
     match error {
         Fault::Length => "a redirect URI is longer than 2048 bytes",
@@ -213,6 +217,22 @@ pub(crate) async fn register(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, OAuthError> {
+    let mut step = recorder::step(&state, &visitor, Step::Register);
+    let answer = answer(&state, &visitor, &headers, body, &mut step).await;
+    state.oauth.recorder.record(match &answer {
+        Ok(_) => step,
+        Err(error) => recorder::tell(step, error),
+    });
+    answer
+}
+
+async fn answer(
+    state: &AuthState,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    step: &mut NewEvent,
+) -> Result<Response, OAuthError> {
     if !state.oauth.config.dynamic_registration {
         return Err(OAuthError::refused(
             ErrorCode::InvalidRequest,
@@ -224,11 +244,12 @@ pub(crate) async fn register(
         _ => OAuthError::invalid_request("the body could not be read"),
     })?;
     let invalid = |description| OAuthError::refused(ErrorCode::InvalidClientMetadata, description);
-    if !parameters::is_json(&headers) {
+    if !parameters::is_json(headers) {
         return Err(invalid("send the metadata as application/json"));
     }
     let metadata: Map<String, Value> =
         serde_json::from_slice(&body).map_err(|_| invalid("the metadata is not a JSON object"))?;
+    note(step, &metadata);
     let registration = Registration::read(&metadata)?;
     let now = state.now();
 
@@ -264,9 +285,10 @@ pub(crate) async fn register(
     )
     .await?;
     if client.id == id {
-        throttle(&state, &mut tx, &visitor, now).await?;
+        throttle(state, &mut tx, visitor, now).await?;
     }
     tx.commit().await?;
+    *step = step.clone().client(&client.client_id, Some(&client.name));
 
     // The URIs of this request, all of which the client now has: a known client differs in loopback ports only, which are free.
     let mut answer = registration.to_metadata();
@@ -284,6 +306,24 @@ pub(crate) async fn register(
         .headers_mut()
         .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+/// What the flight recorder keeps of a registration, good or not.
+fn note(step: &mut NewEvent, metadata: &Map<String, Value>) {
+    let uris: Vec<String> = strings(metadata, "redirect_uris")
+        .unwrap_or_default()
+        .into_iter()
+        .take(5)
+        .filter_map(recorder::kept_uri)
+        .collect();
+    step.client_name = string(metadata, "client_name").and_then(name::clean);
+    let mut sent = step.clone().sent("redirect_uris", uris);
+    for member in ["token_endpoint_auth_method", "scope"] {
+        if let Some(text) = string(metadata, member).and_then(kept) {
+            sent = sent.sent(member, text);
+        }
+    }
+    *step = sent;
 }
 
 /// New rows per network block: 20 an hour, 200 a day; the one just written counts, and goes with the transaction if it is too

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     browser::Browser,
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeSession},
+    session::{BrowserSession, MaybeAnySession},
     state::AuthState,
     upstreams::{self, Why},
     visitor::Visitor,
@@ -42,7 +42,7 @@ pub(super) struct Answer {
 pub(super) async fn take(
     State(state): State<AuthState>,
     browser: Browser,
-    MaybeSession(session): MaybeSession,
+    MaybeAnySession(session): MaybeAnySession,
     visitor: Visitor,
     Path(source): Path<String>,
     Query(answer): Query<Answer>,
@@ -147,7 +147,8 @@ async fn workspace_path(
     };
     let found = mine
         .into_iter()
-        .find(|workspace| workspace.tenant.id == account.tenant && workspace.role.may(action));
+        .find(|workspace| workspace.tenant.id == account.tenant && workspace.role.may(action))
+        .filter(|_| session.opens(account.tenant));
     Ok(found.map(|workspace| workspace.tenant.slug.to_string()))
 }
 

@@ -20,7 +20,7 @@ use crate::{
     forms,
     login::Target,
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeSession},
+    session::{BrowserSession, MaybeAnySession},
     state::AuthState,
 };
 
@@ -54,7 +54,7 @@ struct Meant {
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
-    MaybeSession(session): MaybeSession,
+    MaybeAnySession(session): MaybeAnySession,
     Path(link): Path<String>,
 ) -> Result<Response, PageError> {
     let answer = match meant(&state, &browser, session, &link).await? {
@@ -68,7 +68,7 @@ pub(super) async fn show(
 pub(super) async fn submit(
     State(state): State<AuthState>,
     browser: Browser,
-    MaybeSession(session): MaybeSession,
+    MaybeAnySession(session): MaybeAnySession,
     Path(link): Path<String>,
     form: Result<Form<ConnectForm>, FormRejection>,
 ) -> Result<Response, PageError> {
@@ -155,7 +155,7 @@ async fn meant(
     drop(tx);
     let here = mine
         .into_iter()
-        .find(|workspace| workspace.tenant.id == account.tenant)
+        .find(|workspace| workspace.tenant.id == account.tenant && session.opens(account.tenant))
         .filter(|workspace| workspace.role.may(Action::CallTools));
     let Some(workspace) = here else {
         return Ok(Err(gone()?));

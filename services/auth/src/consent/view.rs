@@ -4,18 +4,18 @@ use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
 use portolan_model::{
+    admission::Admission,
     client::ClientKind,
     member::Action,
     redirect::{self, Destination},
     scope,
 };
-use portolan_storage::{
-    authorization_requests::AuthorizationRequest, clients::Client, workspace_hints::Choice,
-};
+use portolan_storage::{authorization_requests::AuthorizationRequest, clients::Client};
 use url::Url;
 
 use super::{Target, form_token};
 use crate::{
+    admission::{self, Offered},
     clients::verified::{self, Trust},
     pages::{self, PageError},
     session::BrowserSession,
@@ -30,6 +30,8 @@ struct Entry {
     note: String,
     disabled: bool,
     checked: bool,
+    /// An administrator can be asked to allow the client here.
+    can_ask: bool,
 }
 
 /// The page.
@@ -40,6 +42,8 @@ struct Consent<'a> {
     token: String,
     notice: Option<&'a str>,
     client_name: &'a str,
+    /// As an administrator would have to look it up.
+    client_id: &'a str,
     initial: String,
     /// Maker whose host proves it.
     verified: Option<&'static str>,
@@ -94,20 +98,18 @@ pub(super) fn render(
             };
             return pages::html(StatusCode::OK, &page);
         }
-        Target::Fixed { choice, server } => {
+        Target::Fixed { offered, server } => {
             let server = server
                 .as_ref()
                 .map(|(slug, name)| (slug.as_str(), name.as_deref()));
-            (Some(entry(choice, true)), server, Vec::new())
+            (Some(entry(offered, true)), server, Vec::new())
         }
-        Target::Pick(choices) => {
-            let first = choices
-                .iter()
-                .position(|choice| choice.role.may(Action::CallTools));
-            let entries = choices
+        Target::Pick(offered) => {
+            let first = offered.iter().position(may_choose);
+            let entries = offered
                 .iter()
                 .enumerate()
-                .map(|(at, choice)| entry(choice, Some(at) == first))
+                .map(|(at, offered)| entry(offered, Some(at) == first))
                 .collect();
             (None, None, entries)
         }
@@ -123,6 +125,7 @@ pub(super) fn render(
         token,
         notice,
         client_name: &client.name,
+        client_id: &client.client_id,
         initial: client
             .name
             .chars()
@@ -151,10 +154,18 @@ pub(super) fn render(
     pages::html(StatusCode::OK, &page)
 }
 
-fn entry(choice: &Choice, checked: bool) -> Entry {
-    let disabled = !choice.role.may(Action::CallTools);
-    let note = if disabled {
+fn may_choose(offered: &Offered) -> bool {
+    offered.choice.role.may(Action::CallTools) && offered.verdict.admission.is_admitted()
+}
+
+fn entry(offered: &Offered, checked: bool) -> Entry {
+    let Offered { choice, verdict } = offered;
+    let disabled = !may_choose(offered);
+    let is_viewer = !choice.role.may(Action::CallTools);
+    let note = if is_viewer {
         "Your role is viewer, which cannot call tools. Ask an admin.".to_owned()
+    } else if disabled {
+        admission::words(*verdict).to_owned()
     } else {
         format!("{} · you are {}", choice.slug, choice.role)
     };
@@ -164,6 +175,7 @@ fn entry(choice: &Choice, checked: bool) -> Entry {
         note,
         disabled,
         checked: checked && !disabled,
+        can_ask: !is_viewer && verdict.admission == Admission::NeedsApproval && !verdict.has_asked,
     }
 }
 

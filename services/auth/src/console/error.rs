@@ -8,7 +8,10 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::KeysError;
-use portolan_model::member::{Action, Role};
+use portolan_model::{
+    factor::SecondFactor,
+    member::{Action, Role},
+};
 use portolan_storage::StorageError;
 use serde::Serialize;
 use serde_json::Value;
@@ -127,6 +130,27 @@ impl ConsoleError {
             StatusCode::FORBIDDEN,
             "confirm_first",
             "Confirm that it is you: this needs a sign-in of the last ten minutes.",
+        )
+        .details(serde_json::json!({ "path": path }))
+    }
+
+    /// 403: the workspace asks for more than the person signed in with (L14). `path` is where they get it.
+    pub fn factor_first(rule: SecondFactor, path: &str) -> Self {
+        let message = if rule == SecondFactor::Passkey {
+            "This workspace asks its members to sign in with a passkey."
+        } else {
+            "This workspace asks its members to sign in with a second factor."
+        };
+        Self::new(StatusCode::FORBIDDEN, "second_factor_first", message)
+            .details(serde_json::json!({ "path": path }))
+    }
+
+    /// 403: the workspace wants its members to come by its own provider (F7). `path` is where they go.
+    pub fn company_first(path: &str) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "company_sign_in_first",
+            "This workspace asks its members to sign in with its own provider.",
         )
         .details(serde_json::json!({ "path": path }))
     }

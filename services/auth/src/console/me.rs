@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{deletion::StoppedWorkspace, error::ConsoleError, workspaces::RoleName};
-use crate::{config::DemoApi, mail::MAILBOX_PATH, session::BrowserSession, state::AuthState};
+use crate::{config::DemoApi, mail::MAILBOX_PATH, session::AnySession, state::AuthState};
 
 /// Who is signed in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -58,7 +58,7 @@ pub struct MyWorkspace {
 #[utoipa::path(get, path = "/me", tag = "me", responses((status = 200, description = "The person of the session.", body = Me)))]
 pub(crate) async fn show_me(
     State(state): State<AuthState>,
-    session: BrowserSession,
+    AnySession(session): AnySession,
 ) -> Result<Json<Me>, ConsoleError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let workspaces = members::workspaces_of(&mut tx, session.user).await?;
@@ -66,11 +66,12 @@ pub(crate) async fn show_me(
     Ok(Json(Me {
         user: Person {
             id: session.user,
-            email: session.email,
-            display_name: session.display_name,
+            email: session.email.clone(),
+            display_name: session.display_name.clone(),
         },
         workspaces: workspaces
             .into_iter()
+            .filter(|workspace| session.opens(workspace.tenant.id))
             .map(|workspace| MyWorkspace {
                 id: workspace.tenant.id,
                 slug: workspace.tenant.slug,
@@ -78,7 +79,11 @@ pub(crate) async fn show_me(
                 role: workspace.role,
             })
             .collect(),
-        stopped_workspaces: stopped.into_iter().map(StoppedWorkspace::from).collect(),
+        stopped_workspaces: stopped
+            .into_iter()
+            .filter(|stopped| session.opens(stopped.tenant.id))
+            .map(StoppedWorkspace::from)
+            .collect(),
         dev_mailbox_url: state.mailer.is_page().then(|| state.site.url(MAILBOX_PATH)),
         demo_api: state.config.demo_api.clone(),
     }))

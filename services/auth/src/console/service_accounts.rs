@@ -128,6 +128,13 @@ pub struct NewSecret {
     client_secret: String,
 }
 
+impl NewSecret {
+    /// Which secret it is.
+    pub(super) fn id(&self) -> ClientSecretId {
+        self.secret.id
+    }
+}
+
 async fn views(
     tx: &mut SystemTx,
     workspace: &Workspace,
@@ -463,10 +470,10 @@ pub struct PublicKeysBody {
     /// A JWK set.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    jwks: Option<Value>,
+    pub(super) jwks: Option<Value>,
     /// Or its address.
     #[serde(default)]
-    jwks_uri: Option<String>,
+    pub(super) jwks_uri: Option<String>,
 }
 
 /// Replaces the public keys of an account that proves itself by key. Tokens that it got with the former ones are refused.

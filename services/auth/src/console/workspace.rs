@@ -15,13 +15,15 @@ use serde_json::Value;
 
 use super::{error::ConsoleError, input::path_parameter};
 use crate::{
+    factor,
     login::{ConsolePage, Target},
-    session::BrowserSession,
+    session::{AnySession, BrowserSession},
+    sso,
     state::AuthState,
 };
 
 /// The workspace that `{ws}` names, as a member sees it. As an extractor: 401 without a session; 404 for an unknown slug and for one of
-/// strangers, byte for byte the same (M2, case 106). The role is looked up at each request (S11).
+/// strangers, byte for byte the same (M2, case 106); 403 with the way on for a session that does not meet the workspace's rule (L14). The role is looked up at each request (S11).
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The tenant.
@@ -54,6 +56,9 @@ impl Workspace {
             return Ok(());
         }
         let target = Target::Workspace(self.slug.clone(), page);
+        if self.session.only_tenant.is_some() {
+            return Err(ConsoleError::confirm_first(&sso::path(self.slug.as_str(), &target)));
+        }
         Err(ConsoleError::confirm_first(&target.on("/account/confirm")))
     }
 
@@ -84,11 +89,24 @@ impl FromRequestParts<AuthState> for Workspace {
         parts: &mut Parts,
         state: &AuthState,
     ) -> Result<Self, ConsoleError> {
-        let session = parts.extract_with_state::<BrowserSession, _>(state).await?;
+        let AnySession(session) = parts.extract_with_state(state).await?;
         let slug = path_parameter(parts, "ws").await?;
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let found = members::workspace_of(&mut tx, session.user, &slug).await?;
+        // A session of another workspace's provider sees no more than a stranger (case 107).
+        let found = found.filter(|workspace| session.opens(workspace.tenant.id));
         let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
+        if sso::lacking(&mut tx, workspace.tenant.id, workspace.role, &session).await? {
+            let slug = workspace.tenant.slug;
+            let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
+            return Err(ConsoleError::company_first(&sso::path(slug.as_str(), &target)));
+        }
+        if let Some(rule) = factor::lacking(&mut tx, workspace.tenant.id, &session).await? {
+            let slug = workspace.tenant.slug;
+            let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
+            let path = factor::path(slug.as_str(), &target);
+            return Err(ConsoleError::factor_first(rule, &path));
+        }
         if let Some(arrival) = parts.extensions.get::<Arrival>() {
             arrival.note_tenant(workspace.tenant.id.to_string());
         }

@@ -1,4 +1,4 @@
-//! The second step of a sign-in, for who has an authenticator app (`auth.md` L11, L14).
+//! The second step of a sign-in, for who has an authenticator app (`auth.md` L11, L14). A passkey does as well ([`super::passkey`]).
 //!
 //! Between the steps nothing is signed in (S3). What is known, that a password was right, is a sealed ticket in the form, good for
 //! five minutes in the browser that gave the password.
@@ -12,18 +12,19 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::Purpose;
-use portolan_model::id::UserId;
+use portolan_model::{factor::amr, id::UserId};
 use portolan_storage::{Reason, users};
 use serde::{Deserialize, Serialize};
 use time::Duration;
 
 use super::{
     Continuation, check_form, continuation::path_after, device, form_token,
-    password::with_retry_after, throttle::AccountKey, throttle::TooEarly,
+    password::{self, with_retry_after}, throttle::AccountKey, throttle::TooEarly,
 };
 use crate::{
     browser::Browser,
     pages::{self, PageError},
+    passkeys,
     second_factor::{self, Factor},
     session,
     state::AuthState,
@@ -39,28 +40,40 @@ struct CodePage {
     form_token: String,
     request: String,
     ticket: String,
+    /// Whether the person has passkeys, which do as well.
+    has_passkeys: bool,
     fault: Option<String>,
 }
 
 /// What the first step found out.
 #[derive(Serialize, Deserialize)]
-struct Ticket {
-    user: UserId,
+pub(super) struct Ticket {
+    pub(super) user: UserId,
     /// For the mark of a known device.
     account: String,
+    /// How the first step was proved.
+    pub(super) amr: Vec<String>,
+    has_passkeys: bool,
+    /// The password stands in a list of stolen ones.
+    pub(super) is_stolen: bool,
 }
 
-/// The page after a right password.
-pub(super) fn ask(
+/// The page after a right password, or what else `amr` says.
+pub(super) async fn ask(
     state: &AuthState,
     browser: Browser,
     continuation: &Continuation,
     user: UserId,
     account: &AccountKey,
+    (amr, is_stolen): (&[&str], bool),
 ) -> Result<Response, PageError> {
+    let has_passkeys = passkeys::has_any(state, user).await?;
     let ticket = Ticket {
         user,
         account: account.to_text(),
+        amr: amr.iter().map(|&word| word.to_owned()).collect(),
+        has_passkeys,
+        is_stolen,
     };
     let plain = serde_json::to_vec(&ticket).map_err(|_| PageError::Internal("ticket"))?;
     let sealed = state.keys.seal_until(
@@ -69,8 +82,8 @@ pub(super) fn ask(
         browser.digest().as_bytes(),
         state.now() + LIFE,
     )?;
-    let ticket = URL_SAFE_NO_PAD.encode(sealed);
-    page(state, browser, continuation, StatusCode::OK, ticket, None)
+    let shown = (URL_SAFE_NO_PAD.encode(sealed), has_passkeys);
+    page(state, browser, continuation, StatusCode::OK, shown, None)
 }
 
 /// What the form sends.
@@ -115,7 +128,7 @@ pub(super) async fn submit(
             browser,
             &continuation,
             status,
-            form.ticket.clone(),
+            (form.ticket.clone(), ticket.has_passkeys),
             fault,
         )
     };
@@ -137,20 +150,23 @@ pub(super) async fn submit(
     if users::find(&mut tx, ticket.user).await?.is_none() {
         return Ok((browser, pages::see_other("/login")?).into_response());
     }
-    let (_, session_cookie) = session::start(
-        &mut tx,
-        &state,
-        &headers,
-        &visitor,
-        ticket.user,
-        &["pwd", "otp"],
-    )
-    .await?;
+    let mut amr: Vec<&str> = ticket.amr.iter().map(String::as_str).collect();
+    amr.extend(
+        [amr::ONE_TIME_CODE, amr::MULTIPLE]
+            .into_iter()
+            .filter(|word| !ticket.amr.iter().any(|known| known == word)),
+    );
+    let (_, session_cookie) =
+        session::start(&mut tx, &state, &headers, &visitor, ticket.user, &amr).await?;
     tx.commit().await?;
     let account = AccountKey::from_text(ticket.account);
     let known = device::known(&state, &headers, &account);
     let device_cookie: HeaderValue = device::mark(&state, &account, known)?;
-    let path = path_after(&state, ticket.user, &continuation.target).await?;
+    let path = if ticket.is_stolen {
+        password::stolen_path(&continuation.target)
+    } else {
+        path_after(&state, ticket.user, &continuation.target).await?
+    };
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie),
         (header::SET_COOKIE, device_cookie),
@@ -158,7 +174,7 @@ pub(super) async fn submit(
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
 }
 
-fn read(state: &AuthState, browser: &Browser, text: &str) -> Option<Ticket> {
+pub(super) fn read(state: &AuthState, browser: &Browser, text: &str) -> Option<Ticket> {
     let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
     let plain = state
         .keys
@@ -172,18 +188,19 @@ fn read(state: &AuthState, browser: &Browser, text: &str) -> Option<Ticket> {
     serde_json::from_slice(plain.expose()).ok()
 }
 
-fn page(
+pub(super) fn page(
     state: &AuthState,
     browser: Browser,
     continuation: &Continuation,
     status: StatusCode,
-    ticket: String,
+    (ticket, has_passkeys): (String, bool),
     fault: Option<String>,
 ) -> Result<Response, PageError> {
     let page = CodePage {
         form_token: form_token(&state.keys, &browser),
         request: continuation.parameter(),
         ticket,
+        has_passkeys,
         fault,
     };
     Ok((browser, pages::html(status, &page)?).into_response())

@@ -3,7 +3,7 @@
 use portolan_model::id::{RequestId, UserId};
 use portolan_storage::{Reason, authorization_requests, clients, members};
 
-use super::target::Target;
+use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
 /// The target of a sign-in, with what its pages show of it. Made from what is stored, never a URL of the visitor's (S8).
@@ -93,7 +93,9 @@ pub(crate) async fn path_after(
         }
         Target::Invitation(id) => format!("/invitations/{id}"),
         Target::Account(page) => page.path().to_owned(),
+        Target::Workspace(slug, ConsolePage::Overview) => format!("/w/{slug}"),
         Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
         Target::Connect(link) => format!("/connect/accounts/{link}"),
+        Target::Identity(offer) => format!("/login/connect/{offer}"),
     })
 }

@@ -20,9 +20,10 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form, code,
+    AccountPage, Continuation, Target, check_form, code,
     continuation::path_after,
     device, form_token,
+    others::{self, Other},
     throttle::{AccountKey, TooEarly},
 };
 use crate::{
@@ -47,6 +48,10 @@ struct LoginPage<'a> {
     reset_path: String,
     /// Who is signed in now, when the form is shown to switch.
     signed_in_as: Option<&'a str>,
+    /// Whether passkeys can be used here.
+    has_passkeys: bool,
+    others: Vec<Other>,
+    company_path: String,
 }
 
 /// Parameters of the page.
@@ -161,24 +166,38 @@ pub(super) async fn submit(
     } else {
         None
     };
+    // L4: whoever knows it comes in, and is asked to change it.
+    let is_stolen = state.config.breached.know(&state.egress, &form.password).await;
     let mut tx = state.store.system(Reason::SignIn).await?;
     if let (Some(new), Some(old)) = (rehashed, stored) {
         users::rehash(&mut tx, login.user, old, &new).await?;
     }
     if second_factors::is_enrolled(&mut tx, login.user).await? {
         tx.commit().await?;
-        return code::ask(&state, browser, &continuation, login.user, &account);
+        let proved = (&["pwd"] as &[&str], is_stolen);
+        return code::ask(&state, browser, &continuation, login.user, &account, proved).await;
     }
     let (_, session_cookie) =
         session::start(&mut tx, &state, &headers, &visitor, login.user, &["pwd"]).await?;
     tx.commit().await?;
     let device_cookie = device::mark(&state, &account, known_device)?;
-    let path = path_after(&state, login.user, &continuation.target).await?;
+    let path = if is_stolen {
+        stolen_path(&continuation.target)
+    } else {
+        path_after(&state, login.user, &continuation.target).await?
+    };
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie),
         (header::SET_COOKIE, device_cookie),
     ]);
     Ok((browser, cookies, pages::see_other(&path)?).into_response())
+}
+
+/// The page that asks for another password, and leads on to where the person wanted to go (L4).
+pub(super) fn stolen_path(target: &Target) -> String {
+    let path = target.on(AccountPage::Password.path());
+    let mark = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{mark}why=stolen")
 }
 
 async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>, PageError> {
@@ -237,8 +256,22 @@ fn page(
         signup_path: continuation.target.on("/signup"),
         reset_path: continuation.target.on("/reset"),
         signed_in_as,
+        has_passkeys: state.site.passkeys().is_some(),
+        others: others::links(state, &browser, &continuation.target),
+        company_path: continuation.target.on("/login/company"),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// The form again, after another way did not work.
+pub(super) fn refused(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    fault: &str,
+) -> Result<Response, PageError> {
+    let (status, fault) = (StatusCode::UNPROCESSABLE_ENTITY, Some(fault.to_owned()));
+    page(state, browser, continuation, status, "", fault, None)
 }
 
 /// In words, rounded up to what people count in.

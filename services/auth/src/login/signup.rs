@@ -23,6 +23,7 @@ use serde::Deserialize;
 
 use super::{
     Continuation, check_form, form_token,
+    others::{self, Other},
     password::{wait_sentence, with_retry_after},
     throttle::{AccountKey, TooEarly},
 };
@@ -45,6 +46,7 @@ struct SignupPage<'a> {
     email: &'a str,
     faults: Faults,
     login_path: String,
+    others: Vec<Other>,
 }
 
 /// What is wrong with each field.
@@ -247,6 +249,7 @@ fn page(
         email,
         faults,
         login_path: continuation.target.on("/login"),
+        others: others::links(state, &browser, &continuation.target),
     };
     Ok((browser, pages::html(status, &page)?).into_response())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use portolan_connections::looks_like_a_link;
 use portolan_model::{
-    id::{InvitationId, RequestId},
+    id::{IdentityOfferId, InvitationId, RequestId},
     slug::Slug,
 };
 
@@ -25,10 +25,14 @@ pub enum AccountPage {
     Apps,
     /// Accounts at other services.
     Linked,
+    /// Ways to sign in.
+    SignIn,
+    /// Passkeys.
+    Passkeys,
 }
 
 impl AccountPage {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Overview,
         Self::Password,
         Self::Email,
@@ -36,6 +40,8 @@ impl AccountPage {
         Self::TwoFactor,
         Self::Apps,
         Self::Linked,
+        Self::SignIn,
+        Self::Passkeys,
     ];
 
     /// Its path.
@@ -48,6 +54,8 @@ impl AccountPage {
             Self::TwoFactor => "/account/two-factor",
             Self::Apps => "/account/apps",
             Self::Linked => "/account/linked",
+            Self::SignIn => "/account/sign-in",
+            Self::Passkeys => "/account/passkeys",
         }
     }
 }
@@ -55,23 +63,43 @@ impl AccountPage {
 /// A page of the console that wants the person to prove again who they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConsolePage {
+    /// The first page.
+    Overview,
     /// Members and invitations.
     Members,
     /// Service accounts and API keys.
     Keys,
     /// Settings of the workspace.
     Settings,
+    /// What it asks of sign-ins.
+    Security,
+    /// Its own provider of accounts.
+    SingleSignOn,
+    /// AI clients.
+    Clients,
 }
 
 impl ConsolePage {
-    const ALL: [Self; 3] = [Self::Members, Self::Keys, Self::Settings];
+    const ALL: [Self; 7] = [
+        Self::SingleSignOn,
+        Self::Overview,
+        Self::Members,
+        Self::Keys,
+        Self::Settings,
+        Self::Security,
+        Self::Clients,
+    ];
 
-    /// The last part of its path.
+    /// The last part of its path, but for the first page, whose path ends before it.
     pub(super) const fn word(self) -> &'static str {
         match self {
+            Self::Overview => "overview",
             Self::Members => "members",
             Self::Keys => "keys",
             Self::Settings => "settings",
+            Self::Security => "security",
+            Self::SingleSignOn => "single-sign-on",
+            Self::Clients => "clients",
         }
     }
 }
@@ -91,6 +119,8 @@ pub enum Target {
     Workspace(Slug, ConsolePage),
     /// The page where an account at another service is connected: the sealed part of its link, which opens nothing for anybody else.
     Connect(String),
+    /// The page where an account at a provider is connected, to sign in with: it opens in the browser that came from there only.
+    Identity(IdentityOfferId),
 }
 
 impl Target {
@@ -104,6 +134,9 @@ impl Target {
         }
         if let Ok(id) = text.parse() {
             return Some(Self::Invitation(id));
+        }
+        if let Ok(id) = text.parse() {
+            return Some(Self::Identity(id));
         }
         if let Some(rest) = text.strip_prefix("w.") {
             let (page, slug) = rest.split_once('.')?;
@@ -167,6 +200,7 @@ impl fmt::Display for Target {
             }
             Self::Workspace(slug, page) => write!(f, "w.{}.{slug}", page.word()),
             Self::Connect(link) => write!(f, "connect.{link}"),
+            Self::Identity(id) => id.fmt(f),
         }
     }
 }
@@ -185,6 +219,11 @@ mod tests {
             Target::Account(AccountPage::TwoFactor),
             Target::Workspace("acme".parse().unwrap(), ConsolePage::Keys),
             Target::Connect("AbC-_9".to_owned()),
+            Target::Identity(IdentityOfferId::generate()),
+            Target::Account(AccountPage::SignIn),
+            Target::Account(AccountPage::Passkeys),
+            Target::Workspace("acme".parse().unwrap(), ConsolePage::Overview),
+            Target::Workspace("acme".parse().unwrap(), ConsolePage::Security),
         ];
         for place in places {
             assert_eq!(Target::parse(&place.to_string()), Some(place));

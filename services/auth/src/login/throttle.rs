@@ -35,6 +35,11 @@ const MAILS: Budget = Budget {
     burst: 5,
     per: Duration::hours(1),
 };
+/// A page with a sign-in form asks for a challenge when it is opened, and again every few minutes.
+const CHALLENGES: Budget = Budget {
+    burst: 60,
+    per: Duration::minutes(1),
+};
 const CODES: Budget = Budget {
     burst: 5,
     per: Duration::minutes(5),
@@ -62,6 +67,7 @@ pub struct Throttle {
     misses: Rates,
     hints: Rates,
     codes: Rates,
+    challenges: Rates,
 }
 
 /// Too early: how long to wait.
@@ -140,6 +146,7 @@ impl Throttle {
             misses: Rates::new(MISSES),
             hints: Rates::new(HINTS),
             codes: Rates::new(CODES),
+            challenges: Rates::new(CHALLENGES),
         }
     }
 
@@ -211,6 +218,14 @@ impl Throttle {
     /// A message to an address, whether or not it has an account.
     pub fn mail(&self, account: &AccountKey, now: Timestamp) -> Result<(), TooEarly> {
         take(&self.mails, &account.0, now)
+    }
+
+    /// Something for an authenticator to sign, or what it signed, by address.
+    pub fn challenge(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+        if self.is_exempt(ip) {
+            return Ok(());
+        }
+        take(&self.challenges, &block(ip), now)
     }
 
     /// A code of a second factor: five tries in five minutes, whatever browser they come from (L11).

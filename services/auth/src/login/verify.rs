@@ -13,7 +13,7 @@ use portolan_model::{
     email::EmailAddress,
 };
 use portolan_storage::{
-    Reason, audit, users,
+    Reason, audit, identity_offers, users,
     verifications::{self, MAX_ATTEMPTS, MAX_SENDS, RESEND_PAUSE, Verification},
 };
 use serde::Deserialize;
@@ -154,6 +154,17 @@ pub(super) async fn submit(
         }
         return Err(error.into());
     }
+    // What others began with this address is theirs no more (F5, case 160).
+    users::forget_unverified(
+        &mut tx,
+        &verification.address_norm,
+        verification.user,
+    )
+    .await?;
+    // Whoever came from a provider that vouched for no address has no password.
+    let provider =
+        identity_offers::keep_promise(&mut tx, verification.user, browser.digest(), now).await?;
+    let amr = if provider.is_some() { "fed" } else { "pwd" };
     let event = Event {
         tenant: None,
         actor: Actor::User(verification.user),
@@ -161,7 +172,10 @@ pub(super) async fn submit(
         target_kind: "user",
         target_id: verification.user.to_string(),
         outcome: Outcome::Ok,
-        detail: serde_json::json!({}),
+        detail: provider.map_or_else(
+            || serde_json::json!({}),
+            |provider| serde_json::json!({ "provider": provider }),
+        ),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let (_, cookie) = session::start(
@@ -170,7 +184,7 @@ pub(super) async fn submit(
         &headers,
         &visitor,
         verification.user,
-        &["pwd"],
+        &[amr],
     )
     .await?;
     tx.commit().await?;

@@ -100,6 +100,26 @@ pub(crate) fn second_factor_changed(name: &str, reset_url: &str) -> Letter {
         .link("Choose a new password", reset_url)
 }
 
+/// An account at a provider signs in from now on (L16).
+pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Letter {
+    Letter::to(name, "Your Portolan account has a new way to sign in")
+        .say(format!(
+            "a {provider} account was connected with your Portolan account just now, and signs in to it from now on."
+        ))
+        .link("Sign-in methods", url)
+        .say("If it was not you, disconnect it there, and choose a new password.")
+}
+
+/// An account at a provider does not sign in any more (L16).
+pub(crate) fn sign_in_method_removed(name: &str, provider: &str, url: &str) -> Letter {
+    Letter::to(name, "A way to sign in to your Portolan account was removed")
+        .say(format!(
+            "a {provider} account was disconnected from your Portolan account just now, and other browsers were signed out."
+        ))
+        .link("Sign-in methods", url)
+        .say("If it was not you, choose a new password at once.")
+}
+
 /// A recovery code was used (L12).
 pub(crate) fn recovery_code_used(name: &str, left: i64, url: &str) -> Letter {
     Letter::to(name, "A recovery code opened your Portolan account")
@@ -118,6 +138,35 @@ pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str)
         ))
         .link("Look at the invitation", link)
         .say("If you do not know what this is about, ignore this message.")
+}
+
+/// Somebody asks for an app that an administrator has to allow (M7). The app's name is its own word, and cleaned.
+pub(crate) fn client_requested(
+    name: &str,
+    workspace: &str,
+    asker: &str,
+    client: &str,
+    client_id: &str,
+    link: &str,
+) -> Letter {
+    Letter::to(
+        name,
+        format!("{asker} asks for an app in the workspace {workspace}"),
+    )
+    .say(format!(
+        "{asker} wants to connect the app {client} to the workspace {workspace}, where an administrator has to allow apps first. The app is known as {client_id}."
+    ))
+    .link("Look at it", link)
+    .say("Until you allow it, it cannot connect.")
+}
+
+/// An administrator allowed an app that this person asked for (M7).
+pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Letter {
+    Letter::to(name, format!("{client} may connect to {workspace} now"))
+        .say(format!(
+            "an administrator of the workspace {workspace} allowed the app {client}, for which you asked. Go to the app and connect again."
+        ))
+        .say("If you did not ask for it, nothing needs to be done: it cannot do anything until you agree.")
 }
 
 /// A workspace was deleted (M6, L16).

@@ -22,7 +22,7 @@ use portolan_storage::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Tokens, issue, read_resource};
+use super::{Tokens, Trail, issue, read_resource};
 use crate::{
     error::{ErrorCode, OAuthError},
     parameters::Parameters,
@@ -40,6 +40,7 @@ pub(super) async fn redeem(
     visitor: &Visitor,
     client: &Client,
     form: &Parameters,
+    trail: &mut Trail,
 ) -> Result<Tokens, OAuthError> {
     if !client.has_grant_type("authorization_code") {
         return Err(OAuthError::refused(
@@ -62,6 +63,7 @@ pub(super) async fn redeem(
         tracing::warn!(client.id = %client.id, "a code was presented by another client");
         return Err(NO_GOOD);
     }
+    trail.grant = Some((code.grant, code.tenant));
     if code.redeemed_at.is_some() {
         return Err(replayed(state, visitor, tx, client, &code).await?);
     }
@@ -163,7 +165,7 @@ async fn exchange(
     if issue::is_downgraded(client, &grant) {
         return Err(NO_GOOD);
     }
-    let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
+    let Some(standing) = issue::standing(state, &mut tx, client, &grant).await? else {
         return Err(NO_GOOD);
     };
     let wants_refresh =

@@ -5,10 +5,12 @@ use portolan_model::{client::AuthMethod, id::TokenId, scope::ScopeSet};
 use portolan_storage::{
     SystemTx,
     clients::Client,
+    factor_rules,
     grants::{self, Grant, Standing},
+    single_sign_on,
 };
 
-use crate::{error::OAuthError, state::AuthState};
+use crate::{admission, error::OAuthError, state::AuthState};
 
 /// C5: a document that turns proof by key into none must not inherit what was allowed to the holder of the key.
 pub(super) fn is_downgraded(client: &Client, grant: &Grant) -> bool {
@@ -16,13 +18,27 @@ pub(super) fn is_downgraded(client: &Client, grant: &Grant) -> bool {
 }
 
 /// Reads who may still act, in the transaction that issues (K16): `None` if the grant, the person, the membership or the tenant
-/// is not active any more.
+/// is not active any more, or the person had not proved themselves as the tenant asks by now.
 pub(super) async fn standing(
     state: &AuthState,
     tx: &mut SystemTx,
+    client: &Client,
     grant: &Grant,
 ) -> Result<Option<Standing>, OAuthError> {
     if grant.is_revoked || grant.expires_at <= state.now() {
+        return Ok(None);
+    }
+    // M7: a workspace that admitted the client when the person agreed may have thought better of it.
+    let admission = admission::present(tx, client, grant.tenant, grant.user).await?;
+    if !admission.is_admitted() {
+        return Ok(None);
+    }
+    // L14: a rule that became stricter holds for what was allowed before.
+    if !factor_rules::is_met_by_grant(tx, grant.id).await? {
+        return Ok(None);
+    }
+    // F7: so does one that members have to come by the workspace's own provider.
+    if !single_sign_on::admits_grant(tx, grant.id).await? {
         return Ok(None);
     }
     Ok(grants::standing(tx, grant.tenant, grant.user)

@@ -26,7 +26,7 @@ use portolan_storage::{
 };
 use serde_json::json;
 
-use super::{Tokens, issue, read_resource};
+use super::{Tokens, Trail, issue, read_resource};
 use crate::{
     error::{ErrorCode, OAuthError},
     mail,
@@ -58,6 +58,7 @@ pub(super) async fn refresh(
     client: &Client,
     form: &Parameters,
     presented: &SecretToken,
+    trail: &mut Trail,
 ) -> Result<Tokens, OAuthError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::OAuth).await?;
@@ -68,6 +69,7 @@ pub(super) async fn refresh(
     if grant.client != client.id {
         return Err(foreign(visitor, tx, client, &grant, now).await?);
     }
+    trail.grant = Some((grant.id, grant.tenant));
     if issue::is_downgraded(client, &grant) {
         return Err(DOWNGRADED);
     }
@@ -85,7 +87,7 @@ pub(super) async fn refresh(
         }
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
-    let Some(standing) = issue::standing(state, &mut tx, &grant).await? else {
+    let Some(standing) = issue::standing(state, &mut tx, client, &grant).await? else {
         // For good: a later membership or unlocking must not bring the old token back (case 126).
         return Err(kill(state, visitor, tx, client, &grant, "not_active").await?);
     };

@@ -95,3 +95,35 @@ async fn case_148_a_stolen_password_is_refused_by_the_service_and_without_it_by_
         taken.text
     );
 }
+
+#[tokio::test]
+async fn l4_who_signs_in_with_a_stolen_password_comes_in_and_is_asked_to_change_it() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let before = house("", &service(Arc::clone(&asked), false).await).await;
+    before.person_with("ann@acme.example", STOLEN).await;
+    // It was stolen meanwhile.
+    let after = before.knowing(BreachedPasswords::new(STOLEN, None));
+    let browser = after.browser();
+    let done = browser.sign_in("ann@acme.example", STOLEN).await;
+    assert_eq!(done.location(), "/account/password?why=stolen");
+    assert!(browser.is_signed_in().await, "it still signs in");
+    let page = browser.get(done.location()).await;
+    assert!(page.text.contains("stolen passwords"), "{}", page.text);
+    assert!(page.text.contains("href=\"/\">Not now"), "{}", page.text);
+    let changed = browser
+        .fill(
+            done.location(),
+            &[
+                ("why", "stolen"),
+                ("current", STOLEN),
+                ("password", "violet gravel teapot nineteen"),
+            ],
+        )
+        .await;
+    assert_eq!(changed.location(), "/", "where she wanted to go");
+    let browser = after.browser();
+    let done = browser
+        .sign_in("ann@acme.example", "violet gravel teapot nineteen")
+        .await;
+    assert_eq!(done.location(), "/");
+}

@@ -10,7 +10,7 @@ use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
     mail::Mailer,
 };
 use portolan_cluster::Revocations;
@@ -21,6 +21,7 @@ use portolan_net::{
     egress::{Egress, EgressPolicy},
     layers::{AllowedHosts, Front},
     listen::Peer,
+    txt::TxtRecords,
 };
 use portolan_storage::{Reason, Store, mails};
 use serde_json::Value;
@@ -58,6 +59,27 @@ impl House {
         Self::build(policy, Mailer::Page, breached).await
     }
 
+    /// The same, with providers of accounts.
+    pub(crate) async fn open_beside(
+        policy: EgressPolicy,
+        sign_in_with: SignInWith,
+        domain_records: TxtRecords,
+    ) -> Self {
+        let store = Database::new().await.store(6).await;
+        let clock = Clock::test(OffsetDateTime::now_utc());
+        let master = MasterSecret::generate().unwrap();
+        let keys = Keys::new(&master, &[]).unwrap();
+        let (mailer, breached) = (Mailer::Page, BreachedPasswords::default());
+        Self::over(
+            store,
+            clock,
+            (master, keys),
+            policy,
+            mailer,
+            (breached, sign_in_with, domain_records),
+        )
+    }
+
     /// As `portolan serve` opens it.
     pub(crate) async fn in_production() -> Self {
         Self::build(
@@ -73,7 +95,8 @@ impl House {
         let clock = Clock::test(OffsetDateTime::now_utc());
         let master = MasterSecret::generate().unwrap();
         let keys = Keys::new(&master, &[]).unwrap();
-        Self::over(store, clock, (master, keys), policy, mailer, breached)
+        let known = (breached, SignInWith::default(), TxtRecords::default());
+        Self::over(store, clock, (master, keys), policy, mailer, known)
     }
 
     /// The same service after its master secret was changed; the one before is known as the former one.
@@ -86,7 +109,11 @@ impl House {
             (master, keys),
             EgressPolicy::default(),
             Mailer::Page,
-            BreachedPasswords::default(),
+            (
+                BreachedPasswords::default(),
+                SignInWith::default(),
+                TxtRecords::default(),
+            ),
         )
     }
 
@@ -96,7 +123,7 @@ impl House {
         (master, keys): (MasterSecret, Keys),
         policy: EgressPolicy,
         mailer: Mailer,
-        breached: BreachedPasswords,
+        (breached, sign_in_with, domain_records): (BreachedPasswords, SignInWith, TxtRecords),
     ) -> Self {
         let public_url: Url = "https://portolan.test".parse().unwrap();
         let state = AuthState::new(AuthParts {
@@ -120,6 +147,8 @@ impl House {
                 demo_api: None,
                 limits: crate::limits::limits(),
                 breached,
+                sign_in_with,
+                domain_records,
             },
         });
         let front = Front::new(
@@ -155,10 +184,28 @@ impl House {
         }
     }
 
+    /// The same service, that knows other passwords to be stolen.
+    pub(crate) fn knowing(&self, breached: BreachedPasswords) -> Self {
+        let keys = Keys::new(&self.master, &[]).unwrap();
+        Self::over(
+            self.store.clone(),
+            self.clock.clone(),
+            (self.master.clone(), keys),
+            EgressPolicy::default(),
+            Mailer::Page,
+            (breached, SignInWith::default(), TxtRecords::default()),
+        )
+    }
+
     /// A person who has signed up and is signed in.
     pub(crate) async fn person(&self, email: &str) -> Browser<'_> {
+        self.person_with(email, PASSWORD).await
+    }
+
+    /// The same, with a password of their own.
+    pub(crate) async fn person_with(&self, email: &str, password: &str) -> Browser<'_> {
         let browser = self.browser();
-        browser.sign_up(email, PASSWORD).await;
+        browser.sign_up(email, password).await;
         let answer = browser.verify(&self.code_for(email).await).await;
         assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
         browser

@@ -9,7 +9,7 @@ use crate::house::{Answer, Browser, House, PASSWORD};
 const PAGE: &str = "/account/two-factor";
 
 /// An authenticator app.
-struct App(TotpSecret);
+pub(crate) struct App(TotpSecret);
 
 impl App {
     /// What the page shows for typing it in.
@@ -33,13 +33,13 @@ impl App {
         Self(TotpSecret::from_bytes(Secret::new(bytes.collect())))
     }
 
-    fn code(&self, house: &House) -> String {
+    pub(crate) fn code(&self, house: &House) -> String {
         self.0.code_at(house.clock.now())
     }
 }
 
 /// Takes an app into use; the app and the recovery codes.
-async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<String>) {
+pub(crate) async fn enrol(house: &House, person: &Browser<'_>) -> (App, Vec<String>) {
     person.fill(PAGE, &[("what", "begin")]).await;
     let page = person.get(PAGE).await.text;
     // L11: a picture to scan, which says what the key and the link say.

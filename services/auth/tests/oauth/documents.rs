@@ -308,3 +308,45 @@ async fn case_72_c13_unknown_key_ids_make_one_fetch_a_minute_on_all_nodes_togeth
     assert_eq!(fetches(), 3);
     assert_eq!(with_proof(&node, &key, &form).await.refusal(), unauthorized);
 }
+
+#[tokio::test]
+async fn case_85_c2_a_hundred_requests_for_one_document_on_two_nodes_fetch_it_once() {
+    // The document takes its time, so that everybody is there before it is.
+    let server = HttpsServer::start("DNS:app.example", |head, _| {
+        let (_, url) = asked(head);
+        std::thread::sleep(StdDuration::from_millis(300));
+        Answer::json(&document(&url).to_string())
+    })
+    .unwrap();
+    let (scene, internet) = scene(&server).await;
+    let second = Node::reaching(&scene.database, &scene.node.clock, internet.egress(&server)).await;
+    let path = format!("/oauth/authorize?{}", encode(&request(VENDOR)));
+    let answers = join_all((0..100).map(|n| {
+        let node = if n % 2 == 0 { &scene.node } else { &second };
+        node.get(&path)
+    }))
+    .await;
+    for answer in answers {
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+    }
+    assert_eq!(server.count("/client.json"), 1);
+}
+
+#[tokio::test]
+async fn case_85_c2_a_fetch_that_failed_lets_the_next_one_try_on_any_node() {
+    let server = HttpsServer::start("DNS:app.example", |head, before| {
+        let (_, url) = asked(head);
+        match before {
+            0 => Answer::with("503 Service Unavailable", "", b""),
+            _ => Answer::json(&document(&url).to_string()),
+        }
+    })
+    .unwrap();
+    let (mut scene, internet) = scene(&server).await;
+    let second = Node::reaching(&scene.database, &scene.node.clock, internet.egress(&server)).await;
+    scene.ann.authorize(&request(VENDOR)).await.assert_page();
+    let path = format!("/oauth/authorize?{}", encode(&request(VENDOR)));
+    let answer = second.get(&path).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+    assert_eq!(server.count("/client.json"), 2);
+}

@@ -16,7 +16,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
     mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
@@ -28,6 +28,7 @@ use portolan_model::{
     Clock, Timestamp,
     email::EmailAddress,
     id::{TenantId, UserId},
+    member::Role,
     resource,
 };
 use portolan_net::{
@@ -35,10 +36,13 @@ use portolan_net::{
     egress::{Egress, EgressPolicy, Network},
     layers::{AllowedHosts, Front},
     resolve::{BoxFuture, Resolve},
+    txt::TxtRecords,
 };
 use portolan_storage::{
     Reason, Store,
     browser_sessions::{self, NewSession},
+    members,
+    recorder::Recorder,
     tenants, users,
 };
 use scraper::{Html, Selector};
@@ -162,8 +166,18 @@ impl Node {
     pub(crate) async fn reaching(database: &Database, clock: &Clock, egress: Egress) -> Self {
         let keys = Keys::new(&MasterSecret::from_bytes([7; 32]), &[]).unwrap();
         let public_url: url::Url = ISSUER.parse().unwrap();
+        let store = database.store(10).await;
+        let (recorder, writer) = Recorder::new(store.clone());
+        tokio::spawn(writer.run(std::future::pending()));
+        let mut oauth = OAuthParts::new(
+            OAuthConfig::default(),
+            resource::Site::new(ISSUER).unwrap(),
+            Verifier::new(ISSUER),
+            Revocations::default(),
+        );
+        oauth.recorder = recorder;
         let state = AuthState::new(AuthParts {
-            store: database.store(10).await,
+            store,
             clock: clock.clone(),
             keys,
             signing_keys: SigningKeys::default(),
@@ -172,17 +186,14 @@ impl Node {
             site: Site::new(&public_url),
             throttle: Throttle::new(false),
             mailer: Mailer::Queue,
-            oauth: OAuthParts::new(
-                OAuthConfig::default(),
-                resource::Site::new(ISSUER).unwrap(),
-                Verifier::new(ISSUER),
-                Revocations::default(),
-            ),
+            oauth,
             config: AuthConfig {
                 loopback_is_unthrottled: false,
                 demo_api: None,
                 limits: ConsoleLimits::default(),
                 breached: BreachedPasswords::default(),
+                sign_in_with: SignInWith::default(),
+                domain_records: TxtRecords::default(),
             },
         });
         portolan_auth::jwks::rotate(&state).await.unwrap();
@@ -298,6 +309,15 @@ impl Node {
         tenant.id
     }
 
+    /// Makes somebody a member of a workspace.
+    pub(crate) async fn join(&self, person: &Browser, tenant: TenantId, role: Role) {
+        let mut tx = self.store().system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, tenant, person.user, role, self.clock.now())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+    }
+
     pub(crate) async fn redeem(&self, client: &str, code: &str) -> Reply {
         self.post("/oauth/token", &code_request(client, code)).await
     }
@@ -350,12 +370,17 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts a session as the sign-in page would.
     pub(crate) async fn sign_in(&mut self, user: UserId) {
+        self.sign_in_by(user, &["pwd"]).await;
+    }
+
+    /// The same, proved in these ways.
+    pub(crate) async fn sign_in_by(&mut self, user: UserId, amr: &[&str]) {
         let token = SecretToken::generate(TokenForm::Session).unwrap();
         let mut tx = self.node.store().system(Reason::SignIn).await.unwrap();
         let new = NewSession {
             user,
             token: &token.digest(),
-            amr: &["pwd".to_owned()],
+            amr: &amr.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(),
             ip_block: None,
             ua_label: None,
         };

@@ -3,11 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod admission;
 mod authorize;
+mod connects;
 mod consent;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
 mod documents;
+mod factor_rule;
 mod harness;
 #[path = "../../../../tests/src/https.rs"]
 pub mod https;
@@ -15,9 +18,11 @@ mod internet;
 mod lost_database;
 mod proofs;
 mod refresh;
+mod registered;
 mod registration;
 mod revoke;
 mod service;
 mod signing_keys;
+mod sso;
 mod statements;
 mod token;

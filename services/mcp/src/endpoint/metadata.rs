@@ -1,9 +1,13 @@
 //! Protected resource metadata (RFC 9728; E3, AM-1…AM-9): one document per path, made from the path alone, so that it does
 //! not tell which tenants exist.
 
-use axum::{extract::State, response::Response};
-use http::{Method, Uri};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use http::Method;
 use portolan_model::{scope, slug::Slug};
+use portolan_net::layers::Arrival;
 use serde_json::json;
 
 use crate::{
@@ -16,16 +20,21 @@ use crate::{
 pub(crate) const PREFIX: &str = "/.well-known/oauth-protected-resource";
 
 /// Answers everything below [`PREFIX`]; the root itself is 404, because a root document would name a resource that nobody asked for.
-pub(crate) async fn document(State(state): State<McpState>, method: Method, uri: Uri) -> Response {
-    if !matches!(method, Method::GET | Method::HEAD) {
+pub(crate) async fn document(State(state): State<McpState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
         return error::only_get();
     }
-    match uri
-        .path()
-        .strip_prefix(PREFIX)
-        .and_then(|path| describe(state.site().issuer(), path))
-    {
-        Some(body) => error::document(body),
+    let path = parts.uri.path().strip_prefix(PREFIX);
+    match path.and_then(|path| describe(state.site().issuer(), path)) {
+        Some(body) => {
+            let target = path.and_then(Target::parse);
+            if let (Some(target), Some(arrival)) = (target, parts.extensions.get::<Arrival>()) {
+                let now = state.clock.now();
+                state.newcomers.read_metadata(&target, &parts, arrival, now);
+            }
+            error::document(body)
+        }
         None => error::no_document(),
     }
 }

@@ -10,6 +10,7 @@ use portolan_storage::{
     connected_apps::{self, Which},
     grants::REVOCATION_MEMORY,
     operators::{self, People, Person},
+    passkeys,
     revocations::{self, Kind, New},
     second_factors,
 };
@@ -60,6 +61,11 @@ pub enum Command {
         /// Id (usr_…) or address.
         user: String,
     },
+    /// Removes a person's passkeys, for who lost a device or did not add them, and ends their sessions.
+    RemovePasskeys {
+        /// Id (usr_…) or address.
+        user: String,
+    },
 }
 
 /// Runs one.
@@ -71,6 +77,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         Command::Enable { user } => set_locked(desk, user, false).await,
         Command::SignOut { user, apps } => sign_out(desk, user, *apps).await,
         Command::RemoveSecondFactor { user } => remove_second_factor(desk, user).await,
+        Command::RemovePasskeys { user } => remove_passkeys(desk, user).await,
     }
 }
 
@@ -158,8 +165,10 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
         ..Which::default()
     };
     let apps = connected_apps::list(&mut tx, which, desk.now()).await?;
+    let passkeys = passkeys::count(&mut tx, person.id).await?;
     if desk.is_json {
         let mut all = facts(&person);
+        all["passkeys"] = passkeys.into();
         all["live_sessions"] = sessions.iter().map(super::sessions::facts).collect();
         all["connected_apps"] = apps.iter().map(clients::grant_facts).collect();
         return desk.done("", all);
@@ -182,6 +191,7 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
             }
             .to_owned(),
         ),
+        ("Passkeys", passkeys.to_string()),
     ] {
         table.row([name.to_owned(), value]);
     }
@@ -286,6 +296,36 @@ async fn sign_out(desk: &Desk, name: &str, with_apps: bool) -> Result<ExitCode> 
     desk.done(
         &format!("{sessions} sessions and {apps} connected apps were ended."),
         detail,
+    )
+}
+
+async fn remove_passkeys(desk: &Desk, name: &str) -> Result<ExitCode> {
+    let person = find(desk, &mut desk.begin().await?, name).await?;
+    desk.confirm(&format!(
+        "No passkey will open the account of {} any more. What is left is the password, or the mailbox for a new one.",
+        person.id
+    ))?;
+    let mut tx = desk.begin().await?;
+    let person = find(desk, &mut tx, &person.id.to_string()).await?;
+    let removed = passkeys::remove_all(&mut tx, person.id).await?;
+    if removed == 0 {
+        bail!("{} has no passkey", person.id);
+    }
+    let sessions =
+        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
+            .await?;
+    desk.record(
+        &mut tx,
+        None,
+        "passkey.removed",
+        ("user", person.id.to_string()),
+        json!({ "passkeys": removed, "sessions": sessions }),
+    )
+    .await?;
+    tx.commit().await?;
+    desk.done(
+        &format!("{removed} passkeys of {} are removed.", person.id),
+        json!({ "id": person.id, "passkeys": 0 }),
     )
 }
 

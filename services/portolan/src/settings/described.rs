@@ -100,6 +100,12 @@ pub const SETTINGS: &[Described] = &[
         meaning: "Service that knows stolen passwords, such as https://api.pwnedpasswords.com/range/: the first five digits of a new password's SHA-1 are appended, and nothing else leaves. One that does not answer within a second stops nobody. Private addresses have to stand in egress_allow.",
     },
     Described {
+        name: "login_providers",
+        default: "",
+        secret: true,
+        meaning: "Providers of accounts with which people sign in, as TOML: one table [[login_providers]] each, with name, label, kind (\"oidc\", \"entra\" or \"github\"), issuer or base_url and api_url, client_id, client_secret or client_secret_file, scope, algorithms. In the configuration file the tables stand in the file itself. See \"Sign-in with other accounts\" in operating.md.",
+    },
+    Described {
         name: "mail",
         default: "queue",
         secret: false,

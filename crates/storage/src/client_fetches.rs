@@ -1,0 +1,39 @@
+//! Who fetches a client's metadata document now: one in the whole cluster (`auth.md` C2, case 85).
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::{StorageError, SystemTx};
+
+/// Takes the fetch of `url` for `within`, by the database's clock. False while somebody else has it; of several who try at the same
+/// instant one wins. Whoever dies with it is replaced after its time.
+pub async fn claim(
+    tx: &mut SystemTx,
+    url: &str,
+    holder: Uuid,
+    within: Duration,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "insert into client_fetches (url, holder, deadline) values ($1, $2, now() + $3 * interval '1 second')
+         on conflict (url) do update set holder = excluded.holder, deadline = excluded.deadline where client_fetches.deadline < now()",
+        url,
+        holder,
+        within.as_secs_f64(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Gives the fetch back, whatever came of it.
+pub async fn release(tx: &mut SystemTx, url: &str, holder: Uuid) -> Result<(), StorageError> {
+    sqlx::query!(
+        "delete from client_fetches where url = $1 and holder = $2",
+        url,
+        holder
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}

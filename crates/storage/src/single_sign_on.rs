@@ -1,0 +1,314 @@
+//! The OpenID provider of a tenant, and what it proved (`auth.md` F7).
+
+use portolan_model::{
+    Timestamp,
+    id::{GrantId, IdentityProviderId, SessionId, TenantId, UserId},
+    member::Role,
+};
+
+use crate::{StorageError, SystemTx, TenantTx, credentials::WrappedKey, grants::REVOCATION_MEMORY};
+
+/// A tenant's provider.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// Its id, which is part of its callback's address.
+    pub id: IdentityProviderId,
+    /// On buttons.
+    pub name: String,
+    /// Who it is.
+    pub issuer: String,
+    /// Who we are there.
+    pub client_id: String,
+    /// Our secret there, sealed, and the key that opens it.
+    pub secret: Option<(Vec<u8>, WrappedKey)>,
+    /// Raised by every change; bound into the seal.
+    pub version: i32,
+    /// Whether members have to come this way.
+    pub is_enforced: bool,
+}
+
+/// The provider of a tenant.
+pub async fn of(tx: &mut TenantTx) -> Result<Option<Provider>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let row = sqlx::query!(
+        r#"select p.id, p.name, p.issuer, p.client_id, p.secret_sealed, p.version, p.enforced_at, k.id as "dek_id?", k.wrapped as "wrapped?"
+           from identity_providers p left join tenant_deks k on k.tenant_id = p.tenant_id and k.id = p.dek_id
+           where p.tenant_id = $1"#,
+        tenant,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| Provider {
+        id: row.id.into(),
+        name: row.name,
+        issuer: row.issuer,
+        client_id: row.client_id,
+        secret: match (row.secret_sealed, row.dek_id, row.wrapped) {
+            (Some(sealed), Some(id), Some(wrapped)) => Some((sealed, WrappedKey { id, wrapped })),
+            _ => None,
+        },
+        version: row.version,
+        is_enforced: row.enforced_at.is_some(),
+    }))
+}
+
+/// Puts a provider in the place of the one that was there, if any. It has to be entered anew that members come this way.
+pub async fn put(
+    tx: &mut TenantTx,
+    provider: &Provider,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    let (sealed, dek) = provider
+        .secret
+        .as_ref()
+        .map(|(sealed, key)| (sealed.clone(), key.id))
+        .unzip();
+    sqlx::query!(
+        "insert into identity_providers
+           (tenant_id, id, name, issuer, client_id, secret_sealed, dek_id, version, enforced_at, created_at, updated_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, case when $10 then $9::timestamptz end, $9, $9)
+         on conflict (tenant_id) do update set id = excluded.id, name = excluded.name, issuer = excluded.issuer, client_id = excluded.client_id,
+           secret_sealed = excluded.secret_sealed, dek_id = excluded.dek_id, version = excluded.version,
+           enforced_at = excluded.enforced_at, updated_at = excluded.updated_at",
+        tenant,
+        provider.id.uuid(),
+        provider.name,
+        provider.issuer,
+        provider.client_id,
+        sealed,
+        dek,
+        provider.version,
+        now,
+        provider.is_enforced,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Removes the provider. False if there was none.
+pub async fn remove(tx: &mut TenantTx) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "delete from identity_providers where tenant_id = $1",
+        tenant
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The working tenant whose provider has this id.
+pub async fn tenant_of(
+    tx: &mut SystemTx,
+    id: IdentityProviderId,
+) -> Result<Option<TenantId>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select p.tenant_id from identity_providers p join tenants t on t.id = p.tenant_id and t.status = 'active' where p.id = $1",
+        id.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?
+    .map(TenantId::from_uuid))
+}
+
+/// Id and name of the provider that people with an address of this domain come by.
+pub async fn for_domain(
+    tx: &mut SystemTx,
+    domain: &str,
+) -> Result<Option<(IdentityProviderId, String)>, StorageError> {
+    let row = sqlx::query!(
+        "select p.id, p.name from tenant_domains d join identity_providers p on p.tenant_id = d.tenant_id
+           join tenants t on t.id = d.tenant_id and t.status = 'active'
+         where d.domain = $1 and d.verified_at is not null",
+        domain,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (row.id.into(), row.name)))
+}
+
+/// Id and name of the provider of a tenant.
+pub async fn for_tenant(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+) -> Result<Option<(IdentityProviderId, String)>, StorageError> {
+    let row = sqlx::query!(
+        "select id, name from identity_providers where tenant_id = $1",
+        tenant.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (row.id.into(), row.name)))
+}
+
+/// The provider by which members of a tenant have to come; `None` if they may come as they like.
+pub async fn required(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+) -> Result<Option<IdentityProviderId>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select id from identity_providers where tenant_id = $1 and enforced_at is not null",
+        tenant.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?
+    .map(IdentityProviderId::from_uuid))
+}
+
+/// Whether the rule of a tenant lets a grant act: the person had come by the provider that is required, or is an owner who had come with a
+/// passkey (K16).
+pub async fn admits_grant(tx: &mut SystemTx, grant: GrantId) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select not exists (
+             select 1 from grants g join identity_providers p on p.tenant_id = g.tenant_id and p.enforced_at is not null
+             where g.id = $1 and g.sso_provider is distinct from p.id
+               and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
+                 where m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.status = 'active' and m.role = 'owner'))
+           ) as "admits!""#,
+        grant.uuid(),
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
+/// Notes by which provider of its tenant the person of a new grant had come in this session.
+pub async fn note_grant(
+    tx: &mut SystemTx,
+    grant: GrantId,
+    session: SessionId,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update grants g set sso_provider = s.provider_id from session_steps s
+         where g.id = $1 and s.session_id = $2 and s.tenant_id = g.tenant_id",
+        grant.uuid(),
+        session.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Ends the grants of members that the rule of a tenant does not let act any more (R7), with their tokens. Returns which.
+pub async fn end_others(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<Vec<GrantId>, StorageError> {
+    let rows = sqlx::query_scalar!(
+        r#"with meant as (
+             select g.id from grants g join identity_providers p on p.tenant_id = g.tenant_id and p.enforced_at is not null
+             where g.tenant_id = $1 and g.revoked_at is null and g.user_id is not null and g.sso_provider is distinct from p.id
+               and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
+                 where m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.status = 'active' and m.role = 'owner'))
+             order by g.id for update of g
+           ), ended as (
+             update grants g set revoked_at = $2, revoke_reason = 'sso_enforced' from meant where g.id = meant.id
+             returning g.id, g.tenant_id
+           ), families as (
+             update refresh_families f set revoked_at = $2, revoke_reason = 'sso_enforced' from ended
+             where f.grant_id = ended.id and f.revoked_at is null
+           ), told as (
+             insert into revocations (kind, ref, tenant_id, expires_at, created_at)
+             select 'grant', 'gr_' || replace(id::text, '-', ''), tenant_id, $3, clock_timestamp() from ended
+           )
+           select id as "id!" from ended"#,
+        tenant.uuid(),
+        now,
+        now + REVOCATION_MEMORY,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows.into_iter().map(GrantId::from_uuid).collect())
+}
+
+/// Notes that the provider of a tenant proved who is in a session.
+pub async fn step(
+    tx: &mut SystemTx,
+    session: SessionId,
+    tenant: TenantId,
+    provider: IdentityProviderId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into session_steps (session_id, tenant_id, provider_id, at) values ($1, $2, $3, $4)
+         on conflict (session_id, tenant_id) do update set provider_id = excluded.provider_id, at = excluded.at",
+        session.uuid(),
+        tenant.uuid(),
+        provider.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Whether this provider proved who is in this session.
+pub async fn has_step(
+    tx: &mut SystemTx,
+    session: SessionId,
+    tenant: TenantId,
+    provider: IdentityProviderId,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from session_steps where session_id = $1 and tenant_id = $2 and provider_id = $3) as "has!""#,
+        session.uuid(),
+        tenant.uuid(),
+        provider.uuid(),
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
+/// Lets a session open one tenant and nothing else.
+pub async fn confine(
+    tx: &mut SystemTx,
+    session: SessionId,
+    tenant: TenantId,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update browser_sessions set only_tenant = $2 where id = $1",
+        session.uuid(),
+        tenant.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Ends the sessions that open this tenant alone: whoever is there came by a provider that is none any more. Returns how many.
+pub async fn end_confined(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "update browser_sessions set ended_at = $2, end_reason = 'provider_changed' where only_tenant = $1 and ended_at is null",
+        tenant.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Makes a person a member on the word of the tenant's provider, unless they ever were one: who was removed is invited again, or stays away.
+/// False then.
+pub async fn join(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    user: UserId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "insert into memberships (tenant_id, user_id, role, status, created_at) values ($1, $2, $3, 'active', $4) on conflict do nothing",
+        tenant.uuid(),
+        user.uuid(),
+        Role::Member.as_str(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}

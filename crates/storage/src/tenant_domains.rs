@@ -1,0 +1,178 @@
+//! Mail domains of tenants, proved by a record in the DNS (`auth.md` F7).
+
+use portolan_model::{
+    Timestamp,
+    id::{TenantDomainId, TenantId},
+};
+use time::Duration;
+
+use crate::{StorageError, SystemTx, TenantTx};
+
+/// Domains of one tenant.
+pub const MAX: i64 = 50;
+/// A proved domain is looked at again after this long.
+const AGAIN: Duration = Duration::days(7);
+/// One whose record was missing, after this long.
+const SOON: Duration = Duration::days(1);
+/// It is given up when the record has been missing for so long.
+const PATIENCE: Duration = Duration::days(3);
+
+/// A domain.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    /// Its id.
+    pub id: TenantDomainId,
+    /// In small letters and punycode.
+    pub domain: String,
+    /// What the record has to say.
+    pub token: String,
+    /// Since when it is proved.
+    pub verified_at: Option<Timestamp>,
+    /// When it was last looked at.
+    pub checked_at: Option<Timestamp>,
+    /// Since when the record of a proved domain is missing.
+    pub missing_since: Option<Timestamp>,
+}
+
+/// The domains of a tenant, by name.
+pub async fn list(tx: &mut TenantTx) -> Result<Vec<Domain>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let rows = sqlx::query!(
+        "select id, domain, txt_token, verified_at, checked_at, missing_since from tenant_domains where tenant_id = $1 order by domain",
+        tenant,
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Domain {
+            id: row.id.into(),
+            domain: row.domain,
+            token: row.txt_token,
+            verified_at: row.verified_at,
+            checked_at: row.checked_at,
+            missing_since: row.missing_since,
+        })
+        .collect())
+}
+
+/// Adds one, unproved. [`StorageError::is_conflict_on`] `tenant_domains_tenant_id_domain_key` when it is there.
+pub async fn add(
+    tx: &mut TenantTx,
+    domain: &str,
+    token: &str,
+    now: Timestamp,
+) -> Result<TenantDomainId, StorageError> {
+    let (tenant, id) = (tx.tenant().uuid(), TenantDomainId::generate());
+    sqlx::query!(
+        "insert into tenant_domains (tenant_id, id, domain, txt_token, created_at) values ($1, $2, $3, $4, $5)",
+        tenant,
+        id.uuid(),
+        domain,
+        token,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(id)
+}
+
+/// Removes one. Returns its name; `None` if there is none of this id.
+pub async fn remove(tx: &mut TenantTx, id: TenantDomainId) -> Result<Option<String>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    Ok(sqlx::query_scalar!(
+        "delete from tenant_domains where tenant_id = $1 and id = $2 returning domain",
+        tenant,
+        id.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?)
+}
+
+/// Notes that the record is there. [`StorageError::is_conflict_on`] `tenant_domains_verified` when another tenant has proved the domain.
+pub async fn found(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    id: TenantDomainId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update tenant_domains set verified_at = coalesce(verified_at, $3), checked_at = $3, missing_since = null
+         where tenant_id = $1 and id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Notes that it is not. A domain that was proved is one no more when the record has been missing for three days: true then.
+pub async fn missed(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    id: TenantDomainId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let given_up = sqlx::query_scalar!(
+        r#"update tenant_domains set checked_at = $3,
+             missing_since = case when verified_at is null then null else coalesce(missing_since, $3) end,
+             verified_at = case when missing_since <= $4 then null else verified_at end
+           where tenant_id = $1 and id = $2
+           returning coalesce(missing_since <= $4 and verified_at is null, false) as "given_up!""#,
+        tenant.uuid(),
+        id.uuid(),
+        now,
+        now - PATIENCE,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(given_up.unwrap_or_default())
+}
+
+/// A proved domain that is due to be looked at, for the caller alone: no other node gets it for an hour.
+pub async fn due(
+    tx: &mut SystemTx,
+    now: Timestamp,
+) -> Result<Option<(TenantId, Domain)>, StorageError> {
+    let row = sqlx::query!(
+        "update tenant_domains d set checked_at = $1 from (
+           select tenant_id, id from tenant_domains
+           where verified_at is not null and (checked_at < $2 or (missing_since is not null and checked_at < $3))
+           order by checked_at limit 1 for update skip locked
+         ) due where d.tenant_id = due.tenant_id and d.id = due.id
+         returning d.tenant_id, d.id, d.domain, d.txt_token, d.verified_at, d.checked_at, d.missing_since",
+        now,
+        now - AGAIN,
+        now - SOON,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| {
+        let domain = Domain {
+            id: row.id.into(),
+            domain: row.domain,
+            token: row.txt_token,
+            verified_at: row.verified_at,
+            checked_at: row.checked_at,
+            missing_since: row.missing_since,
+        };
+        (row.tenant_id.into(), domain)
+    }))
+}
+
+/// Whether this tenant has proved this domain.
+pub async fn is_proved(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    domain: &str,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from tenant_domains where tenant_id = $1 and domain = $2 and verified_at is not null) as "is!""#,
+        tenant.uuid(),
+        domain,
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}

@@ -1,0 +1,36 @@
+//! How a person can sign in: what may be taken away depends on what is left (`auth.md` F6).
+
+use portolan_model::id::UserId;
+
+use crate::{StorageError, SystemTx};
+
+/// The ways in that a person has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaysIn {
+    /// There is a password.
+    pub has_password: bool,
+    /// Providers of the platform with whom the person has an account that is connected, one for each such account.
+    pub providers: Vec<String>,
+    /// How many passkeys there are.
+    pub passkeys: i64,
+}
+
+/// Counts them. The person's row stays locked until the transaction ends: of two removals at once the later one sees what the earlier one left.
+pub async fn of(tx: &mut SystemTx, user: UserId) -> Result<WaysIn, StorageError> {
+    sqlx::query!("select id from users where id = $1 for no key update", user.uuid())
+        .fetch_optional(tx.connection())
+        .await?;
+    let row = sqlx::query!(
+        r#"select exists (select 1 from user_passwords where user_id = $1 and retired_at is null) as "has_password!",
+             array(select provider from identity_links where user_id = $1 and tenant_id is null) as "providers!",
+             (select count(*) from webauthn_credentials where user_id = $1) as "passkeys!""#,
+        user.uuid(),
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(WaysIn {
+        has_password: row.has_password,
+        providers: row.providers,
+        passkeys: row.passkeys,
+    })
+}

@@ -1,0 +1,175 @@
+//! What is kept of connecting clients, and who fetches their documents (`auth.md` X2, C2, case 85).
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use portolan_model::id::{GrantId, RequestId};
+use portolan_storage::{
+    client_fetches,
+    connect_events::{self, NewEvent, Place, Step, StepOutcome, Which},
+    recorder::bare,
+};
+use uuid::Uuid;
+
+use crate::{
+    database::Database,
+    scene::{Scene, now, system},
+};
+
+#[tokio::test]
+async fn case_85_of_many_who_want_to_fetch_at_once_one_does_and_a_dead_one_is_replaced() {
+    let database = Database::new().await;
+    let store = database.store(8).await;
+    let url = "https://app.example/client.json";
+    let within = Duration::from_secs(30);
+    let tries = join_all((0..20).map(|_| {
+        let store = store.clone();
+        async move {
+            let holder = Uuid::now_v7();
+            let mut tx = system(&store).await;
+            let is_ours = client_fetches::claim(&mut tx, url, holder, within)
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+            (holder, is_ours)
+        }
+    }))
+    .await;
+    let winners: Vec<Uuid> = tries
+        .iter()
+        .filter(|(_, is_ours)| *is_ours)
+        .map(|(holder, _)| *holder)
+        .collect();
+    assert_eq!(winners.len(), 1);
+
+    // Whoever did not win gives nothing back; the winner does, and the next one has it.
+    let stranger = Uuid::now_v7();
+    let mut tx = system(&store).await;
+    client_fetches::release(&mut tx, url, stranger)
+        .await
+        .unwrap();
+    assert!(
+        !client_fetches::claim(&mut tx, url, stranger, within)
+            .await
+            .unwrap()
+    );
+    client_fetches::release(&mut tx, url, winners[0])
+        .await
+        .unwrap();
+    assert!(
+        client_fetches::claim(&mut tx, url, stranger, Duration::ZERO)
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    // Its time was over as soon as it began.
+    let mut tx = system(&store).await;
+    assert!(
+        client_fetches::claim(&mut tx, url, Uuid::now_v7(), within)
+            .await
+            .unwrap()
+    );
+}
+
+fn step(step: Step, agent: &str, place: Place) -> NewEvent {
+    let mut event = bare(now(), step, "1", "192.0.2.0/24".to_owned(), Some(agent));
+    event.place = place;
+    event
+}
+
+#[tokio::test]
+async fn x2_steps_find_their_tenant_and_those_without_one_are_shown_only_if_they_cannot_be_anothers()
+ {
+    let database = Database::new().await;
+    let store = database.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let beta = portolan_storage::tenants::create(
+        &mut tx,
+        "Beta",
+        &"beta".parse().unwrap(),
+        scene.user,
+        now(),
+    )
+    .await
+    .unwrap()
+    .id;
+    let request = RequestId::generate();
+    let mut nameless = step(Step::Authorize, "browser", Place::Unknown);
+    nameless.authorization = Some(request);
+    let mut decided = step(Step::Consent, "browser", Place::Tenant(scene.tenant));
+    decided.authorization = Some(request);
+    let mut late = step(Step::ServerMetadata, "hers/1", Place::Unknown);
+    late.at = now() - connect_events::TOGETHER - time::Duration::SECOND;
+    let events = [
+        step(Step::Challenge, "hers/1", Place::Slug("acme".to_owned())),
+        step(Step::Challenge, "x/1", Place::Slug("nobodys".to_owned())),
+        step(Step::ServerMetadata, "hers/1", Place::Unknown),
+        late,
+        step(Step::Challenge, "shared/1", Place::Slug("acme".to_owned())),
+        step(Step::Challenge, "shared/1", Place::Slug("beta".to_owned())),
+        step(Step::Register, "shared/1", Place::Unknown),
+        step(Step::Register, "strange/1", Place::Unknown),
+        nameless,
+        decided,
+    ];
+    connect_events::insert_many(&mut tx, &events).await.unwrap();
+    let mut seen = async |tenant| -> Vec<(Step, Option<String>)> {
+        let which = Which {
+            tenant,
+            ..Which::default()
+        };
+        let events = connect_events::list(&mut tx, which, 100).await.unwrap();
+        events
+            .into_iter()
+            .map(|event| (event.step, event.agent))
+            .collect()
+    };
+    let agent = |text: &str| Some(text.to_owned());
+    let mut of_acme = seen(Some(scene.tenant)).await;
+    of_acme.sort();
+    assert_eq!(
+        of_acme,
+        [
+            (Step::Challenge, agent("hers/1")),
+            (Step::Challenge, agent("shared/1")),
+            (Step::ServerMetadata, agent("hers/1")),
+            (Step::Authorize, agent("browser")),
+            (Step::Consent, agent("browser")),
+        ]
+    );
+    assert_eq!(
+        seen(Some(beta)).await,
+        [(Step::Challenge, agent("shared/1"))]
+    );
+    assert_eq!(
+        seen(None).await.len(),
+        9,
+        "operators see all, but for slugs of nobody"
+    );
+}
+
+#[tokio::test]
+async fn x2_the_first_request_of_a_grant_is_kept_once_whatever_nodes_report() {
+    let database = Database::new().await;
+    let store = database.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let mut first = step(Step::Request, "hers/1", Place::Tenant(scene.tenant));
+    first.grant = Some(GrantId::generate());
+    let mut refused = first.clone();
+    refused.outcome = StepOutcome::Refused;
+    for _ in 0..3 {
+        connect_events::insert_many(&mut tx, &[first.clone(), refused.clone()])
+            .await
+            .unwrap();
+    }
+    let events = connect_events::list(&mut tx, Which::default(), 100)
+        .await
+        .unwrap();
+    let good = events
+        .iter()
+        .filter(|event| event.outcome == StepOutcome::Ok)
+        .count();
+    assert_eq!((good, events.len()), (1, 4));
+}

@@ -1,0 +1,95 @@
+//! Proving again who one is by a passkey (S2, L13). It has to verify its person: it is the only proof here.
+
+use axum::{
+    Form, Json,
+    extract::{State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode};
+use portolan_storage::passkeys::Purpose;
+use serde::Deserialize;
+
+use super::{
+    check_form,
+    confirm::{About, Why, confirmed, page},
+    signed_in,
+};
+use crate::{
+    browser::Browser,
+    login::AccountPage,
+    pages::PageError,
+    passkeys::{self, Proof, Signed},
+    session::MaybeSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// What the script sends before it asks the authenticator.
+#[derive(Deserialize)]
+pub(super) struct OptionsForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// What to sign.
+pub(super) async fn options(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    form: Result<Form<OptionsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Overview)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let user = Some(session.user);
+    let options = passkeys::request_options(&state, &browser, Purpose::Confirm, user).await?;
+    Ok(Json(options).into_response())
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct PasskeyForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default, rename = "for")]
+    why: Why,
+    #[serde(flatten)]
+    signed: Signed,
+}
+
+/// Checks what was signed, and goes on with a new session.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<PasskeyForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Overview)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let about = About::find(&state, &session, &form.request, form.why).await?;
+    let (user, purpose) = (Some(session.user), Purpose::Confirm);
+    let fault = match passkeys::check(&state, &visitor, &browser, purpose, user, &form.signed)
+        .await?
+    {
+        Proof::Good(_, amr) => {
+            let target = &about.target;
+            return confirmed(&state, browser, &visitor, &headers, &session, target, &amr).await;
+        }
+        Proof::Bad => passkeys::BAD,
+        Proof::Copied => passkeys::COPIED,
+    };
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    page(
+        &state,
+        browser,
+        &session,
+        &about,
+        status,
+        Some(fault.to_owned()),
+    )
+}

@@ -1,0 +1,91 @@
+//! What a workspace asks of how one signs in, and the person does not have (L14): the way to it, and back to where she was.
+
+use askama::Template;
+use axum::{
+    extract::{Query, State},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_model::factor::SecondFactor;
+use portolan_storage::{Reason, factor_rules, members};
+use serde::Deserialize;
+
+use crate::{
+    browser::Browser,
+    login::{AccountPage, Target, path_after},
+    pages::{self, PageError},
+    session::MaybeSession,
+    state::AuthState,
+};
+
+#[derive(Template)]
+#[template(path = "account_factor.html")]
+struct Page<'a> {
+    title: &'static str,
+    workspace: &'a str,
+    passkey_only: bool,
+    is_possible: bool,
+    passkey_path: String,
+    app_path: String,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct FactorQuery {
+    #[serde(default)]
+    workspace: String,
+    #[serde(default)]
+    request: String,
+}
+
+/// Goes on if the rule is met; to the proof if the person has what it takes; else shows how to get it.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<FactorQuery>,
+) -> Result<Response, PageError> {
+    let target = Target::parse(&query.request).ok_or(PageError::StartAgain)?;
+    let Some(session) = session else {
+        return Ok((browser, pages::see_other(&target.on("/login"))?).into_response());
+    };
+    let elsewhere =
+        |browser: Browser, path: &str| Ok((browser, pages::see_other(path)?).into_response());
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Of a workspace of strangers nothing is told: the target itself says what there is to say (M2).
+    let workspace = members::workspace_of(&mut tx, session.user, &query.workspace).await?;
+    let rule = match &workspace {
+        Some(workspace) => factor_rules::of(&mut tx, workspace.tenant.id).await?,
+        None => SecondFactor::Off,
+    };
+    let Some(workspace) = workspace.filter(|_| !rule.is_met_by(&session.amr)) else {
+        drop(tx);
+        let path = path_after(&state, session.user, &target).await?;
+        return elsewhere(browser, &path);
+    };
+    let can_meet = factor_rules::can_meet(&mut tx, session.user, rule).await?;
+    drop(tx);
+    let confirm = target.on("/account/confirm");
+    if can_meet {
+        let mark = if confirm.contains('?') { '&' } else { '?' };
+        return elsewhere(browser, &format!("{confirm}{mark}for={rule}"));
+    }
+    // A new factor asks for a recent proof. From there the way leads to the target, and from it here again.
+    if !session.is_recent(state.now()) {
+        return elsewhere(browser, &confirm);
+    }
+    let passkey_only = rule == SecondFactor::Passkey;
+    let page = Page {
+        title: if passkey_only {
+            "Add a passkey"
+        } else {
+            "Set up a second factor"
+        },
+        workspace: &workspace.tenant.name,
+        passkey_only,
+        is_possible: state.site.passkeys().is_some(),
+        passkey_path: target.on(AccountPage::Passkeys.path()),
+        app_path: target.on(AccountPage::TwoFactor.path()),
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}

@@ -1,0 +1,379 @@
+//! The passkeys of a person: add, rename, remove (L13). All of it asks for a recent proof; a change of what signs in ends the other
+//! sessions and is told (S4, L16).
+
+use askama::Template;
+use axum::{
+    Form, Json,
+    extract::{Query, State, rejection::FormRejection},
+    response::{AppendHeaders, IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use portolan_model::id::{PasskeyId, SessionId};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    browser_sessions::{self, EndReason},
+    passkeys::{self as stored, KNOWN, New, Passkey},
+    ways_in,
+};
+use serde::Deserialize;
+
+use super::{check_form, event, form_token, recent, sign_in::is_enough, signed_in, written};
+use crate::{
+    browser::Browser,
+    login::{AccountPage, Target, path_after},
+    mail,
+    pages::{self, PageError},
+    passkeys::{self, Created, MOST},
+    session::{self, BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// Most characters of a name.
+const NAME_LENGTH: usize = 60;
+
+#[derive(Template)]
+#[template(path = "account_passkeys.html")]
+struct Page {
+    form_token: String,
+    request: String,
+    passkeys: Vec<Shown>,
+    /// Whether this service can have passkeys.
+    is_possible: bool,
+    suggested: String,
+    notice: Option<&'static str>,
+    fault: Option<&'static str>,
+}
+
+struct Shown {
+    id: String,
+    name: String,
+    kind: &'static str,
+    since: String,
+    used: Option<String>,
+    is_suspected: bool,
+}
+
+impl From<Passkey> for Shown {
+    fn from(passkey: Passkey) -> Self {
+        Self {
+            id: passkey.id.to_string(),
+            name: passkey.name,
+            kind: if passkey.is_backup_eligible {
+                "kept by a password manager"
+            } else {
+                "on one device"
+            },
+            since: written(passkey.created_at),
+            used: passkey.last_used_at.map(written),
+            is_suspected: passkey.suspected_at.is_some(),
+        }
+    }
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PasskeysQuery {
+    done: Option<String>,
+    /// Where to go on afterwards.
+    request: Option<String>,
+}
+
+/// Shows the list.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Query(query): Query<PasskeysQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Passkeys)?;
+    recent(&state, &session, AccountPage::Passkeys)?;
+    let notice = match query.done.as_deref() {
+        Some("added") => Some("The passkey is added. Other browsers were signed out."),
+        Some("removed") => Some(
+            "The passkey is removed, and other browsers were signed out. Delete it on your device too, so that it is not offered any more.",
+        ),
+        Some("renamed") => Some("The passkey has a new name."),
+        _ => None,
+    };
+    let request = query.request.unwrap_or_default();
+    let said = Said {
+        notice,
+        ..Said::default()
+    };
+    page(&state, browser, &session, &visitor, request, said).await
+}
+
+/// What the script sends before it asks the authenticator.
+#[derive(Deserialize)]
+pub(super) struct OptionsForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// What a new passkey is to be made of.
+pub(super) async fn options(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    form: Result<Form<OptionsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Passkeys)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    recent(&state, &session, AccountPage::Passkeys)?;
+    let options = passkeys::creation_options(&state, &browser, &session).await?;
+    Ok(Json(options).into_response())
+}
+
+/// What the forms send.
+#[derive(Deserialize)]
+pub(super) struct PasskeysForm {
+    #[serde(default)]
+    form_token: String,
+    /// Which button.
+    #[serde(default)]
+    what: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    passkey: String,
+    #[serde(default)]
+    name: String,
+    #[serde(flatten)]
+    created: Created,
+}
+
+/// Does what the button says.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<PasskeysForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Passkeys)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    recent(&state, &session, AccountPage::Passkeys)?;
+    let done = match form.what.as_str() {
+        "add" => add(&state, &browser, &visitor, &headers, &session, &form).await?,
+        "rename" => rename(&state, &visitor, &session, &form).await?,
+        "remove" => remove(&state, &visitor, &session, &form).await?,
+        _ => Done::Nothing,
+    };
+    let (word, cookie) = match done {
+        Done::Refused(status, fault) => {
+            let said = Said {
+                status,
+                fault: Some(fault),
+                notice: None,
+            };
+            return page(&state, browser, &session, &visitor, form.request, said).await;
+        }
+        Done::Nothing => ("", None),
+        Done::Changed(word) => (word, None),
+        Done::Added(cookie) => ("added", Some(cookie)),
+    };
+    let path = match Target::parse(&form.request) {
+        Some(target) if !form.request.is_empty() && cookie.is_some() => {
+            path_after(&state, session.user, &target).await?
+        }
+        _ => format!("{}?done={word}", AccountPage::Passkeys.path()),
+    };
+    let cookies = AppendHeaders(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
+    Ok((browser, cookies, pages::see_other(&path)?).into_response())
+}
+
+/// What a button came to.
+enum Done {
+    Nothing,
+    Changed(&'static str),
+    Added(HeaderValue),
+    Refused(StatusCode, &'static str),
+}
+
+/// A name as it is kept; `None` if it is too long or holds what cannot be seen.
+fn tidy(name: &str) -> Option<&str> {
+    let name = name.trim();
+    let fits = name.chars().count() <= NAME_LENGTH && !name.chars().any(char::is_control);
+    fits.then_some(name)
+}
+
+const UNNAMED: &str = "Give the passkey a name of 1 to 60 characters.";
+
+async fn add(
+    state: &AuthState,
+    browser: &Browser,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    session: &BrowserSession,
+    form: &PasskeysForm,
+) -> Result<Done, PageError> {
+    let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+    let Some(name) = tidy(&form.name) else {
+        return Ok(Done::Refused(unprocessable, UNNAMED));
+    };
+    let name = if name.is_empty() {
+        visitor.ua_label.as_deref().unwrap_or("Passkey")
+    } else {
+        name
+    };
+    let new = passkeys::read_new(state, browser, session.user, &form.created).await?;
+    let Some(new) = new else {
+        let fault = "This passkey was not accepted. Reload the page and try again.";
+        return Ok(Done::Refused(unprocessable, fault));
+    };
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // The person's row is locked: two at once are counted one after the other.
+    if ways_in::of(&mut tx, session.user).await?.passkeys >= i64::try_from(MOST).unwrap_or(i64::MAX)
+    {
+        let fault = "You have as many passkeys as one can have. Remove one that you do not use.";
+        return Ok(Done::Refused(StatusCode::CONFLICT, fault));
+    }
+    let row = New {
+        user: session.user,
+        credential_id: &new.credential_id,
+        public_key: &new.public_key,
+        name,
+        aaguid: new.aaguid,
+        is_backup_eligible: new.said.is_backup_eligible,
+        is_backed_up: new.said.is_backed_up,
+        sign_count: new.said.sign_count,
+    };
+    let id = match stored::add(&mut tx, &row, now).await {
+        Ok(id) => id,
+        Err(error) if error.is_conflict_on(KNOWN) => {
+            let fault = "This passkey is known already.";
+            return Ok(Done::Refused(StatusCode::CONFLICT, fault));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // The session has just been proved by the passkey too, and gets a new id as at every elevation (S3).
+    let mut amr: Vec<&str> = session.amr.iter().map(String::as_str).collect();
+    for word in passkeys::words(new.said) {
+        if !amr.contains(&word) {
+            amr.push(word);
+        }
+    }
+    let (kept, cookie) =
+        session::start(&mut tx, state, headers, visitor, session.user, &amr).await?;
+    changed(state, visitor, tx, session, kept, (id, name), "added").await?;
+    Ok(Done::Added(cookie))
+}
+
+async fn rename(
+    state: &AuthState,
+    visitor: &Visitor,
+    session: &BrowserSession,
+    form: &PasskeysForm,
+) -> Result<Done, PageError> {
+    let Some(name) = tidy(&form.name).filter(|name| !name.is_empty()) else {
+        return Ok(Done::Refused(StatusCode::UNPROCESSABLE_ENTITY, UNNAMED));
+    };
+    let Ok(id) = form.passkey.parse::<PasskeyId>() else {
+        return Ok(Done::Nothing);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if !stored::rename(&mut tx, session.user, id, name).await? {
+        return Ok(Done::Nothing);
+    }
+    let detail = serde_json::json!({ "passkey": id.to_string(), "name": name });
+    let entry = event(session, "passkey.renamed", detail);
+    audit::record(&mut tx, &entry, &visitor.origin(), state.now()).await?;
+    tx.commit().await?;
+    Ok(Done::Changed("renamed"))
+}
+
+async fn remove(
+    state: &AuthState,
+    visitor: &Visitor,
+    session: &BrowserSession,
+    form: &PasskeysForm,
+) -> Result<Done, PageError> {
+    let Ok(id) = form.passkey.parse::<PasskeyId>() else {
+        return Ok(Done::Nothing);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Counted behind the lock: of two removals at once the later one sees what is left.
+    ways_in::of(&mut tx, session.user).await?;
+    let Some(name) = stored::remove(&mut tx, session.user, id).await? else {
+        return Ok(Done::Nothing);
+    };
+    if !is_enough(state, &ways_in::of(&mut tx, session.user).await?) {
+        let fault = "This passkey is your only way in. Add another one, or a password, before you remove it.";
+        return Ok(Done::Refused(StatusCode::CONFLICT, fault));
+    }
+    let kept = session.id;
+    changed(state, visitor, tx, session, kept, (id, &name), "removed").await?;
+    Ok(Done::Changed("removed"))
+}
+
+/// S4 and L16: other sessions end, and the person is told.
+async fn changed(
+    state: &AuthState,
+    visitor: &Visitor,
+    mut tx: SystemTx,
+    session: &BrowserSession,
+    kept: SessionId,
+    (id, name): (PasskeyId, &str),
+    what: &'static str,
+) -> Result<(), PageError> {
+    let now = state.now();
+    let reason = EndReason::FactorChanged;
+    browser_sessions::end_all(&mut tx, session.user, Some(kept), reason, now).await?;
+    let action = if what == "added" {
+        "passkey.added"
+    } else {
+        "passkey.removed"
+    };
+    let detail = serde_json::json!({ "passkey": id.to_string(), "name": name });
+    let entry = event(session, action, detail);
+    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    let letter = mail::passkeys::changed(
+        &session.display_name,
+        what,
+        name,
+        &state.site.url("/reset"),
+        &state.site.url(AccountPage::Passkeys.path()),
+    );
+    let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    Ok(())
+}
+
+/// What the page says at its top.
+#[derive(Default)]
+struct Said {
+    status: StatusCode,
+    notice: Option<&'static str>,
+    fault: Option<&'static str>,
+}
+
+async fn page(
+    state: &AuthState,
+    browser: Browser,
+    session: &BrowserSession,
+    visitor: &Visitor,
+    request: String,
+    said: Said,
+) -> Result<Response, PageError> {
+    let passkeys = {
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        stored::of(&mut tx, session.user).await?
+    };
+    let page = Page {
+        form_token: form_token(state, &browser, session),
+        request,
+        passkeys: passkeys.into_iter().map(Shown::from).collect(),
+        is_possible: state.site.passkeys().is_some(),
+        suggested: visitor.ua_label.clone().unwrap_or_default(),
+        notice: said.notice,
+        fault: said.fault,
+    };
+    Ok((browser, pages::html(said.status, &page)?).into_response())
+}

@@ -1,0 +1,302 @@
+//! Ways to sign in: the password, and accounts at providers, which are connected and disconnected here (F6). All that changes something asks
+//! for a recent proof (S2, case 157).
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Path, Query, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_model::id::{IdentityLinkId, UserId};
+use portolan_storage::{
+    Reason, audit,
+    browser_sessions::{self, EndReason},
+    identities::{self, Linked},
+    login_attempts::Purpose,
+    ways_in::{self, WaysIn},
+};
+use serde::Deserialize;
+
+use super::{check_form, event, form_token, recent, signed_in, written};
+use crate::{
+    browser::Browser,
+    login::{
+        AccountPage, Target,
+        others::{self, Bound, LoginProvider, Other},
+    },
+    mail,
+    pages::{self, PageError},
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "account_sign_in.html")]
+struct Page {
+    form_token: String,
+    has_password: bool,
+    identities: Vec<Shown>,
+    /// Providers whose accounts can be connected.
+    others: Vec<Other>,
+    notice: Option<&'static str>,
+    fault: Option<String>,
+}
+
+struct Shown {
+    id: IdentityLinkId,
+    provider: String,
+    label: String,
+    since: String,
+    used: Option<String>,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SignInQuery {
+    done: Option<String>,
+}
+
+/// Shows the list.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Query(query): Query<SignInQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::SignIn)?;
+    let notice = match query.done.as_deref() {
+        Some("added") => Some("Connected. It signs in to your account from now on."),
+        Some("there") => Some("This account was connected already."),
+        Some("removed") => Some("Disconnected, and other browsers were signed out."),
+        _ => None,
+    };
+    page(&state, browser, &session, StatusCode::OK, notice, None).await
+}
+
+/// What a button sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct SignInForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    identity: String,
+}
+
+/// Disconnects one, unless nothing would be left to sign in with.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<SignInForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::SignIn)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    recent(&state, &session, AccountPage::SignIn)?;
+    let back = |browser: Browser, path: &str| {
+        Ok::<_, PageError>((browser, pages::see_other(path)?).into_response())
+    };
+    let Ok(id) = form.identity.parse::<IdentityLinkId>() else {
+        return back(browser, AccountPage::SignIn.path());
+    };
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Counted behind the lock: of two removals at once the later one sees what is left.
+    ways_in::of(&mut tx, session.user).await?;
+    let Some(provider) = identities::unlink(&mut tx, session.user, id).await? else {
+        return back(browser, AccountPage::SignIn.path());
+    };
+    if !is_enough(&state, &ways_in::of(&mut tx, session.user).await?) {
+        drop(tx);
+        let fault =
+            "This is your only way to sign in. Set a password or connect another account first.";
+        let (status, fault) = (StatusCode::CONFLICT, Some(fault.to_owned()));
+        return page(&state, browser, &session, status, None, fault).await;
+    }
+    browser_sessions::end_all(
+        &mut tx,
+        session.user,
+        Some(session.id),
+        EndReason::FactorChanged,
+        now,
+    )
+    .await?;
+    let entry = event(
+        &session,
+        "identity.unlinked",
+        serde_json::json!({ "provider": provider }),
+    );
+    audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
+    let letter = mail::texts::sign_in_method_removed(
+        &session.display_name,
+        &name(&state, &provider),
+        &state.site.url(AccountPage::SignIn.path()),
+    );
+    let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    back(browser, "/account/sign-in?done=removed")
+}
+
+/// Whether a person with these ways can still sign in. A provider that the platform does not have any more is none.
+pub(super) fn is_enough(state: &AuthState, ways: &WaysIn) -> bool {
+    ways.has_password
+        || ways.passkeys > 0
+        || ways
+            .providers
+            .iter()
+            .any(|slug| state.config.sign_in_with.find(slug).is_some())
+}
+
+/// Parameters of a link to a provider.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct LinkQuery {
+    request: Option<String>,
+    #[serde(default)]
+    t: String,
+}
+
+/// Sends the browser to a provider, to connect the account that the person has there.
+pub(super) async fn add(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Path(slug): Path<String>,
+    Query(query): Query<LinkQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::SignIn)?;
+    check_form(&state, &browser, &session, &query.t)?;
+    recent(&state, &session, AccountPage::SignIn)?;
+    let target = Target::Account(AccountPage::SignIn);
+    leave(
+        &state,
+        browser,
+        &visitor,
+        &slug,
+        &target,
+        (Purpose::Link, &session),
+    )
+    .await
+}
+
+/// Sends the browser to a provider, to prove again who the person is.
+pub(super) async fn confirm(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Path(slug): Path<String>,
+    Query(query): Query<LinkQuery>,
+) -> Result<Response, PageError> {
+    let session = signed_in(session, AccountPage::Overview)?;
+    check_form(&state, &browser, &session, &query.t)?;
+    let target =
+        Target::parse(query.request.as_deref().unwrap_or_default()).ok_or(PageError::StartAgain)?;
+    leave(
+        &state,
+        browser,
+        &visitor,
+        &slug,
+        &target,
+        (Purpose::Confirm, &session),
+    )
+    .await
+}
+
+async fn leave(
+    state: &AuthState,
+    browser: Browser,
+    visitor: &Visitor,
+    slug: &str,
+    target: &Target,
+    (purpose, session): (Purpose, &BrowserSession),
+) -> Result<Response, PageError> {
+    let Some(provider) = state.config.sign_in_with.find(slug) else {
+        return Err(PageError::Elsewhere(AccountPage::SignIn.path().to_owned()));
+    };
+    let bound = Bound {
+        purpose,
+        session: Some(session),
+        hint: None,
+    };
+    others::begin(state, browser, visitor, provider, target, bound).await
+}
+
+/// Providers of the platform with whom a person has an account that is connected: name in addresses, and for people.
+pub(super) async fn connected(
+    state: &AuthState,
+    user: UserId,
+) -> Result<Vec<(String, String)>, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let identities = identities::of_user(&mut tx, user).await?;
+    let is_mine = |provider: &&LoginProvider| {
+        identities
+            .iter()
+            .any(|linked| linked.tenant.is_none() && linked.provider == provider.slug)
+    };
+    let mine = state.config.sign_in_with.list().iter().filter(is_mine);
+    Ok(mine
+        .map(|provider| (provider.slug.clone(), provider.name.clone()))
+        .collect())
+}
+
+fn name(state: &AuthState, provider: &str) -> String {
+    match state.config.sign_in_with.find(provider) {
+        Some(provider) => provider.name.clone(),
+        None => provider.to_owned(),
+    }
+}
+
+async fn page(
+    state: &AuthState,
+    browser: Browser,
+    session: &BrowserSession,
+    status: StatusCode,
+    notice: Option<&'static str>,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let ways = ways_in::of(&mut tx, session.user).await?;
+    let identities = identities::of_user(&mut tx, session.user).await?;
+    drop(tx);
+    let form_token = form_token(state, &browser, session);
+    let others = state
+        .config
+        .sign_in_with
+        .list()
+        .iter()
+        .map(|provider| Other {
+            name: provider.name.clone(),
+            path: format!("/account/sign-in/add/{}?t={form_token}", provider.slug),
+        })
+        .collect();
+    let page = Page {
+        form_token,
+        has_password: ways.has_password,
+        identities: identities
+            .into_iter()
+            .map(|linked| shown(state, linked))
+            .collect(),
+        others,
+        notice,
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+fn shown(state: &AuthState, linked: Linked) -> Shown {
+    Shown {
+        id: linked.id,
+        provider: match linked.tenant_name {
+            Some(workspace) => format!("Company sign-in of {workspace}"),
+            None => name(state, &linked.provider),
+        },
+        label: linked.label,
+        since: written(linked.created_at),
+        used: linked.last_used_at.map(written),
+    }
+}

@@ -1,0 +1,218 @@
+//! Which AI clients may connect to a workspace (`auth.md` M7, C15, C16): the rule and the decisions of [`portolan_storage`], the proof of
+//! [`crate::clients::verified`], put together. Asked where a person allows something, where a code or refresh token becomes an access
+//! token (K16), and where a change ends what runs (R7).
+
+use std::collections::HashMap;
+
+use portolan_model::{
+    admission::{Admission, Belonging, ClientDecision, ClientRule},
+    audit::{Actor, Event, Outcome},
+    id::{ClientId, TenantId, UserId},
+};
+use portolan_storage::{
+    StorageError, SystemTx, audit,
+    client_admission::{self, Facts},
+    clients::Client,
+    connected_apps::{self, Ended, Which},
+    mails::Mail,
+    workspace_hints::Choice,
+};
+use serde_json::json;
+
+use crate::{
+    clients::verified::{self, Trust},
+    mail,
+    session::BrowserSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// What a workspace says about a client, to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Whether it may connect.
+    pub(crate) admission: Admission,
+    /// The person asked for it already.
+    pub(crate) has_asked: bool,
+}
+
+/// A workspace that the consent page offers, with its verdict.
+#[derive(Debug, Clone)]
+pub(crate) struct Offered {
+    /// The workspace.
+    pub(crate) choice: Choice,
+    /// What it says about the client.
+    pub(crate) verdict: Verdict,
+}
+
+/// Applies a tenant's rule to a client.
+pub(crate) fn judge(
+    client: &Client,
+    tenant: TenantId,
+    rule: ClientRule,
+    decision: Option<ClientDecision>,
+) -> Admission {
+    let belonging = match client.tenant {
+        None => Belonging::Everybody,
+        Some(own) if own == tenant => Belonging::Own,
+        Some(_) => Belonging::Foreign,
+    };
+    let is_verified = matches!(verified::trust(client), Trust::Verified(_));
+    Admission::of(rule, decision, is_verified, belonging)
+}
+
+/// The verdicts of these workspaces, in their order.
+pub(crate) async fn offered(
+    tx: &mut SystemTx,
+    client: &Client,
+    user: UserId,
+    choices: Vec<Choice>,
+) -> Result<Vec<Offered>, StorageError> {
+    let tenants: Vec<TenantId> = choices.iter().map(|choice| choice.tenant).collect();
+    let facts: HashMap<TenantId, Facts> = client_admission::facts(tx, &tenants, client.id, user)
+        .await?
+        .into_iter()
+        .map(|facts| (facts.tenant, facts))
+        .collect();
+    Ok(choices
+        .into_iter()
+        .filter_map(|choice| {
+            let facts = facts.get(&choice.tenant)?;
+            let verdict = Verdict {
+                admission: judge(client, choice.tenant, facts.rule, facts.decision),
+                has_asked: facts.has_asked,
+            };
+            Some(Offered { choice, verdict })
+        })
+        .collect())
+}
+
+/// Whether a tenant admits the client now.
+pub(crate) async fn present(
+    tx: &mut SystemTx,
+    client: &Client,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<Admission, StorageError> {
+    let facts = client_admission::facts(tx, &[tenant], client.id, user)
+        .await?
+        .pop();
+    Ok(facts.map_or(Admission::Blocked, |facts| {
+        judge(client, tenant, facts.rule, facts.decision)
+    }))
+}
+
+/// Ends what runs in a tenant under clients that it does not admit any more (R7). The turn must have been taken.
+pub(crate) async fn end_unadmitted(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    rule: ClientRule,
+) -> Result<Ended, StorageError> {
+    let seen: Vec<_> = client_admission::seen(tx, tenant)
+        .await?
+        .into_iter()
+        .filter(|seen| seen.apps > 0)
+        .collect();
+    let ids: Vec<ClientId> = seen.iter().map(|seen| seen.client).collect();
+    let decisions: HashMap<ClientId, Option<ClientDecision>> = seen
+        .iter()
+        .map(|seen| (seen.client, seen.decision))
+        .collect();
+    let mut ended = Ended::default();
+    for client in portolan_storage::clients::many(tx, &ids).await? {
+        let decision = decisions.get(&client.id).copied().flatten();
+        if judge(&client, tenant, rule, decision).is_admitted() {
+            continue;
+        }
+        let some = end_client(state, tx, tenant, client.id).await?;
+        ended.grants.extend(some.grants);
+    }
+    Ok(ended)
+}
+
+/// Ends what runs in a tenant under one client (R7).
+pub(crate) async fn end_client(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    client: ClientId,
+) -> Result<Ended, StorageError> {
+    let which = Which {
+        tenant: Some(tenant),
+        client: Some(client),
+        ..Which::default()
+    };
+    connected_apps::end(tx, which, "client_not_admitted", state.now()).await
+}
+
+/// Files a person's wish, and tells the administrators, at most [`crate::oauth::OAuthParts`]'s budget of a workspace. Returns the letters to
+/// be delivered after the commit.
+pub(crate) async fn ask(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    visitor: &Visitor,
+    client: &Client,
+    session: &BrowserSession,
+    choice: &Choice,
+) -> Result<Vec<Mail>, StorageError> {
+    let now = state.now();
+    if !client_admission::ask(tx, choice.tenant, client.id, session.user, now).await? {
+        return Ok(Vec::new());
+    }
+    let event = Event {
+        tenant: Some(choice.tenant),
+        actor: Actor::User(session.user),
+        action: "client.requested",
+        target_kind: "client",
+        target_id: client.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({"client": client.name, "client_id": client.client_id}),
+    };
+    audit::record(tx, &event, &visitor.origin(), now).await?;
+    metrics::counter!("oauth_client_requests_total").increment(1);
+    // The list in the console has them all; a mail for each of very many helps nobody.
+    if state
+        .oauth
+        .admission_mails
+        .take(&choice.tenant.to_string(), now)
+        .is_err()
+    {
+        return Ok(Vec::new());
+    }
+    let link = state.site.url(&format!("/w/{}/clients", choice.slug));
+    let mut letters = Vec::new();
+    for (name, address) in client_admission::administrators(tx, choice.tenant).await? {
+        let letter = mail::texts::client_requested(
+            &name,
+            &choice.name,
+            &session.email,
+            &client.name,
+            &client.client_id,
+            &link,
+        );
+        letters.push(mail::queue(tx, &address, &letter, now).await?);
+    }
+    Ok(letters)
+}
+
+/// Why a client may not connect, for the person in front of the page: what it is, and what to do.
+pub(crate) const fn words(verdict: Verdict) -> &'static str {
+    match verdict.admission {
+        Admission::Admitted => "",
+        Admission::Blocked => "An administrator of this workspace blocked this app.",
+        Admission::Foreign => "This app was registered for another workspace.",
+        Admission::Unverified => {
+            "This workspace admits verified apps only. Ask an administrator to allow this one."
+        }
+        Admission::Unlisted => {
+            "This workspace admits apps on its list only. Ask an administrator to put this one on it."
+        }
+        Admission::NeedsApproval if verdict.has_asked => {
+            "You asked for this app. You get a mail when an administrator allows it; then connect again."
+        }
+        Admission::NeedsApproval => {
+            "An administrator of this workspace has to allow this app first."
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the flight recorder keeps of the consent page (`auth.md` X2). A person is named only to a workspace of which they are a member.
+
+use portolan_model::{id::TenantId, member::Action};
+use portolan_storage::{
+    authorization_requests::AuthorizationRequest,
+    clients::Client,
+    connect_events::{NewEvent, Place, Step, StepOutcome},
+    grants::Grant,
+};
+
+use super::{Target, requested};
+use crate::{
+    admission::{self, Offered},
+    recorder::{self, Telling},
+    session::BrowserSession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+fn step(
+    state: &AuthState,
+    visitor: &Visitor,
+    step: Step,
+    request: &AuthorizationRequest,
+    client: &Client,
+) -> NewEvent {
+    let resource = requested(state, request).ok().flatten();
+    let mut event = recorder::step(state, visitor, step)
+        .client(&client.client_id, Some(&client.name))
+        .resource(resource.as_ref());
+    event.authorization = Some(request.id);
+    event
+}
+
+/// The person was sent to sign in.
+pub(super) fn sign_in(
+    state: &AuthState,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+) {
+    let mut event = step(state, visitor, Step::SignIn, request, client);
+    event.outcome = StepOutcome::Waiting;
+    state.oauth.recorder.record(event);
+}
+
+/// The page was shown for the first time.
+pub(super) fn shown(
+    state: &AuthState,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+    target: &Target,
+    session: &BrowserSession,
+) {
+    let mut event = step(state, visitor, Step::Consent, request, client);
+    event.outcome = StepOutcome::Waiting;
+    match target {
+        Target::Fixed { offered, .. } => {
+            event.place = Place::Tenant(offered.choice.tenant);
+            event.user = Some(session.user);
+            if let Some((rule, words)) = obstacle(offered) {
+                event = event.refused(Some(rule), words);
+            }
+        }
+        Target::Pick(_) => {}
+        Target::NoAccess => {
+            event = event.refused(Some("N11"), "the person has no access to this workspace");
+        }
+        Target::NoWorkspace => {
+            event = event.refused(Some("N11"), "the person has no workspace yet");
+        }
+    }
+    state.oauth.recorder.record(event);
+}
+
+/// Why a workspace cannot be chosen.
+fn obstacle(offered: &Offered) -> Option<(&'static str, &'static str)> {
+    if !offered.choice.role.may(Action::CallTools) {
+        return Some((
+            "N11",
+            "the person's role is viewer, which cannot call tools",
+        ));
+    }
+    (!offered.verdict.admission.is_admitted()).then(|| {
+        let rule = if offered.verdict.admission == portolan_model::admission::Admission::Foreign {
+            "C16"
+        } else {
+            "M7"
+        };
+        (rule, admission::words(offered.verdict))
+    })
+}
+
+/// The person allowed it.
+pub(super) fn approved(
+    state: &AuthState,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+    grant: &Grant,
+) {
+    let mut event = step(state, visitor, Step::Consent, request, client);
+    event.place = Place::Tenant(grant.tenant);
+    event.user = Some(grant.user);
+    event.grant = Some(grant.id);
+    let event = event.sent("scope", grant.scopes.to_string());
+    state.oauth.recorder.record(event);
+}
+
+/// The person did not.
+pub(super) fn denied(
+    state: &AuthState,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+) {
+    let event = step(state, visitor, Step::Consent, request, client)
+        .refused(Some("N5"), "the person did not allow it");
+    state.oauth.recorder.record(event);
+}
+
+/// A workspace was posted that may not be chosen.
+pub(super) fn refused(
+    state: &AuthState,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    client: &Client,
+    target: &Target,
+    workspace: &str,
+) {
+    let mut event = step(state, visitor, Step::Consent, request, client);
+    let (rule, words) = match target.named(workspace) {
+        Some(offered) => {
+            let tenant: TenantId = offered.choice.tenant;
+            event.place = Place::Tenant(tenant);
+            obstacle(offered).unwrap_or(("M7", "the workspace does not admit this app any more"))
+        }
+        None => ("N11", "the person has no access to this workspace"),
+    };
+    state
+        .oauth
+        .recorder
+        .record(event.refused(Some(rule), words));
+}

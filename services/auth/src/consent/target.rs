@@ -1,0 +1,120 @@
+//! What a grant would be for: the workspaces that the person may choose, and what each says about the client (`auth.md` N3, M7, C16).
+
+use portolan_model::{id::TenantId, resource::Resource};
+use portolan_storage::{
+    SystemTx,
+    authorization_requests::AuthorizationRequest,
+    clients::Client,
+    workspace_hints::{self, Choice},
+};
+
+use crate::{
+    admission::{self, Offered},
+    pages::PageError,
+    session::BrowserSession,
+    state::AuthState,
+};
+
+/// What the grant would be for.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// The resource names the workspace, or there is only one.
+    Fixed {
+        /// The workspace.
+        offered: Offered,
+        /// Slug and, if published, name of the one server.
+        server: Option<(String, Option<String>)>,
+    },
+    /// The person picks.
+    Pick(Vec<Offered>),
+    /// The named workspace is unknown, or the person is no member: one answer for both (case 96).
+    NoAccess,
+    /// The person has no workspace yet.
+    NoWorkspace,
+}
+
+impl Target {
+    pub(super) async fn find(
+        state: &AuthState,
+        tx: &mut SystemTx,
+        request: &AuthorizationRequest,
+        client: &Client,
+        session: &BrowserSession,
+    ) -> Result<Self, PageError> {
+        let resource = requested(state, request)?;
+        if let Some(slug) = resource.as_ref().and_then(Resource::tenant) {
+            let choice = workspace_hints::choice_by_slug(tx, session.user, slug).await?;
+            // Case 107: what another workspace's provider says opens this one no more than a stranger.
+            let Some(choice) = choice.filter(|choice| session.opens(choice.tenant)) else {
+                return Ok(Self::NoAccess);
+            };
+            let server = match resource.as_ref().and_then(Resource::server) {
+                Some(slug) => Some((
+                    slug.to_owned(),
+                    workspace_hints::published_server_name(tx, choice.tenant, slug).await?,
+                )),
+                None => None,
+            };
+            let offered = admission::offered(tx, client, session.user, vec![choice]).await?;
+            return Ok(offered
+                .into_iter()
+                .next()
+                .map_or(Self::NoAccess, |offered| Self::Fixed { offered, server }));
+        }
+        let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
+        choices.retain(|choice| session.opens(choice.tenant));
+        let has_none = choices.is_empty();
+        // C16: a client that one workspace registered cannot be picked for another.
+        if let Some(own) = client.tenant {
+            choices.retain(|choice| choice.tenant == own);
+        }
+        let mut offered = admission::offered(tx, client, session.user, choices).await?;
+        Ok(match offered.len() {
+            0 if has_none => Self::NoWorkspace,
+            0 => Self::NoAccess,
+            1 => Self::Fixed {
+                offered: offered.remove(0),
+                server: None,
+            },
+            _ => Self::Pick(offered),
+        })
+    }
+
+    /// The workspace that the form names, if it is among those that were offered.
+    pub(super) fn named(&self, workspace: &str) -> Option<&Offered> {
+        let named = |offered: &&Offered| {
+            workspace
+                .parse::<TenantId>()
+                .is_ok_and(|tenant| tenant == offered.choice.tenant)
+        };
+        match self {
+            Self::Fixed { offered, .. } => Some(offered),
+            Self::Pick(offered) => offered.iter().find(named),
+            Self::NoAccess | Self::NoWorkspace => None,
+        }
+    }
+
+    /// The workspace that the form names, if it may be chosen: the person may use it there, and it admits the client.
+    pub(super) fn chosen(&self, workspace: &str) -> Option<&Choice> {
+        self.named(workspace)
+            .filter(|offered| offered.verdict.admission.is_admitted())
+            .map(|offered| &offered.choice)
+    }
+}
+
+/// The resource that a request names.
+pub(super) fn requested(
+    state: &AuthState,
+    request: &AuthorizationRequest,
+) -> Result<Option<Resource>, PageError> {
+    match &request.resource_asked {
+        None => Ok(None),
+        // It was written in canonical form; only a changed public URL makes it unreadable.
+        Some(text) => state
+            .oauth
+            .resources
+            .read_canonical(text)
+            .map(Some)
+            .ok_or(PageError::StartAgain),
+    }
+}

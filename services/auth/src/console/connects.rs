@@ -1,0 +1,325 @@
+//! The flight recorder in the console (`auth.md` X2): tries of AI clients to connect to a workspace, and where each stopped.
+
+use axum::{Json, extract::State};
+use portolan_keys::digest;
+use portolan_model::{id::UserId, member::Action};
+use portolan_storage::{
+    Reason,
+    connect_events::{self, Event, Step, StepOutcome, Which},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use time::OffsetDateTime;
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Listing, error::ConsoleError, input::QueryParameters, workspace::Workspace};
+use crate::{
+    recorder::{
+        attempts::{self, Attempt, State as Standing},
+        known::KnownFault,
+        rules,
+    },
+    state::AuthState,
+};
+
+/// Steps that are read for one page.
+const STEPS: i64 = 1_000;
+/// Attempts of one page.
+const ATTEMPTS: usize = 50;
+
+/// A step of a client's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectStep {
+    /// The server's address answered 401 and said where to read on.
+    Challenge,
+    /// The resource's metadata was read.
+    ResourceMetadata,
+    /// The authorization server's metadata was read.
+    ServerMetadata,
+    /// The client registered itself.
+    Register,
+    /// Its metadata document was looked at.
+    ClientDocument,
+    /// The authorization request.
+    Authorize,
+    /// The person was sent to sign in.
+    SignIn,
+    /// The consent page.
+    Consent,
+    /// A code was exchanged for tokens.
+    Token,
+    /// A refresh that was refused.
+    Refresh,
+    /// A request with the token.
+    Request,
+}
+
+impl From<Step> for ConnectStep {
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Challenge => Self::Challenge,
+            Step::ResourceMetadata => Self::ResourceMetadata,
+            Step::ServerMetadata => Self::ServerMetadata,
+            Step::Register => Self::Register,
+            Step::ClientDocument => Self::ClientDocument,
+            Step::Authorize => Self::Authorize,
+            Step::SignIn => Self::SignIn,
+            Step::Consent => Self::Consent,
+            Step::Token => Self::Token,
+            Step::Refresh => Self::Refresh,
+            Step::Request => Self::Request,
+        }
+    }
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectOutcome {
+    /// As the client hoped.
+    Ok,
+    /// Somebody has to do something.
+    Waiting,
+    /// A rule said no, or a person.
+    Refused,
+    /// The fault is ours.
+    Failed,
+}
+
+/// How an attempt stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConnectState {
+    /// The client got in.
+    Connected,
+    /// Somebody has to do something, or the client may go on.
+    Waiting,
+    /// A rule refused it, or a person.
+    Refused,
+    /// The fault is ours.
+    Failed,
+    /// The client did not go on.
+    Stopped,
+}
+
+/// What happened at one step.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConnectEvent {
+    #[serde(with = "time::serde::rfc3339")]
+    at: OffsetDateTime,
+    step: ConnectStep,
+    outcome: ConnectOutcome,
+    /// Id of the request, as pages of faults show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    request_id: Option<String>,
+    /// The rule that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rule: Option<String>,
+    /// What that rule says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rule_says: Option<String>,
+    /// What the client, or its user, was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    fault: Option<String>,
+    /// Network of whoever took the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    network: Option<String>,
+    /// What it says that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    agent: Option<String>,
+    /// What it sent: redirect URI, scope, resource, PKCE method. Never a secret.
+    #[schema(value_type = Object)]
+    sent: Value,
+}
+
+/// A fault of a client that is known.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KnownClientFault {
+    /// Whose.
+    client: String,
+    /// What happens, and what to do.
+    text: String,
+    /// Where it is told.
+    source: String,
+}
+
+impl From<&KnownFault> for KnownClientFault {
+    fn from(fault: &KnownFault) -> Self {
+        Self {
+            client: fault.client.to_owned(),
+            text: fault.text.to_owned(),
+            source: fault.source.to_owned(),
+        }
+    }
+}
+
+/// One try of a client to connect.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ConnectAttempt {
+    /// Stays the same while it goes on.
+    id: String,
+    state: ConnectState,
+    /// The last step that it came to.
+    reached: ConnectStep,
+    #[serde(with = "time::serde::rfc3339")]
+    began_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    ended_at: OffsetDateTime,
+    /// As the client calls itself. Nothing proves it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    client_name: Option<String>,
+    /// The client on the wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    client_id: Option<String>,
+    /// The one server that it asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    server: Option<String>,
+    /// Who decided, if they are a member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, nullable = false)]
+    user_id: Option<UserId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    user_name: Option<String>,
+    /// Faults of clients that are known and fit.
+    known: Vec<KnownClientFault>,
+    /// Its steps, in order.
+    steps: Vec<ConnectEvent>,
+}
+
+impl From<Attempt> for ConnectAttempt {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            id: attempt.number().to_string(),
+            state: match attempt.state {
+                Standing::Connected => ConnectState::Connected,
+                Standing::Waiting => ConnectState::Waiting,
+                Standing::Refused => ConnectState::Refused,
+                Standing::Failed => ConnectState::Failed,
+                Standing::Stopped => ConnectState::Stopped,
+            },
+            reached: attempt.reached.into(),
+            began_at: attempt.began(),
+            ended_at: attempt.ended(),
+            client_name: attempt
+                .last(|event| event.client_name.as_deref())
+                .map(str::to_owned),
+            client_id: attempt
+                .last(|event| event.client_id.as_deref())
+                .map(str::to_owned),
+            server: attempt
+                .last(|event| event.server.as_deref())
+                .map(str::to_owned),
+            user_id: attempt.last(|event| event.user.as_ref()).copied(),
+            user_name: attempt
+                .last(|event| event.user_name.as_deref())
+                .map(str::to_owned),
+            known: attempt.known.iter().map(|fault| (*fault).into()).collect(),
+            steps: attempt.steps.into_iter().map(shown).collect(),
+        }
+    }
+}
+
+fn shown(event: Event) -> ConnectEvent {
+    ConnectEvent {
+        at: event.at,
+        step: event.step.into(),
+        outcome: match event.outcome {
+            StepOutcome::Ok => ConnectOutcome::Ok,
+            StepOutcome::Waiting => ConnectOutcome::Waiting,
+            StepOutcome::Refused => ConnectOutcome::Refused,
+            StepOutcome::Failed => ConnectOutcome::Failed,
+        },
+        request_id: event.request_id,
+        rule_says: event
+            .rule
+            .as_deref()
+            .and_then(rules::words)
+            .map(str::to_owned),
+        rule: event.rule,
+        fault: event.fault,
+        network: event.ip_block,
+        agent: event.agent,
+        sent: event.detail,
+    }
+}
+
+/// Which attempts are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ConnectQuery {
+    /// The number on a page of a fault: the attempt in which that happened.
+    #[serde(default)]
+    request_id: Option<String>,
+    /// Of this client, by its id on the wire.
+    #[serde(default)]
+    client_id: Option<String>,
+    /// `next_cursor` of the page before.
+    #[serde(default)]
+    cursor: Option<String>,
+}
+
+/// Tries of AI clients to connect, the newest first. For admins and owners.
+#[utoipa::path(get, path = "/workspaces/{ws}/connects", tag = "clients",
+    params(("ws" = String, Path, description = "Slug"), ConnectQuery),
+    responses((status = 200, description = "The attempts.", body = Listing<ConnectAttempt>)))]
+pub(crate) async fn list_connects(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    QueryParameters(query): QueryParameters<ConnectQuery>,
+) -> Result<Json<Listing<ConnectAttempt>>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let before = query.cursor.as_deref().map(read_cursor).transpose()?;
+    let given = |text: &Option<String>| {
+        text.as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
+    let request_id = given(&query.request_id);
+    let client = given(&query.client_id).map(|id| digest(id.as_bytes()));
+    let which = Which {
+        tenant: Some(workspace.id),
+        request_id: request_id.as_deref(),
+        client: client.as_ref(),
+        before,
+    };
+    let mut tx = state.store.system(Reason::Recorder).await?;
+    let events = connect_events::list(&mut tx, which, STEPS).await?;
+    let has_more = i64::try_from(events.len()).unwrap_or(i64::MAX) >= STEPS;
+    let mut found = attempts::assemble(events, state.now());
+    let is_cut = has_more || found.len() > ATTEMPTS;
+    found.truncate(ATTEMPTS);
+    let next_cursor = found
+        .last()
+        .filter(|_| is_cut)
+        .map(|attempt| attempt.began().unix_timestamp_nanos().to_string());
+    Ok(Json(Listing {
+        items: found.into_iter().map(ConnectAttempt::from).collect(),
+        next_cursor,
+    }))
+}
+
+/// A time, which tells nothing that the list does not tell.
+fn read_cursor(text: &str) -> Result<OffsetDateTime, ConsoleError> {
+    text.parse::<i128>()
+        .ok()
+        .and_then(|nanos| OffsetDateTime::from_unix_timestamp_nanos(nanos).ok())
+        .ok_or_else(|| {
+            ConsoleError::invalid(
+                "invalid_cursor",
+                "This cursor is not of this list. Start from the first page.",
+            )
+            .field("cursor")
+        })
+}

@@ -1,0 +1,130 @@
+//! What the workspace asks of how its members sign in (`auth.md` L14).
+
+use axum::{Json, extract::State};
+use portolan_model::{factor::SecondFactor, member::Action};
+use portolan_storage::{Reason, SystemTx, audit, factor_rules};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
+use crate::{
+    login::{ConsolePage, Target},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// What a workspace asks of its members.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = SecondFactorRule)]
+#[expect(
+    dead_code,
+    reason = "only its schema is used: the value is model::SecondFactor"
+)]
+pub(crate) enum RuleName {
+    Off,
+    Required,
+    Passkey,
+}
+
+/// The rule, and who could meet it today.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Security {
+    /// What members have to sign in with, beside their password.
+    #[schema(value_type = RuleName)]
+    second_factor: SecondFactor,
+    /// How many active members there are.
+    members: i64,
+    /// Of these, how many have an authenticator app or a passkey.
+    members_with_factor: i64,
+    /// Of these, how many have a passkey.
+    members_with_passkey: i64,
+    /// Whether passkeys can be used at this service: it has to be reached by a name.
+    passkeys_possible: bool,
+}
+
+async fn seen(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+) -> Result<Security, ConsoleError> {
+    let ready = factor_rules::readiness(tx, workspace.id).await?;
+    Ok(Security {
+        second_factor: factor_rules::of(tx, workspace.id).await?,
+        members: ready.members,
+        members_with_factor: ready.with_any,
+        members_with_passkey: ready.with_passkey,
+        passkeys_possible: state.site.passkeys().is_some(),
+    })
+}
+
+/// What the workspace asks of sign-ins. For admins.
+#[utoipa::path(get, path = "/workspaces/{ws}/security", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "The rule.", body = Security)))]
+pub(crate) async fn show_security(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<Security>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    Ok(Json(seen(&state, &mut tx, &workspace).await?))
+}
+
+/// What to change.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecurityChange {
+    #[schema(value_type = RuleName)]
+    second_factor: SecondFactor,
+}
+
+/// Changes the rule. For admins, with a proof of the last ten minutes. A stricter one ends access tokens at once; apps of members who signed in without the
+/// factor have to be connected again.
+#[utoipa::path(patch, path = "/workspaces/{ws}/security", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = SecurityChange, responses((status = 200, description = "Changed.", body = Security)))]
+pub(crate) async fn change_security(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(change): JsonBody<SecurityChange>,
+) -> Result<Json<Security>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, ConsolePage::Security)?;
+    let rule = change.second_factor;
+    if rule == SecondFactor::Passkey && state.site.passkeys().is_none() {
+        let message = "Passkeys cannot be used here, because this service is reached by an address and not by a name.";
+        return Err(ConsoleError::invalid("passkeys_impossible", message).field("second_factor"));
+    }
+    // Whoever sets a rule that they do not meet would lock themselves out with the same click.
+    if !rule.is_met_by(&workspace.session.amr) {
+        let mut tx = state.store.system(Reason::Workspaces).await?;
+        let can = factor_rules::can_meet(&mut tx, workspace.session.user, rule).await?;
+        let target = Target::Workspace(workspace.slug.clone(), ConsolePage::Security);
+        let path = if can {
+            format!("{}&for={rule}", target.on("/account/confirm"))
+        } else if rule == SecondFactor::Passkey {
+            target.on("/account/passkeys")
+        } else {
+            target.on("/account/two-factor")
+        };
+        let message = "Sign in this way yourself first: otherwise this rule would lock you out.";
+        return Err(ConsoleError::conflict("second_factor_first", message)
+            .field("second_factor")
+            .details(serde_json::json!({ "path": path })));
+    }
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let before = factor_rules::set(&mut tx, workspace.id, rule, now).await?;
+    if before != rule {
+        let event = workspace.event(
+            "tenant.second_factor_rule",
+            "tenant",
+            workspace.id,
+            serde_json::json!({ "before": before, "after": rule }),
+        );
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
+    let security = seen(&state, &mut tx, &workspace).await?;
+    tx.commit().await?;
+    Ok(Json(security))
+}

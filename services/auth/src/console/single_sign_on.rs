@@ -1,0 +1,505 @@
+//! The workspace's own provider of accounts, its mail domains, and whether members have to come that way (`auth.md` F7). For admins; what
+//! changes who gets in asks for a recent proof.
+
+use axum::{Json, extract::State};
+use http::StatusCode;
+use portolan_cluster::revocations::Revocation;
+use portolan_connections::seal_provider_secret;
+use portolan_keys::{Secret, random};
+use portolan_model::{
+    email::EmailAddress,
+    id::{IdentityProviderId, TenantDomainId, TenantDomainKind},
+    member::{Action, Role},
+};
+use portolan_storage::{
+    Reason, TenantTx, audit,
+    grants::REVOCATION_MEMORY,
+    single_sign_on::{self as stored, Provider},
+    tenant_domains::{self, Domain},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+
+use super::{
+    credentials::data_key,
+    error::ConsoleError,
+    input::{JsonBody, PathId},
+    workspace::Workspace,
+};
+use crate::{
+    clients::name,
+    login::{ConsolePage, others},
+    sso::{self, Looked},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+const PAGE: ConsolePage = ConsolePage::SingleSignOn;
+/// Longest issuer, client id and secret.
+const LONGEST: usize = 2000;
+
+/// How members of a workspace sign in with its own provider.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SingleSignOn {
+    /// The provider; null if there is none.
+    #[schema(required)]
+    provider: Option<ProviderView>,
+    /// Domains of mail addresses, by name.
+    domains: Vec<DomainView>,
+    /// Whether the person who asks could make it the only way now: they came by the provider, or are an owner with a passkey.
+    may_enforce: bool,
+}
+
+/// A provider.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IdentityProvider)]
+pub struct ProviderView {
+    name: String,
+    issuer: String,
+    client_id: String,
+    /// Whether a secret is kept. It is never shown.
+    has_secret: bool,
+    /// What has to be entered at the provider as redirect URI.
+    callback_url: String,
+    /// Whether members have to come this way.
+    enforced: bool,
+}
+
+/// A domain.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TenantDomain)]
+pub struct DomainView {
+    #[schema(value_type = String)]
+    id: TenantDomainId,
+    domain: String,
+    /// Name of the TXT record that proves it.
+    record_name: String,
+    /// Text of the TXT record.
+    record_text: String,
+    /// Since when it is proved; null if it is not.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
+    verified_at: Option<OffsetDateTime>,
+    /// When the record was last looked for.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
+    checked_at: Option<OffsetDateTime>,
+    /// Since when the record of a proved domain is missing; after three days it is proved no more.
+    #[serde(with = "time::serde::rfc3339::option")]
+    #[schema(required)]
+    missing_since: Option<OffsetDateTime>,
+}
+
+impl From<Domain> for DomainView {
+    fn from(domain: Domain) -> Self {
+        let (record_name, record_text) = sso::record(&domain.domain, &domain.token);
+        Self {
+            id: domain.id,
+            domain: domain.domain,
+            record_name,
+            record_text,
+            verified_at: domain.verified_at,
+            checked_at: domain.checked_at,
+            missing_since: domain.missing_since,
+        }
+    }
+}
+
+async fn seen(state: &AuthState, workspace: &Workspace) -> Result<SingleSignOn, ConsoleError> {
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let provider = stored::of(&mut tx).await?;
+    let domains = tenant_domains::list(&mut tx).await?;
+    drop(tx);
+    let may_enforce = match &provider {
+        Some(provider) => may_enforce(state, workspace, provider.id).await?,
+        None => false,
+    };
+    Ok(SingleSignOn {
+        provider: provider.map(|provider| ProviderView {
+            callback_url: others::redirect_uri(&state.site, &provider.id.to_string()),
+            name: provider.name,
+            issuer: provider.issuer,
+            client_id: provider.client_id,
+            has_secret: provider.secret.is_some(),
+            enforced: provider.is_enforced,
+        }),
+        domains: domains.into_iter().map(DomainView::from).collect(),
+        may_enforce,
+    })
+}
+
+/// Whether this person would not lock themselves out.
+async fn may_enforce(
+    state: &AuthState,
+    workspace: &Workspace,
+    provider: IdentityProviderId,
+) -> Result<bool, ConsoleError> {
+    if workspace.role == Role::Owner && sso::has_passkey(&workspace.session) {
+        return Ok(true);
+    }
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    Ok(stored::has_step(&mut tx, workspace.session.id, workspace.id, provider).await?)
+}
+
+/// The provider of the workspace and its domains. For admins.
+#[utoipa::path(get, path = "/workspaces/{ws}/single-sign-on", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    responses((status = 200, description = "What is set up.", body = SingleSignOn)))]
+pub(crate) async fn show_single_sign_on(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<SingleSignOn>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    Ok(Json(seen(&state, &workspace).await?))
+}
+
+/// A provider to be entered.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderBody {
+    /// On the button: "Continue with …".
+    name: String,
+    /// As the provider writes it, such as https://login.example.com.
+    issuer: String,
+    client_id: String,
+    /// Absent: the one that is kept, if issuer and client stay the same; else none.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    client_secret: Option<Secret<String>>,
+}
+
+impl std::fmt::Debug for ProviderBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProviderBody").finish_non_exhaustive()
+    }
+}
+
+/// Enters the provider. It is asked for its metadata and keys first, so that a wrong address is not kept. Another issuer or client is another
+/// provider: whoever came by the former one connects again, and it has to be made the only way again.
+#[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/provider", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = ProviderBody, responses((status = 200, description = "Entered.", body = SingleSignOn)))]
+pub(crate) async fn set_identity_provider(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(body): JsonBody<ProviderBody>,
+) -> Result<Json<SingleSignOn>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, PAGE)?;
+    let name = name::clean(&body.name).ok_or_else(|| {
+        ConsoleError::invalid("name_missing", "Enter what the button is to say.").field("name")
+    })?;
+    let (issuer, client_id) = (body.issuer.trim(), body.client_id.trim());
+    if client_id.is_empty() || client_id.len() > LONGEST {
+        let message = "Enter the client id that the provider gave you.";
+        return Err(ConsoleError::invalid("client_id_missing", message).field("client_id"));
+    }
+    reachable(&state, issuer).await?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let before = stored::of(&mut tx).await?;
+    let same = before
+        .as_ref()
+        .filter(|before| before.issuer == issuer && before.client_id == client_id);
+    let id = same.map_or_else(IdentityProviderId::generate, |same| same.id);
+    let version = before.as_ref().map_or(1, |before| before.version + 1);
+    let kept = match (&body.client_secret, same) {
+        (None, Some(same)) => kept_secret(&state, &workspace, same)?,
+        _ => None,
+    };
+    let secret = body.client_secret.as_ref().or(kept.as_ref());
+    let secret = match secret.filter(|secret| !secret.expose().is_empty()) {
+        None => None,
+        Some(secret) if secret.expose().len() > LONGEST => {
+            let message = "This is too long for a client secret.";
+            return Err(ConsoleError::invalid("secret_too_long", message).field("client_secret"));
+        }
+        Some(secret) => Some(seal(&state, &mut tx, &workspace, (id, version), secret).await?),
+    };
+    let provider = Provider {
+        id,
+        name,
+        issuer: issuer.to_owned(),
+        client_id: client_id.to_owned(),
+        secret,
+        version,
+        is_enforced: same.is_some_and(|same| same.is_enforced),
+    };
+    stored::put(&mut tx, &provider, now).await?;
+    let detail = json!({ "issuer": issuer, "client_id": client_id });
+    let event = workspace.event("sso.provider_set", "provider", id, detail);
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    if same.is_none() {
+        end_sessions(&state, &workspace).await?;
+    }
+    Ok(Json(seen(&state, &workspace).await?))
+}
+
+fn kept_secret(
+    state: &AuthState,
+    workspace: &Workspace,
+    provider: &Provider,
+) -> Result<Option<Secret<String>>, ConsoleError> {
+    others::tenant_provider(state, workspace.id, provider)
+        .map(|provider| provider.client.secret)
+        .map_err(|error| ConsoleError::internal("secret of a provider", error))
+}
+
+async fn seal(
+    state: &AuthState,
+    tx: &mut TenantTx,
+    workspace: &Workspace,
+    place: (IdentityProviderId, i32),
+    secret: &Secret<String>,
+) -> Result<(Vec<u8>, portolan_storage::credentials::WrappedKey), ConsoleError> {
+    let now = state.now();
+    let key = data_key::<ConsoleError>(state, tx, workspace.id, now).await?;
+    let sealed = seal_provider_secret(&state.keys, workspace.id, &key, place, secret.expose(), now)
+        .map_err(|error| ConsoleError::internal("secret of a provider", error))?;
+    Ok((sealed, key))
+}
+
+/// Asks an issuer for what every sign-in needs.
+async fn reachable(state: &AuthState, issuer: &str) -> Result<(), ConsoleError> {
+    if issuer.is_empty() || issuer.len() > LONGEST {
+        let message = "Enter the issuer, such as https://login.example.com.";
+        return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
+    }
+    others::look_at(state, issuer).await.map_err(|error| {
+        let message = format!("This provider cannot be used: {error}.");
+        ConsoleError::invalid("issuer_unusable", message).field("issuer")
+    })
+}
+
+/// What a test found.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProviderTest {
+    /// Where people would be sent, with a browser that is signed in here.
+    sign_in_path: String,
+}
+
+/// Asks the provider for its metadata and keys, and tells where to try a sign-in.
+#[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/provider/test", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug")), responses((status = 200, description = "It answers.", body = ProviderTest)))]
+pub(crate) async fn test_identity_provider(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+) -> Result<Json<ProviderTest>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let provider = stored::of(&mut tx).await?;
+    drop(tx);
+    let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
+    reachable(&state, &provider.issuer).await?;
+    let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
+    Ok(Json(ProviderTest {
+        sign_in_path: sso::path(workspace.slug.as_str(), &target),
+    }))
+}
+
+/// Removes the provider. Whoever came by it is signed out, and comes another way.
+#[utoipa::path(delete, path = "/workspaces/{ws}/single-sign-on/provider", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug")), responses((status = 204, description = "Removed.")))]
+pub(crate) async fn delete_identity_provider(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, PAGE)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    if !stored::remove(&mut tx).await? {
+        return Err(ConsoleError::not_found("this provider"));
+    }
+    let event = workspace.event("sso.provider_removed", "tenant", workspace.id, json!({}));
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    end_sessions(&state, &workspace).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn end_sessions(state: &AuthState, workspace: &Workspace) -> Result<(), ConsoleError> {
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    stored::end_confined(&mut tx, workspace.id, state.now()).await?;
+    Ok(tx.commit().await?)
+}
+
+/// Whether members have to come by the provider.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Enforcement {
+    enforced: bool,
+}
+
+/// Makes the provider the only way in, or one of several again. Apps that members connected without it are disconnected at once (R7); API keys
+/// and service accounts go on. Owners with a passkey get in all the same.
+#[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/enforcement", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug")), request_body = Enforcement,
+    responses((status = 200, description = "Changed.", body = SingleSignOn)))]
+pub(crate) async fn enforce_single_sign_on(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(body): JsonBody<Enforcement>,
+) -> Result<Json<SingleSignOn>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, PAGE)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let mut provider = stored::of(&mut tx)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this provider"))?;
+    if body.enforced && !may_enforce(&state, &workspace, provider.id).await? {
+        let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
+        let path = sso::path(workspace.slug.as_str(), &target);
+        let message =
+            "Sign in with the provider yourself first: otherwise this would lock you out.";
+        return Err(ConsoleError::conflict("company_sign_in_first", message)
+            .details(json!({ "path": path })));
+    }
+    if provider.is_enforced != body.enforced {
+        provider.is_enforced = body.enforced;
+        stored::put(&mut tx, &provider, now).await?;
+        let detail = json!({ "enforced": body.enforced });
+        let event = workspace.event("sso.enforcement", "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+        tx.commit().await?;
+        if body.enforced {
+            end_others(&state, &workspace).await?;
+        }
+    }
+    Ok(Json(seen(&state, &workspace).await?))
+}
+
+/// R7: what members connected without the provider ends, and this node knows it at once.
+async fn end_others(state: &AuthState, workspace: &Workspace) -> Result<(), ConsoleError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::Workspaces).await?;
+    let ended = stored::end_others(&mut tx, workspace.id, now).await?;
+    tx.commit().await?;
+    for grant in ended {
+        let until = now + REVOCATION_MEMORY;
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(grant), until);
+    }
+    Ok(())
+}
+
+/// A domain to be added.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDomain {
+    /// What stands behind the @ of addresses.
+    domain: String,
+}
+
+/// Adds a domain. It counts when its TXT record was found.
+#[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/domains", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
+    request_body = NewDomain, responses((status = 201, description = "Added.", body = SingleSignOn)))]
+pub(crate) async fn add_domain(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(body): JsonBody<NewDomain>,
+) -> Result<(StatusCode, Json<SingleSignOn>), ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, PAGE)?;
+    let wrong = |code, message: &'static str| ConsoleError::invalid(code, message).field("domain");
+    // Read as part of an address, so that both are written alike.
+    let text = body.domain.trim().trim_start_matches('@');
+    let domain = EmailAddress::parse(&format!("somebody@{text}"))
+        .ok()
+        .and_then(|address| {
+            let (_, domain) = address.normalised().rsplit_once('@')?;
+            domain.contains('.').then(|| domain.to_owned())
+        })
+        .ok_or_else(|| wrong("domain_invalid", "Enter a domain such as example.com."))?;
+    let token = random::digits(32)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let there = tenant_domains::list(&mut tx).await?.len();
+    if i64::try_from(there).unwrap_or(i64::MAX) >= tenant_domains::MAX {
+        return Err(wrong(
+            "too_many_domains",
+            "A workspace can have 50 domains.",
+        ));
+    }
+    let id = match tenant_domains::add(&mut tx, &domain, &token, now).await {
+        Ok(id) => id,
+        Err(error) if error.is_conflict_on("tenant_domains_tenant_id_domain_key") => {
+            let message = "This domain is on the list already.";
+            return Err(ConsoleError::conflict("domain_there", message).field("domain"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let event = workspace.event("domain.added", "domain", id, json!({ "domain": domain }));
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(seen(&state, &workspace).await?)))
+}
+
+/// Looks for the TXT record of a domain.
+#[utoipa::path(post, path = "/workspaces/{ws}/single-sign-on/domains/{id}/check", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Domain")),
+    responses((status = 200, description = "Found: the domain is proved.", body = SingleSignOn)))]
+pub(crate) async fn check_domain(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<TenantDomainKind>,
+) -> Result<Json<SingleSignOn>, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let domains = tenant_domains::list(&mut tx).await?;
+    drop(tx);
+    let domain = domains
+        .into_iter()
+        .find(|domain| domain.id == id)
+        .ok_or_else(|| ConsoleError::not_found("this domain"))?;
+    let (name, _) = sso::record(&domain.domain, &domain.token);
+    match sso::look(&state, workspace.id, &domain).await? {
+        Looked::Proved => Ok(Json(seen(&state, &workspace).await?)),
+        Looked::Missing => Err(ConsoleError::conflict(
+            "record_missing",
+            format!(
+                "There is no such TXT record at {name} yet. A new record can take an hour to be seen everywhere."
+            ),
+        )),
+        Looked::Taken => Err(ConsoleError::conflict(
+            "domain_taken",
+            "Another workspace has proved this domain. It has to remove it first.",
+        )),
+        Looked::Unknown => Err(ConsoleError::new(
+            StatusCode::BAD_GATEWAY,
+            "no_answer",
+            "No name server answered. Try again in a moment.",
+        )),
+    }
+}
+
+/// Removes a domain. Members stay; nobody joins by it any more.
+#[utoipa::path(delete, path = "/workspaces/{ws}/single-sign-on/domains/{id}", tag = "workspaces",
+    params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Domain")),
+    responses((status = 204, description = "Removed.")))]
+pub(crate) async fn remove_domain(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    PathId(id): PathId<TenantDomainKind>,
+    visitor: Visitor,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let now = state.now();
+    workspace.require_recent(now, PAGE)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let domain = tenant_domains::remove(&mut tx, id)
+        .await?
+        .ok_or_else(|| ConsoleError::not_found("this domain"))?;
+    let event = workspace.event("domain.removed", "domain", id, json!({ "domain": domain }));
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,94 @@
+//! Sign-in with accounts of other services (`auth.md` §1.11, F1–F8).
+//!
+//! ```text
+//! a link of ours ─► way::begin (state, PKCE, nonce: a row of this browser) ─► the provider ─► way::take (once)
+//!     ─► openid | github: who is it, proved ─► settle: sign in, offer to connect, or a new account
+//! ```
+//!
+//! - An identity is known by provider, issuer and subject, never by an address (F3). An address that has an account here opens nothing: its
+//!   person signs in to that account first, and connects then (F4, case 159).
+//! - A provider has a callback of its own, so that none can answer for another (F1, case 158).
+//! - Tokens of providers are used in the request that got them, and forgotten (F8).
+//!
+//! The way to a provider begins with a link and not with a form: browsers apply `form-action` to the whole chain of redirects behind a form
+//! (N7), and these pages keep theirs. The link carries the form token of the browser, so that nobody else's page can send it on its way.
+
+mod company;
+mod github;
+mod offer;
+mod openid;
+mod providers;
+mod settle;
+mod tenant;
+mod way;
+
+use axum::{Router, http::StatusCode, routing::get};
+
+pub use self::{
+    github::Github,
+    openid::OpenId,
+    providers::{
+        LoginProvider, ProviderClient, ProviderKind, SignInWith, SubjectOf, is_provider_name,
+    },
+};
+pub(crate) use self::{
+    providers::look_at,
+    tenant::provider as tenant_provider,
+    way::{Bound, begin, redirect_uri},
+};
+use super::{Target, form_token};
+use crate::{browser::Browser, state::AuthState};
+
+/// Ways to providers, and what comes back.
+pub(super) fn router() -> Router<AuthState> {
+    // A HEAD request of some scanner must not use anything up.
+    let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
+    Router::new()
+        .route("/login/with/{provider}", get(way::start).head(not_allowed))
+        .route(
+            "/login/callback/{provider}",
+            get(way::take).head(not_allowed),
+        )
+        .route("/login/company", get(company::show))
+        .route("/login/company/{workspace}", get(company::show_workspace))
+        .route(
+            "/login/connect/{offer}",
+            get(offer::show).post(offer::connect),
+        )
+        .route(
+            "/login/address/{offer}",
+            get(offer::show_address).post(offer::take_address),
+        )
+}
+
+/// A link to a provider.
+#[derive(Debug, Clone)]
+pub(crate) struct Other {
+    /// What it is called.
+    pub(crate) name: String,
+    /// Where it leads.
+    pub(crate) path: String,
+}
+
+/// "Continue with …", for every provider of the platform.
+pub(super) fn links(state: &AuthState, browser: &Browser, target: &Target) -> Vec<Other> {
+    let token = form_token(&state.keys, browser);
+    let path = |slug: &str| link(&format!("/login/with/{slug}"), target, &token);
+    state
+        .config
+        .sign_in_with
+        .list()
+        .iter()
+        .map(|provider| Other {
+            name: provider.name.clone(),
+            path: path(&provider.slug),
+        })
+        .collect()
+}
+
+/// A link that carries a form token, which is of letters that need no escape.
+pub(crate) fn link(path: &str, target: &Target, token: &str) -> String {
+    let with_target = target.on(path);
+    let joint = if with_target.contains('?') { '&' } else { '?' };
+    format!("{with_target}{joint}t={token}")
+}

@@ -1,0 +1,137 @@
+//! "Continue with your company": from an address to the provider that its domain belongs to, and from a workspace that wants its members to come
+//! that way (F7).
+
+use askama::Template;
+use axum::{
+    extract::{Path, Query, State},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_model::{email::EmailAddress, id::IdentityProviderId};
+use portolan_storage::{Reason, members, single_sign_on};
+use serde::Deserialize;
+
+use super::{Other, link};
+use crate::{
+    browser::Browser,
+    login::{Continuation, form_token},
+    pages::{self, PageError},
+    session::MaybeAnySession,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "login_company.html")]
+struct Page<'a> {
+    request: String,
+    email: &'a str,
+    /// The workspace that asks.
+    workspace: Option<&'a str>,
+    others: Vec<Other>,
+    fault: Option<&'static str>,
+    login_path: String,
+}
+
+/// Parameters of the page.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct CompanyQuery {
+    request: Option<String>,
+    email: Option<String>,
+}
+
+/// Asks for an address, or shows where people with this one sign in. It looks at the domain alone, so it tells nothing of who has an account
+/// (L5).
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    Query(query): Query<CompanyQuery>,
+) -> Result<Response, PageError> {
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    let email = query.email.as_deref().unwrap_or_default();
+    let hint = continuation.login_hint().to_owned();
+    if email.is_empty() {
+        return page(&state, browser, &continuation, (&hint, None), None, None);
+    }
+    if let Err(early) = state.throttle.request(visitor.ip, state.now()) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let address = EmailAddress::parse(email).ok();
+    let domain = address
+        .as_ref()
+        .and_then(|address| address.normalised().rsplit_once('@'));
+    let found = match domain {
+        Some((_, domain)) => {
+            let mut tx = state.store.system(Reason::SignIn).await?;
+            single_sign_on::for_domain(&mut tx, domain).await?
+        }
+        None => None,
+    };
+    let fault = found.is_none().then_some(
+        "There is no company sign-in for this address here. Check it, or sign in in another way.",
+    );
+    page(&state, browser, &continuation, (email, None), found, fault)
+}
+
+/// The way to the provider of a workspace, for its members: to all others there is none (M2).
+pub(super) async fn show_workspace(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeAnySession(session): MaybeAnySession,
+    Path(workspace): Path<String>,
+    Query(query): Query<CompanyQuery>,
+) -> Result<Response, PageError> {
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    let Some(session) = session else {
+        return Err(PageError::Elsewhere(continuation.target.on("/login")));
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let mine = members::workspace_of(&mut tx, session.user, &workspace).await?;
+    let found = match &mine {
+        Some(mine) => single_sign_on::for_tenant(&mut tx, mine.tenant.id).await?,
+        None => None,
+    };
+    drop(tx);
+    let name = mine
+        .filter(|_| found.is_some())
+        .map(|mine| mine.tenant.name);
+    page(
+        &state,
+        browser,
+        &continuation,
+        ("", name.as_deref()),
+        found,
+        None,
+    )
+}
+
+fn page(
+    state: &AuthState,
+    browser: Browser,
+    continuation: &Continuation,
+    (email, workspace): (&str, Option<&str>),
+    found: Option<(IdentityProviderId, String)>,
+    fault: Option<&'static str>,
+) -> Result<Response, PageError> {
+    let token = form_token(&state.keys, &browser);
+    let status = match fault {
+        Some(_) => StatusCode::NOT_FOUND,
+        None => StatusCode::OK,
+    };
+    let others = found.into_iter().map(|(id, name)| Other {
+        name,
+        path: link(&format!("/login/with/{id}"), &continuation.target, &token),
+    });
+    let page = Page {
+        request: continuation.parameter(),
+        email,
+        workspace,
+        others: others.collect(),
+        fault,
+        login_path: continuation.target.on("/login"),
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}

@@ -1,0 +1,103 @@
+//! GitHub: OAuth without OpenID. Who it is, is what its API says to the token.
+
+use portolan_model::email::EmailAddress;
+use portolan_upstream::oauth::{AuthorizationServer, Grant, bearer, redeem};
+use serde::Deserialize;
+
+use super::providers::{Code, Proved, ProviderClient, Unproved, cleaned};
+use crate::state::AuthState;
+
+/// GitHub, or a GitHub Enterprise server.
+#[derive(Debug, Clone)]
+pub struct Github {
+    /// Where people sign in, without a slash at the end: `https://github.com`.
+    pub base: String,
+    /// Where its API is: `https://api.github.com`, `https://github.example.com/api/v3`.
+    pub api: String,
+}
+
+impl Default for Github {
+    fn default() -> Self {
+        Self {
+            base: "https://github.com".to_owned(),
+            api: "https://api.github.com".to_owned(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct User {
+    /// A login name can be given up, and taken by somebody else (F3).
+    id: u64,
+    login: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Email {
+    email: String,
+    #[serde(default)]
+    primary: bool,
+    #[serde(default)]
+    verified: bool,
+}
+
+impl Github {
+    /// Its addresses, which it publishes nowhere.
+    pub(super) fn server(&self) -> AuthorizationServer {
+        AuthorizationServer {
+            issuer: self.base.clone(),
+            authorization_endpoint: Some(format!("{}/login/oauth/authorize", self.base)),
+            token_endpoint: format!("{}/login/oauth/access_token", self.base),
+            registration_endpoint: None,
+            revocation_endpoint: None,
+            code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
+            scopes_supported: None,
+            token_endpoint_auth_methods_supported: Some(vec!["client_secret_post".to_owned()]),
+            client_id_metadata_document_supported: false,
+            authorization_response_iss_parameter_supported: false,
+            jwks_uri: None,
+            userinfo_endpoint: None,
+            id_token_signing_alg_values_supported: None,
+        }
+    }
+
+    pub(super) async fn proved(
+        &self,
+        state: &AuthState,
+        server: &AuthorizationServer,
+        client: &ProviderClient,
+        code: &Code<'_>,
+    ) -> Result<Proved, Unproved> {
+        let grant = Grant::Code {
+            code: code.code,
+            verifier: code.verifier,
+            redirect_uri: code.redirect_uri,
+        };
+        let identity = client.identity(server);
+        let egress = &state.egress;
+        let tokens = redeem(egress, server, &identity, grant, None, None, state.now()).await?;
+        let user = bearer(egress, &format!("{}/user", self.api), &tokens.access).await?;
+        let user: User = serde_json::from_value(user).map_err(|_| Unproved::Missing("a user"))?;
+        // Whoever keeps addresses from us is asked for one.
+        let listed = bearer(egress, &format!("{}/user/emails", self.api), &tokens.access).await;
+        let emails: Vec<Email> = listed
+            .ok()
+            .and_then(|value| serde_json::from_value(value).ok())
+            .unwrap_or_default();
+        let primary = emails.into_iter().find(|email| email.primary);
+        let email = primary
+            .as_ref()
+            .and_then(|email| EmailAddress::parse(&email.email).ok());
+        let label = cleaned([Some(user.login.as_str())]);
+        Ok(Proved {
+            issuer: self.base.clone(),
+            subject: user.id.to_string(),
+            label: label.unwrap_or_else(|| user.id.to_string()),
+            name: cleaned([user.name.as_deref(), Some(&user.login)]),
+            is_email_verified: email.is_some() && primary.is_some_and(|email| email.verified),
+            email,
+            auth_time: None,
+        })
+    }
+}

@@ -1,0 +1,361 @@
+//! Pages for an identity that is nobody's yet: connect it with the account that is signed in to (F4), or give an address for a new one.
+
+use askama::Template;
+use axum::{
+    Form,
+    extract::{Path, State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use portolan_keys::{Purpose, random};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+    id::{TenantId, VerificationId},
+};
+use portolan_storage::{
+    Reason, audit,
+    identity_offers::{self, Offer},
+    members, single_sign_on, users,
+    verifications::{self, NewVerification},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    settle::{self, Linked},
+    tenant,
+};
+use crate::{
+    browser::Browser,
+    console::workspaces::display_name,
+    login::{
+        Target, check_form,
+        continuation::path_after,
+        form_token,
+        password::{wait_sentence, with_retry_after},
+        signup::{code_message, queue_message},
+        throttle::AccountKey,
+    },
+    pages::{self, Message, PageError},
+    session::{BrowserSession, MaybeSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+#[derive(Template)]
+#[template(path = "login_connect.html")]
+struct ConnectPage<'a> {
+    form_token: String,
+    action: String,
+    provider: &'a str,
+    label: &'a str,
+    /// The address that has an account here, as the provider told it.
+    email: Option<&'a str>,
+    /// Who is signed in.
+    signed_in_as: Option<&'a str>,
+    login_path: String,
+    fault: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "login_address.html")]
+struct AddressPage<'a> {
+    form_token: String,
+    action: String,
+    provider: &'a str,
+    name: &'a str,
+    email: &'a str,
+    fault: Option<String>,
+}
+
+/// Asks to sign in to the account that has this address, or, when somebody is signed in, whether to connect.
+pub(super) async fn show(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    Path(offer): Path<String>,
+) -> Result<Response, PageError> {
+    let Some(offer) = find(&state, &browser, &offer).await? else {
+        return gone(browser);
+    };
+    let signed_in_as = session.as_ref().map(|session| session.email.as_str());
+    connect_page(&state, browser, &offer, signed_in_as, StatusCode::OK, None).await
+}
+
+/// What the button sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct ConnectForm {
+    #[serde(default)]
+    form_token: String,
+}
+
+/// Connects, after a recent sign-in (S2), and goes on to where the person wanted.
+pub(super) async fn connect(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    Path(offer): Path<String>,
+    form: Result<Form<ConnectForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let Some(offer) = find(&state, &browser, &offer).await? else {
+        return gone(browser);
+    };
+    let here = Target::Identity(offer.id);
+    let Some(session) = session else {
+        return Err(PageError::Elsewhere(here.on("/login")));
+    };
+    if !session.is_recent(state.now()) {
+        return Err(PageError::Elsewhere(here.on("/account/confirm")));
+    }
+    if let Some(tenant) = offer.tenant
+        && !may_enter(&state, &visitor, &offer, tenant, &session).await?
+    {
+        let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.";
+        let (status, fault) = (StatusCode::FORBIDDEN, Some(fault.to_owned()));
+        let email = Some(session.email.as_str());
+        return connect_page(&state, browser, &offer, email, status, fault).await;
+    }
+    let provider = provider_name(&state, &offer).await?;
+    let said = (offer.label.as_str(), offer.email.as_deref());
+    let linked = settle::connect(
+        &state,
+        &visitor,
+        &session,
+        &offer.identity(),
+        (&provider, said),
+        Some((offer.id, &browser)),
+    )
+    .await?;
+    match linked {
+        Linked::Now | Linked::Before => {
+            if let (Some(tenant), Ok(id)) = (offer.tenant, offer.provider.parse()) {
+                let mut tx = state.store.system(Reason::SignIn).await?;
+                single_sign_on::step(&mut tx, session.id, tenant, id, state.now()).await?;
+                tx.commit().await?;
+            }
+            let target = Target::parse(&offer.target).unwrap_or(Target::Console);
+            let path = path_after(&state, session.user, &target).await?;
+            Ok((browser, pages::see_other(&path)?).into_response())
+        }
+        Linked::Gone => gone(browser),
+        Linked::Elsewhere => {
+            let fault = format!("This {provider} account signs in to another Portolan account.");
+            let email = Some(session.email.as_str());
+            connect_page(
+                &state,
+                browser,
+                &offer,
+                email,
+                StatusCode::CONFLICT,
+                Some(fault),
+            )
+            .await
+        }
+    }
+}
+
+/// Whether the person of this session is a member of the tenant whose provider this is, or becomes one: its domain is proved (F7).
+async fn may_enter(
+    state: &AuthState,
+    visitor: &Visitor,
+    offer: &Offer,
+    id: TenantId,
+    session: &BrowserSession,
+) -> Result<bool, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if members::role_of(&mut tx, id, session.user).await?.is_some() {
+        return Ok(true);
+    }
+    let Some(address) = offer
+        .email
+        .as_deref()
+        .and_then(|email| EmailAddress::parse(email).ok())
+    else {
+        return Ok(false);
+    };
+    // It is the address of the person too: nobody becomes a member with somebody else's.
+    let is_theirs = users::has_address(&mut tx, session.user, address.normalised()).await?;
+    let joined = is_theirs
+        && tenant::speaks_for(&mut tx, id, &address).await?
+        && tenant::join(state, visitor, &mut tx, id, session.user).await?;
+    tx.commit().await?;
+    Ok(joined)
+}
+
+/// Asks for name and address, since nobody vouched for an address.
+pub(super) async fn show_address(
+    State(state): State<AuthState>,
+    browser: Browser,
+    Path(offer): Path<String>,
+) -> Result<Response, PageError> {
+    let Some(offer) = find(&state, &browser, &offer).await? else {
+        return gone(browser);
+    };
+    let email = offer.email.clone().unwrap_or_default();
+    let name = offer.display_name.clone();
+    address_page(
+        &state,
+        browser,
+        &offer,
+        (&name, &email),
+        StatusCode::OK,
+        None,
+    )
+    .await
+}
+
+/// What the form sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct AddressForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    email: String,
+}
+
+/// Opens a verification, as sign-up does. Whether the address has an account already shows in the message alone (L5).
+pub(super) async fn take_address(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    Path(offer): Path<String>,
+    form: Result<Form<AddressForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let Some(offer) = find(&state, &browser, &offer).await? else {
+        return gone(browser);
+    };
+    let refuse = |browser, status, fault: String| {
+        let typed = (form.name.as_str(), form.email.as_str());
+        address_page(&state, browser, &offer, typed, status, Some(fault))
+    };
+    let (Some(name), Ok(address)) = (display_name(&form.name), EmailAddress::parse(&form.email))
+    else {
+        let fault = "Enter your name, and an e-mail address such as name@example.com.".to_owned();
+        return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault).await;
+    };
+    let now = state.now();
+    let account = AccountKey::new(&state.keys, address.normalised());
+    if let Err(early) = state
+        .throttle
+        .request(visitor.ip, now)
+        .and_then(|()| state.throttle.sign_up(visitor.ip, now))
+        .and_then(|()| state.throttle.mail(&account, now))
+    {
+        let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
+        return Ok(with_retry_after(refusal, early));
+    }
+    let target = Target::parse(&offer.target).unwrap_or(Target::Console);
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let user = users::create_unverified_without_password(&mut tx, name, &address, now).await?;
+    if !identity_offers::promise(&mut tx, offer.id, browser.digest(), user, now).await? {
+        return gone(browser);
+    }
+    let id = VerificationId::generate();
+    let code = random::digits(8)?;
+    let verification = NewVerification {
+        id,
+        user,
+        address_norm: address.normalised(),
+        code_mac: &state.keys.mac(Purpose::MailCode, &code_message(id, &code)),
+        browser: browser.digest(),
+        continue_request: target.request(),
+        continue_invitation: target.invitation(),
+    };
+    verifications::open(&mut tx, &verification, now).await?;
+    let mail = queue_message(&mut tx, &state, &address, name, &code).await?;
+    let event = Event {
+        tenant: None,
+        actor: Actor::Anonymous,
+        action: "user.signed_up",
+        target_kind: "user",
+        target_id: user.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "provider": offer.provider }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    Ok((browser, pages::see_other("/verify")?).into_response())
+}
+
+/// The offer, if it is this browser's, and its provider is still one.
+async fn find(state: &AuthState, browser: &Browser, id: &str) -> Result<Option<Offer>, PageError> {
+    let Ok(id) = id.parse() else {
+        return Ok(None);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let offer = identity_offers::find(&mut tx, id, browser.digest(), state.now()).await?;
+    drop(tx);
+    match offer {
+        Some(offer) if tenant::find(state, &offer.provider).await?.is_some() => Ok(Some(offer)),
+        _ => Ok(None),
+    }
+}
+
+async fn provider_name(state: &AuthState, offer: &Offer) -> Result<String, PageError> {
+    let provider = tenant::find(state, &offer.provider).await?;
+    Ok(provider.map_or_else(|| "former".to_owned(), |provider| provider.name))
+}
+
+async fn connect_page(
+    state: &AuthState,
+    browser: Browser,
+    offer: &Offer,
+    signed_in_as: Option<&str>,
+    status: StatusCode,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let provider = provider_name(state, offer).await?;
+    let login_path = Target::Identity(offer.id).on("/login");
+    let page = ConnectPage {
+        form_token: form_token(&state.keys, &browser),
+        action: format!("/login/connect/{}", offer.id),
+        provider: &provider,
+        label: &offer.label,
+        email: offer.email.as_deref(),
+        signed_in_as,
+        login_path: format!("{login_path}&again=1"),
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+async fn address_page(
+    state: &AuthState,
+    browser: Browser,
+    offer: &Offer,
+    (name, email): (&str, &str),
+    status: StatusCode,
+    fault: Option<String>,
+) -> Result<Response, PageError> {
+    let provider = provider_name(state, offer).await?;
+    let page = AddressPage {
+        form_token: form_token(&state.keys, &browser),
+        action: format!("/login/address/{}", offer.id),
+        provider: &provider,
+        name,
+        email,
+        fault,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// Used, too old, of another browser, or never one: one answer for all.
+fn gone(browser: Browser) -> Result<Response, PageError> {
+    let page = Message {
+        status: None,
+        title: "Nothing to go on with here",
+        text: "This sign-in was begun in another browser, too long ago, or was finished already. Sign in again.",
+        link: Some(("Sign in", "/login")),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
+}

@@ -1,0 +1,169 @@
+//! OpenID Connect: the ID token says who it is (F2).
+
+use portolan_keys::{Expected, IdToken, IdTokenError, assertion::ALGORITHMS, id_token};
+use portolan_model::email::EmailAddress;
+use portolan_upstream::oauth::{AuthorizationServer, Grant, Tokens, bearer, redeem};
+use serde::Deserialize;
+
+use super::providers::{Code, Proved, ProviderClient, SubjectOf, Unproved, cleaned};
+use crate::state::AuthState;
+
+/// An OpenID provider.
+#[derive(Debug, Clone)]
+pub struct OpenId {
+    /// Byte for byte as the provider writes it.
+    pub issuer: String,
+    /// What is asked for; `openid` is among it.
+    pub scope: String,
+    /// What ID tokens are signed with; `None`: what the provider's metadata says, as far as it is served.
+    pub algorithms: Option<Vec<String>>,
+    /// What an identity is known by.
+    pub subject: SubjectOf,
+}
+
+/// What the userinfo endpoint tells (OpenID Connect Core §5.3).
+#[derive(Deserialize)]
+struct UserInfo {
+    sub: String,
+    email: Option<String>,
+    email_verified: Option<id_token::Flag>,
+    name: Option<String>,
+    preferred_username: Option<String>,
+}
+
+impl OpenId {
+    /// With what the standard says.
+    pub fn new(issuer: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            scope: "openid email profile".to_owned(),
+            algorithms: None,
+            subject: SubjectOf::default(),
+        }
+    }
+
+    pub(super) async fn proved(
+        &self,
+        state: &AuthState,
+        server: &AuthorizationServer,
+        client: &ProviderClient,
+        code: &Code<'_>,
+    ) -> Result<Proved, Unproved> {
+        let grant = Grant::Code {
+            code: code.code,
+            verifier: code.verifier,
+            redirect_uri: code.redirect_uri,
+        };
+        let identity = client.identity(server);
+        let tokens = redeem(
+            &state.egress,
+            server,
+            &identity,
+            grant,
+            None,
+            None,
+            state.now(),
+        )
+        .await?;
+        let mut token = self
+            .verified(state, server, client, code.nonce, &tokens)
+            .await?;
+        if token.email.is_none()
+            && let Some(address) = &server.userinfo_endpoint
+        {
+            let told = bearer(&state.egress, address, &tokens.access).await?;
+            let told: UserInfo =
+                serde_json::from_value(told).map_err(|_| Unproved::Missing("a sub"))?;
+            // §5.3.2: or it is about somebody else.
+            if told.sub == token.subject {
+                token.email = told.email;
+                token.is_email_verified = told.email_verified.is_some_and(|flag| flag.is_set());
+                token.name = token.name.or(told.name);
+                token.preferred_username = token.preferred_username.or(told.preferred_username);
+            }
+        }
+        self.read(token)
+    }
+
+    async fn verified(
+        &self,
+        state: &AuthState,
+        server: &AuthorizationServer,
+        client: &ProviderClient,
+        nonce: &str,
+        tokens: &Tokens,
+    ) -> Result<IdToken, Unproved> {
+        let text = tokens
+            .id_token
+            .as_deref()
+            .ok_or(Unproved::Missing("an ID token"))?;
+        let address = server
+            .jwks_uri
+            .as_deref()
+            .ok_or(Unproved::Missing("a jwks_uri"))?;
+        let algorithms = self.algorithms(server);
+        let expected = Expected {
+            issuer: &self.issuer,
+            client_id: &client.id,
+            nonce,
+            access_token: &tokens.access,
+            algorithms: &algorithms,
+        };
+        let known = &state.config.sign_in_with;
+        let keys = known.keys(state, address, false).await?;
+        match id_token::verify(text, &keys, &expected, state.now()) {
+            // Its keys may have been rotated a moment ago.
+            Err(IdTokenError::UnknownKey) => {
+                let keys = known.keys(state, address, true).await?;
+                Ok(id_token::verify(text, &keys, &expected, state.now())?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// What this provider signs with: what was set, or what it says of itself, and in no case more than is served here.
+    fn algorithms(&self, server: &AuthorizationServer) -> Vec<String> {
+        let named = self
+            .algorithms
+            .as_ref()
+            .or(server.id_token_signing_alg_values_supported.as_ref());
+        match named {
+            None => vec!["RS256".to_owned()],
+            Some(named) => named
+                .iter()
+                .filter(|name| ALGORITHMS.contains(&name.as_str()))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    fn read(&self, token: IdToken) -> Result<Proved, Unproved> {
+        let subject = match self.subject {
+            SubjectOf::Subject => token.subject,
+            SubjectOf::Entra => match (&token.tid, &token.oid) {
+                (Some(tid), Some(oid)) if !tid.is_empty() && !oid.is_empty() => {
+                    format!("{tid}.{oid}")
+                }
+                _ => return Err(Unproved::Missing("tid and oid")),
+            },
+        };
+        let label = cleaned([
+            token.email.as_deref(),
+            token.preferred_username.as_deref(),
+            Some(&subject),
+        ]);
+        let email = token
+            .email
+            .as_deref()
+            .and_then(|text| EmailAddress::parse(text).ok());
+        Ok(Proved {
+            issuer: self.issuer.clone(),
+            label: label.unwrap_or_else(|| "?".to_owned()),
+            name: cleaned([token.name.as_deref(), token.preferred_username.as_deref()]),
+            is_email_verified: token.is_email_verified && email.is_some(),
+            email,
+            subject,
+            auth_time: token.auth_time,
+        })
+    }
+}

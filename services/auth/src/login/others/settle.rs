@@ -1,0 +1,361 @@
+//! What becomes of a person whom a provider proved: signed in, asked to connect, or new here (F4, F5).
+
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use http::{HeaderMap, StatusCode, header};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    email::EmailAddress,
+    id::{IdentityOfferId, UserId},
+};
+use portolan_storage::{
+    Reason, StorageError, SystemTx, audit, identities,
+    identities::Identity,
+    identity_offers::{self, Offer},
+    mails::Mail,
+    second_factors, users,
+};
+use serde_json::json;
+
+use super::providers::{LoginProvider, Proved};
+use crate::{
+    browser::Browser,
+    login::{Continuation, Target, code, continuation::path_after, throttle::AccountKey},
+    mail,
+    pages::{self, Message, PageError},
+    session::{self, BrowserSession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// How a session says that somebody else proved who it is. RFC 8176 has no word for it; this one is in use for it.
+pub(super) const FEDERATED: &str = "fed";
+
+/// A browser that came back.
+pub(super) struct Arrived<'a> {
+    pub(super) state: &'a AuthState,
+    pub(super) browser: Browser,
+    pub(super) visitor: &'a Visitor,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) provider: &'a LoginProvider,
+    pub(super) target: Target,
+}
+
+/// Where somebody goes who did not arrive.
+pub(super) fn way_back(target: &Target) -> String {
+    match target {
+        Target::Account(page) => page.path().to_owned(),
+        other => other.on("/login"),
+    }
+}
+
+impl Arrived<'_> {
+    pub(super) fn identity<'p>(&'p self, proved: &'p Proved) -> Identity<'p> {
+        Identity {
+            tenant: self.provider.tenant,
+            provider: &self.provider.slug,
+            issuer: &proved.issuer,
+            subject: &proved.subject,
+        }
+    }
+
+    /// Signs in whose identity this is; else they are new, or have an account of another way.
+    pub(super) async fn sign_in(self, proved: Proved) -> Result<Response, PageError> {
+        let now = self.state.now();
+        let mut tx = self.state.store.system(Reason::SignIn).await?;
+        let Some(holder) = identities::holder(&mut tx, &self.identity(&proved)).await? else {
+            drop(tx);
+            return self.newcomer(proved).await;
+        };
+        if !holder.is_active {
+            drop(tx);
+            return self.stopped();
+        }
+        identities::used(&mut tx, holder.link, &proved.label, now).await?;
+        self.enter(tx, holder.user).await
+    }
+
+    /// Starts the session, unless a code of the person's own second factor is still to come (L14).
+    async fn enter(self, mut tx: SystemTx, user: UserId) -> Result<Response, PageError> {
+        if second_factors::is_enrolled(&mut tx, user).await? {
+            let person = users::find(&mut tx, user)
+                .await?
+                .ok_or(PageError::Internal("person"))?;
+            tx.commit().await?;
+            let address = EmailAddress::parse(&person.email)
+                .map_err(|_| PageError::Internal("stored address"))?;
+            let account = AccountKey::new(&self.state.keys, address.normalised());
+            let word = self.target.to_string();
+            let continuation = Continuation::load(self.state, &self.browser, Some(&word)).await?;
+            return code::ask(
+                self.state,
+                self.browser,
+                &continuation,
+                user,
+                &account,
+                (&[FEDERATED], false),
+            )
+            .await;
+        }
+        let (_, cookie) = session::start(
+            &mut tx,
+            self.state,
+            self.headers,
+            self.visitor,
+            user,
+            &[FEDERATED],
+        )
+        .await?;
+        tx.commit().await?;
+        let path = path_after(self.state, user, &self.target).await?;
+        let cookies = AppendHeaders([(header::SET_COOKIE, cookie)]);
+        Ok((self.browser, cookies, pages::see_other(&path)?).into_response())
+    }
+
+    /// Somebody whose identity is nobody's yet.
+    async fn newcomer(self, proved: Proved) -> Result<Response, PageError> {
+        let address = match &proved.email {
+            Some(address) if proved.is_email_verified => address.clone(),
+            // Nobody vouches for an address: a mail will.
+            _ => return self.offer(proved, "/login/address").await,
+        };
+        let now = self.state.now();
+        let mut tx = self.state.store.system(Reason::SignIn).await?;
+        if users::is_address_verified(&mut tx, address.normalised()).await? {
+            drop(tx);
+            return self.offer(proved, "/login/connect").await;
+        }
+        if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now) {
+            return Err(PageError::Throttled {
+                retry_after: early.seconds(),
+            });
+        }
+        let user = match self.create(&mut tx, &proved, &address).await {
+            Ok(user) => user,
+            // A moment ago somebody proved the address, or signed in with this very identity: they have an account now.
+            Err(error)
+                if error.is_conflict_on("user_emails_verified")
+                    || error.is_conflict_on("identity_links_key") =>
+            {
+                drop(tx);
+                return self.offer(proved, "/login/connect").await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.enter(tx, user).await
+    }
+
+    /// A new account, with a proved address and without a password. What others began with the address is gone (F5).
+    pub(super) async fn create(
+        &self,
+        tx: &mut SystemTx,
+        proved: &Proved,
+        address: &EmailAddress,
+    ) -> Result<UserId, StorageError> {
+        let now = self.state.now();
+        let name = display_name(proved, address);
+        let user = users::create_verified(tx, &name, address, now).await?;
+        users::forget_unverified(tx, address.normalised(), user).await?;
+        let seen = Some(address.as_typed());
+        let link =
+            identities::link(tx, user, &self.identity(proved), (&proved.label, seen), now).await?;
+        identities::used(tx, link, &proved.label, now).await?;
+        let event = Event {
+            tenant: None,
+            actor: Actor::User(user),
+            action: "user.signed_up",
+            target_kind: "user",
+            target_id: user.to_string(),
+            outcome: Outcome::Ok,
+            detail: json!({ "provider": self.provider.slug }),
+        };
+        audit::record(tx, &event, &self.visitor.origin(), now).await?;
+        Ok(user)
+    }
+
+    /// Keeps the identity for this browser, and goes on to the page that asks what to do with it.
+    pub(super) async fn offer(self, proved: Proved, page: &str) -> Result<Response, PageError> {
+        let id = IdentityOfferId::generate();
+        let name = proved.name.clone();
+        let offer = Offer {
+            id,
+            tenant: self.provider.tenant,
+            provider: self.provider.slug.clone(),
+            issuer: proved.issuer,
+            subject: proved.subject,
+            display_name: name.unwrap_or_else(|| proved.label.clone()),
+            label: proved.label,
+            email: proved.email.map(|email| email.as_typed().to_owned()),
+            target: self.target.to_string(),
+        };
+        let now = self.state.now();
+        let mut tx = self.state.store.system(Reason::SignIn).await?;
+        identity_offers::open(&mut tx, &offer, self.browser.digest(), now).await?;
+        tx.commit().await?;
+        let path = format!("{page}/{id}");
+        Ok((self.browser, pages::see_other(&path)?).into_response())
+    }
+
+    /// Connects the account there with the one that is signed in here. Whoever began this had proved lately who they are (S2).
+    pub(super) async fn link(
+        self,
+        session: &BrowserSession,
+        proved: Proved,
+    ) -> Result<Response, PageError> {
+        let identity = self.identity(&proved);
+        let seen = proved.email.as_ref().map(EmailAddress::as_typed);
+        let said = (proved.label.as_str(), seen);
+        let linked = connect(
+            self.state,
+            self.visitor,
+            session,
+            &identity,
+            (&self.provider.name, said),
+            None,
+        )
+        .await?;
+        match linked {
+            Linked::Now => Ok((
+                self.browser,
+                pages::see_other("/account/sign-in?done=added")?,
+            )
+                .into_response()),
+            Linked::Before => Ok((
+                self.browser,
+                pages::see_other("/account/sign-in?done=there")?,
+            )
+                .into_response()),
+            Linked::Elsewhere | Linked::Gone => {
+                let name = &self.provider.name;
+                let text = format!(
+                    "This {name} account signs in to another Portolan account. Disconnect it there first, or use another {name} account."
+                );
+                self.says(StatusCode::CONFLICT, "Not connected", &text)
+            }
+        }
+    }
+
+    /// A new session for the same person (S3), who proved again who they are.
+    pub(super) async fn confirm(
+        self,
+        session: &BrowserSession,
+        proved: Proved,
+    ) -> Result<Response, PageError> {
+        let now = self.state.now();
+        let mut tx = self.state.store.system(Reason::SignIn).await?;
+        let holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        match holder.filter(|holder| holder.user == session.user && holder.is_active) {
+            Some(holder) => {
+                identities::used(&mut tx, holder.link, &proved.label, now).await?;
+                self.enter(tx, holder.user).await
+            }
+            None => {
+                drop(tx);
+                let text = format!(
+                    "This is another {} account than the one that is connected with your Portolan account.",
+                    self.provider.name
+                );
+                self.says(StatusCode::FORBIDDEN, "Not confirmed", &text)
+            }
+        }
+    }
+
+    /// Locked or deactivated. The person has proved who they are, so they may know.
+    fn stopped(self) -> Result<Response, PageError> {
+        let text =
+            "This account cannot be signed in to at the moment. Ask whoever runs this service.";
+        self.says(StatusCode::FORBIDDEN, "Not signed in", text)
+    }
+
+    pub(super) fn says(
+        self,
+        status: StatusCode,
+        title: &str,
+        text: &str,
+    ) -> Result<Response, PageError> {
+        let path = way_back(&self.target);
+        let page = Message {
+            status: None,
+            title,
+            text,
+            link: Some(("Go back", &path)),
+            request_id: None,
+        };
+        Ok((self.browser, pages::html(status, &page)?).into_response())
+    }
+}
+
+fn display_name(proved: &Proved, address: &EmailAddress) -> String {
+    let local = address.as_typed().split('@').next().unwrap_or_default();
+    proved.name.clone().unwrap_or_else(|| local.to_owned())
+}
+
+/// What came of connecting.
+pub(super) enum Linked {
+    /// It is connected.
+    Now,
+    /// It was, with this very account.
+    Before,
+    /// It is, with another account.
+    Elsewhere,
+    /// What was offered has been used, or is too old.
+    Gone,
+}
+
+/// Makes an identity one of the signed-in person's, with the offer that it came by used up, and tells them by mail (L16).
+pub(super) async fn connect(
+    state: &AuthState,
+    visitor: &Visitor,
+    session: &BrowserSession,
+    identity: &Identity<'_>,
+    (provider, said): (&str, (&str, Option<&str>)),
+    offer: Option<(IdentityOfferId, &Browser)>,
+) -> Result<Linked, PageError> {
+    let now = state.now();
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if let Some((id, browser)) = offer
+        && !identity_offers::consume(&mut tx, id, browser.digest(), now).await?
+    {
+        return Ok(Linked::Gone);
+    }
+    if let Some(holder) = identities::holder(&mut tx, identity).await? {
+        tx.commit().await?;
+        return Ok(if holder.user == session.user {
+            Linked::Before
+        } else {
+            Linked::Elsewhere
+        });
+    }
+    match identities::link(&mut tx, session.user, identity, said, now).await {
+        Ok(_) => {}
+        Err(error) if error.is_conflict_on("identity_links_key") => return Ok(Linked::Elsewhere),
+        Err(error) => return Err(error.into()),
+    }
+    let event = Event {
+        tenant: identity.tenant,
+        actor: Actor::User(session.user),
+        action: "identity.linked",
+        target_kind: "user",
+        target_id: session.user.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({ "provider": identity.provider }),
+    };
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mail = notice(state, &mut tx, session, provider).await?;
+    tx.commit().await?;
+    state.mailer.deliver(&mail);
+    Ok(Linked::Now)
+}
+
+async fn notice(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    session: &BrowserSession,
+    provider: &str,
+) -> Result<Mail, StorageError> {
+    let letter = mail::texts::sign_in_method_added(
+        &session.display_name,
+        provider,
+        &state.site.url("/account/sign-in"),
+    );
+    mail::queue(tx, &session.email, &letter, state.now()).await
+}

@@ -1,0 +1,385 @@
+//! The way to a provider and back (F1): `state`, PKCE and nonce belong to a row of one browser and one provider, and are good once.
+
+use axum::{
+    extract::{Path, Query, State},
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, StatusCode};
+use portolan_keys::{
+    digest, random,
+    seal::{open_under_token, seal_under_token},
+};
+use portolan_model::audit::{Actor, Event, Outcome};
+use portolan_storage::{
+    Reason, audit,
+    login_attempts::{self, Attempt, NewAttempt, Purpose, Signed},
+};
+use portolan_upstream::oauth::{Attempt as Secrets, AuthorizationServer, Callback, OauthError};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    providers::{Code, LoginProvider, Proved, Unproved},
+    settle::{self, Arrived},
+    tenant,
+};
+use crate::{
+    browser::Browser,
+    config::Site,
+    login::{Continuation, Target, check_form},
+    pages::{self, Message, PageError},
+    session::{BrowserSession, MaybeAnySession},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// Longest `state`, code and issuer that are looked at.
+const LONGEST: usize = 4096;
+/// How long ago a person may have proved who they are to the provider, where that is the point, in seconds.
+const LATELY: i64 = 300;
+
+/// Where answers of a provider come: one address for each (F1).
+pub(crate) fn redirect_uri(site: &Site, slug: &str) -> String {
+    site.url(&format!("/login/callback/{slug}"))
+}
+
+/// What only the holder of `state` can open.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    verifier: String,
+    nonce: String,
+}
+
+/// What a browser goes for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound<'a> {
+    /// Why.
+    pub(crate) purpose: Purpose,
+    /// Who is signed in; given unless it is to sign in.
+    pub(crate) session: Option<&'a BrowserSession>,
+    /// An address that the provider may prefill.
+    pub(crate) hint: Option<&'a str>,
+}
+
+/// Parameters of a link to a provider.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct StartQuery {
+    request: Option<String>,
+    #[serde(default)]
+    t: String,
+}
+
+/// Sends the browser to a provider, to sign in.
+pub(super) async fn start(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    Path(slug): Path<String>,
+    Query(query): Query<StartQuery>,
+) -> Result<Response, PageError> {
+    check_form(&state.keys, &browser, &query.t)?;
+    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    let Some(provider) = tenant::find(&state, &slug).await? else {
+        return nobody(browser);
+    };
+    let bound = Bound {
+        purpose: Purpose::SignIn,
+        session: None,
+        hint: Some(continuation.login_hint()).filter(|hint| !hint.is_empty()),
+    };
+    begin(
+        &state,
+        browser,
+        &visitor,
+        &provider,
+        &continuation.target,
+        bound,
+    )
+    .await
+}
+
+/// Keeps what the answer is checked with, and sends the browser on its way.
+pub(crate) async fn begin(
+    state: &AuthState,
+    browser: Browser,
+    visitor: &Visitor,
+    provider: &LoginProvider,
+    target: &Target,
+    bound: Bound<'_>,
+) -> Result<Response, PageError> {
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let server = match provider.server(state).await {
+        Ok(server) => server,
+        Err(error) => return away(browser, provider, target, &error),
+    };
+    let secrets = Secrets::begin().map_err(|_| PageError::Internal("randomness"))?;
+    let nonce = URL_SAFE_NO_PAD.encode(random::bytes::<32>()?);
+    let redirect_uri = redirect_uri(&state.site, &provider.slug);
+    let address = secrets.address(
+        &state.egress,
+        &server,
+        &provider.client.id,
+        &redirect_uri,
+        None,
+        Some(provider.scope()),
+    );
+    let mut address = match address {
+        Ok(address) => address,
+        Err(error) => return away(browser, provider, target, &error),
+    };
+    {
+        let mut query = address.query_pairs_mut();
+        if provider.is_openid() {
+            query.append_pair("nonce", &nonce);
+            if bound.purpose == Purpose::Confirm {
+                // Not whoever finds the browser open there.
+                query.append_pair("max_age", "0");
+            }
+            if let Some(hint) = bound.hint {
+                query.append_pair("login_hint", hint);
+            }
+        }
+    }
+    let sealed = Sealed {
+        verifier: secrets.verifier.clone(),
+        nonce,
+    };
+    let plain = serde_json::to_vec(&sealed).map_err(|_| PageError::Internal("attempt"))?;
+    let attempt = NewAttempt {
+        state: &digest(secrets.state.as_bytes()),
+        provider: &provider.slug,
+        tenant: provider.tenant,
+        purpose: bound.purpose,
+        browser: browser.digest(),
+        signed: bound.session.map(|session| Signed {
+            user: session.user,
+            session: session.id,
+        }),
+        target: &target.to_string(),
+        server: &json!(*server),
+        sealed: &seal_under_token(&secrets.state, &plain, provider.slug.as_bytes())?,
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    login_attempts::begin(&mut tx, &attempt, now).await?;
+    tx.commit().await?;
+    Ok((browser, pages::see_other(address.as_str())?).into_response())
+}
+
+/// What a provider sends.
+#[derive(Deserialize)]
+pub(super) struct Answer {
+    #[serde(default)]
+    state: String,
+    code: Option<String>,
+    error: Option<String>,
+    iss: Option<String>,
+}
+
+/// Takes the answer of a provider: once, from the browser that went there, at the address of this very provider (case 158).
+pub(super) async fn take(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeAnySession(session): MaybeAnySession,
+    visitor: Visitor,
+    headers: HeaderMap,
+    Path(slug): Path<String>,
+    Query(answer): Query<Answer>,
+) -> Result<Response, PageError> {
+    let now = state.now();
+    if let Err(early) = state.throttle.request(visitor.ip, now) {
+        return Err(PageError::Throttled {
+            retry_after: early.seconds(),
+        });
+    }
+    let Some(provider) = tenant::find(&state, &slug).await? else {
+        return nobody(browser);
+    };
+    let sizes = [
+        Some(&answer.state),
+        answer.code.as_ref(),
+        answer.iss.as_ref(),
+    ];
+    let fits = sizes
+        .into_iter()
+        .flatten()
+        .all(|text| text.len() <= LONGEST);
+    if answer.state.is_empty() || !fits || browser.is_new() {
+        return not_ours(browser);
+    }
+    let name = digest(answer.state.as_bytes());
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let taken = login_attempts::take(&mut tx, &name, &slug, browser.digest(), now).await?;
+    tx.commit().await?;
+    let Some(attempt) = taken.filter(|attempt| attempt.tenant == provider.tenant) else {
+        return not_ours(browser);
+    };
+    // Whoever went to prove something for a session comes back to that session.
+    let signed = session.as_ref().map(|session| Signed {
+        user: session.user,
+        session: session.id,
+    });
+    if attempt.signed.is_some() && attempt.signed != signed {
+        return not_ours(browser);
+    }
+    let target = Target::parse(&attempt.target).ok_or(PageError::Internal("target"))?;
+    match proved(&state, &provider, &attempt, &answer).await {
+        Ok(proved) => {
+            let arrived = Arrived {
+                state: &state,
+                browser,
+                visitor: &visitor,
+                headers: &headers,
+                provider: &provider,
+                target,
+            };
+            if let Some(tenant) = provider.tenant {
+                return arrived.sign_in_to(tenant, session, proved).await;
+            }
+            let session = session.filter(|_| attempt.signed.is_some());
+            match (attempt.purpose, session) {
+                (Purpose::Link, Some(session)) => arrived.link(&session, proved).await,
+                (Purpose::Confirm, Some(session)) => arrived.confirm(&session, proved).await,
+                _ => arrived.sign_in(proved).await,
+            }
+        }
+        Err(error) => {
+            tracing::info!(provider = %provider.slug, reason = %error, "nobody was signed in with an account elsewhere");
+            let event = Event {
+                tenant: provider.tenant,
+                actor: Actor::Anonymous,
+                action: "session.refused",
+                target_kind: "provider",
+                target_id: provider.slug.clone(),
+                outcome: Outcome::Refused,
+                detail: json!({ "reason": error.to_string() }),
+            };
+            let mut tx = state.store.system(Reason::SignIn).await?;
+            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            tx.commit().await?;
+            refused(browser, &provider, &target, &error)
+        }
+    }
+}
+
+async fn proved(
+    state: &AuthState,
+    provider: &LoginProvider,
+    attempt: &Attempt,
+    answer: &Answer,
+) -> Result<Proved, Unproved> {
+    let lost = |_| Unproved::Missing("what it was asked");
+    let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
+        .map_err(|_| Unproved::Missing("its addresses"))?;
+    let callback = Callback {
+        code: answer.code.clone(),
+        error: answer.error.clone(),
+        iss: answer.iss.clone(),
+    };
+    let code = Secrets::check(&server, &callback)?;
+    let opened =
+        open_under_token(&answer.state, &attempt.sealed, provider.slug.as_bytes()).map_err(lost)?;
+    let sealed: Sealed = serde_json::from_slice(opened.expose())
+        .map_err(|_| Unproved::Missing("what it was asked"))?;
+    let redirect_uri = redirect_uri(&state.site, &provider.slug);
+    let code = Code {
+        code: &code,
+        verifier: &sealed.verifier,
+        nonce: &sealed.nonce,
+        redirect_uri: &redirect_uri,
+    };
+    let proved = provider.proved(state, &server, &code).await?;
+    let was_long_ago = proved
+        .auth_time
+        .is_some_and(|at| at < state.now().unix_timestamp() - LATELY);
+    if attempt.purpose == Purpose::Confirm && was_long_ago {
+        return Err(Unproved::Missing("a sign-in of now"));
+    }
+    Ok(proved)
+}
+
+fn page(
+    browser: Browser,
+    status: StatusCode,
+    title: &str,
+    text: &str,
+    target: &Target,
+) -> Result<Response, PageError> {
+    let path = settle::way_back(target);
+    let page = Message {
+        status: None,
+        title,
+        text,
+        link: Some(("Go back", &path)),
+        request_id: None,
+    };
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// State of another browser, of another provider, used, too old, or never one of ours: one answer for all.
+fn not_ours(browser: Browser) -> Result<Response, PageError> {
+    let text = "This sign-in was begun in another browser, too long ago, or was used already. Start again where you came from.";
+    page(
+        browser,
+        StatusCode::BAD_REQUEST,
+        "Not signed in",
+        text,
+        &Target::Console,
+    )
+}
+
+fn nobody(browser: Browser) -> Result<Response, PageError> {
+    let text = "There is no such way to sign in here.";
+    page(
+        browser,
+        StatusCode::NOT_FOUND,
+        "Not signed in",
+        text,
+        &Target::Console,
+    )
+}
+
+fn away(
+    browser: Browser,
+    provider: &LoginProvider,
+    target: &Target,
+    error: &OauthError,
+) -> Result<Response, PageError> {
+    tracing::warn!(provider = %provider.slug, reason = %error, "a provider of accounts cannot be used");
+    let text = format!(
+        "{} cannot be reached right now. Please try again in a moment, or sign in in another way.",
+        provider.name
+    );
+    let title = format!("{} does not answer", provider.name);
+    page(browser, StatusCode::BAD_GATEWAY, &title, &text, target)
+}
+
+fn refused(
+    browser: Browser,
+    provider: &LoginProvider,
+    target: &Target,
+    error: &Unproved,
+) -> Result<Response, PageError> {
+    let (status, text) = match error {
+        Unproved::Oauth(OauthError::Denied(_)) => (
+            StatusCode::FORBIDDEN,
+            format!(
+                "{} did not let you go on, or you changed your mind there. Try again, or sign in in another way.",
+                provider.name
+            ),
+        ),
+        _ => (
+            StatusCode::BAD_REQUEST,
+            format!(
+                "What {} answered could not be used. Please try again; if it happens again, tell whoever runs this service.",
+                provider.name
+            ),
+        ),
+    };
+    page(browser, status, "Not signed in", &text, target)
+}

@@ -1,0 +1,210 @@
+//! Sign-in with a passkey: alone, or as the second step after a password (`auth.md` L13).
+//!
+//! The script of the page asks for options, has the authenticator sign, and sends a form as any other. Without script the pages work as they do
+//! without passkeys.
+
+use axum::{
+    Form, Json,
+    extract::{State, rejection::FormRejection},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, header};
+use portolan_model::{email::EmailAddress, id::UserId};
+use portolan_storage::{Reason, passkeys::Purpose, users};
+use serde::Deserialize;
+
+use super::{
+    Continuation, check_form, code, continuation::path_after, device, password,
+    throttle::AccountKey,
+};
+use crate::{
+    browser::Browser,
+    pages::{self, PageError},
+    passkeys::{self, Proof, Signed},
+    session,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// What the script sends before it asks the authenticator.
+#[derive(Deserialize)]
+pub(super) struct OptionsForm {
+    #[serde(default)]
+    form_token: String,
+    /// Of the second step.
+    #[serde(default)]
+    ticket: String,
+}
+
+/// What to sign for a sign-in. Whoever asks: the answer is the same for everybody (L5).
+pub(super) async fn options(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<OptionsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    slow(&state, &visitor)?;
+    let options = passkeys::request_options(&state, &browser, Purpose::SignIn, None).await?;
+    Ok(Json(options).into_response())
+}
+
+/// What to sign as the second step.
+pub(super) async fn code_options(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    form: Result<Form<OptionsForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    slow(&state, &visitor)?;
+    let ticket = code::read(&state, &browser, &form.ticket).ok_or(PageError::StartAgain)?;
+    let purpose = Purpose::SecondFactor;
+    let options = passkeys::request_options(&state, &browser, purpose, Some(ticket.user)).await?;
+    Ok(Json(options).into_response())
+}
+
+fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
+    state
+        .throttle
+        .challenge(visitor.ip, state.now())
+        .map_err(|early| PageError::Throttled {
+            retry_after: early.seconds(),
+        })
+}
+
+/// What the form sends.
+#[derive(Deserialize)]
+pub(super) struct PasskeyForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    request: String,
+    #[serde(default)]
+    ticket: String,
+    #[serde(flatten)]
+    signed: Signed,
+}
+
+/// Signs in whoever the passkey belongs to. It has verified its person, so nothing else is asked for.
+pub(super) async fn submit(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<PasskeyForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    slow(&state, &visitor)?;
+    let purpose = Purpose::SignIn;
+    let proof = passkeys::check(&state, &visitor, &browser, purpose, None, &form.signed).await?;
+    let fault = match proof {
+        Proof::Good(user, amr) => {
+            let amr: Vec<String> = amr.into_iter().map(str::to_owned).collect();
+            return signed_in(
+                &state,
+                browser,
+                &visitor,
+                &headers,
+                &continuation,
+                (user, &amr, false),
+            )
+            .await;
+        }
+        Proof::Bad => passkeys::BAD,
+        Proof::Copied => passkeys::COPIED,
+    };
+    password::refused(&state, browser, &continuation, fault)
+}
+
+/// The second step by a passkey in place of a code.
+pub(super) async fn submit_code(
+    State(state): State<AuthState>,
+    browser: Browser,
+    visitor: Visitor,
+    headers: HeaderMap,
+    form: Result<Form<PasskeyForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, &browser, &form.form_token)?;
+    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
+    slow(&state, &visitor)?;
+    let Some(ticket) = code::read(&state, &browser, &form.ticket) else {
+        let path = continuation.target.on("/login");
+        return Ok((browser, pages::see_other(&path)?).into_response());
+    };
+    let (user, purpose) = (Some(ticket.user), Purpose::SecondFactor);
+    let proof = passkeys::check(&state, &visitor, &browser, purpose, user, &form.signed).await?;
+    let fault = match proof {
+        Proof::Good(user, amr) => {
+            let mut all = ticket.amr;
+            for word in amr
+                .into_iter()
+                .chain([portolan_model::factor::amr::MULTIPLE])
+            {
+                if !all.iter().any(|known| known == word) {
+                    all.push(word.to_owned());
+                }
+            }
+            return signed_in(
+                &state,
+                browser,
+                &visitor,
+                &headers,
+                &continuation,
+                (user, &all, ticket.is_stolen),
+            )
+            .await;
+        }
+        Proof::Bad => passkeys::BAD,
+        Proof::Copied => passkeys::COPIED,
+    };
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    code::page(
+        &state,
+        browser,
+        &continuation,
+        status,
+        (form.ticket, true),
+        Some(fault.to_owned()),
+    )
+}
+
+/// Starts the session and goes on.
+async fn signed_in(
+    state: &AuthState,
+    browser: Browser,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    continuation: &Continuation,
+    (user, amr, is_stolen): (UserId, &[String], bool),
+) -> Result<Response, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    // Locked or deactivated meanwhile.
+    let Some(person) = users::find(&mut tx, user).await? else {
+        return Ok((browser, pages::see_other("/login")?).into_response());
+    };
+    let amr: Vec<&str> = amr.iter().map(String::as_str).collect();
+    let (_, cookie) = session::start(&mut tx, state, headers, visitor, user, &amr).await?;
+    tx.commit().await?;
+    let path = if is_stolen {
+        password::stolen_path(&continuation.target)
+    } else {
+        path_after(state, user, &continuation.target).await?
+    };
+    let mut cookies = vec![(header::SET_COOKIE, cookie)];
+    if let Ok(address) = EmailAddress::parse(&person.email) {
+        let account = AccountKey::new(&state.keys, address.normalised());
+        let known = device::known(state, headers, &account);
+        cookies.push((header::SET_COOKIE, device::mark(state, &account, known)?));
+    }
+    let mut response = (browser, pages::see_other(&path)?).into_response();
+    for (name, value) in cookies {
+        response.headers_mut().append(name, value);
+    }
+    Ok(response)
+}

@@ -1,0 +1,344 @@
+//! Passkeys (`auth.md` L13): what authenticators are asked to sign, and what becomes of their answers.
+//!
+//! A challenge is a row that is good once, for five minutes, in the browser that asked and for what it asked. An answer uses it up
+//! before anything else is looked at, so that no second one can come (case 156). A passkey that is the only factor must have verified its
+//! person; beside a password its touch is enough.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use portolan_keys::{
+    digest, random,
+    webauthn::{self, ALGORITHMS, Assertion, RelyingParty, Said},
+};
+use portolan_model::{
+    audit::{Actor, Event, Outcome},
+    factor::amr,
+    id::UserId,
+};
+use portolan_storage::{
+    Reason, SystemTx, audit,
+    passkeys::{self, Asked, CHALLENGE_LIFE, Passkey, Purpose},
+    users,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    browser::Browser, mail, pages::PageError, session::BrowserSession, state::AuthState,
+    visitor::Visitor,
+};
+
+/// Most passkeys of a person.
+pub(crate) const MOST: usize = 20;
+
+/// What passkeys are bound to. The pages do not offer them where there is none.
+fn party(state: &AuthState) -> Result<RelyingParty, PageError> {
+    state.site.passkeys().ok_or(PageError::StartAgain)
+}
+
+/// Remembers a new challenge.
+async fn challenge(state: &AuthState, asked: Asked<'_>) -> Result<String, PageError> {
+    let bytes = random::bytes::<32>()?;
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    passkeys::ask(&mut tx, &digest(&bytes), asked, state.now()).await?;
+    tx.commit().await?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn named(known: &[Passkey]) -> Vec<Value> {
+    known
+        .iter()
+        .map(
+            |one| json!({ "type": "public-key", "id": URL_SAFE_NO_PAD.encode(&one.credential_id) }),
+        )
+        .collect()
+}
+
+/// What `navigator.credentials.create` is asked for: a discoverable passkey that verifies its person, on a device that has none of theirs yet.
+pub(crate) async fn creation_options(
+    state: &AuthState,
+    browser: &Browser,
+    session: &BrowserSession,
+) -> Result<Value, PageError> {
+    let party = party(state)?;
+    let known = {
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        passkeys::of(&mut tx, session.user).await?
+    };
+    let asked = Asked {
+        purpose: Purpose::Register,
+        browser: browser.digest(),
+        user: Some(session.user),
+    };
+    let algorithms: Vec<Value> = ALGORITHMS
+        .iter()
+        .map(|number| json!({ "type": "public-key", "alg": number }))
+        .collect();
+    Ok(json!({
+        "rp": { "id": party.id(), "name": "Portolan" },
+        "user": {
+            "id": URL_SAFE_NO_PAD.encode(session.user.uuid_bytes()),
+            "name": session.email,
+            "displayName": session.display_name,
+        },
+        "challenge": challenge(state, asked).await?,
+        "pubKeyCredParams": algorithms,
+        "timeout": CHALLENGE_LIFE.whole_milliseconds(),
+        "excludeCredentials": named(&known),
+        "authenticatorSelection": {
+            "residentKey": "required",
+            "requireResidentKey": true,
+            "userVerification": "required",
+        },
+        "attestation": "none",
+    }))
+}
+
+/// What `navigator.credentials.get` is asked for. Without a person any passkey of ours will do: nothing tells who has one.
+pub(crate) async fn request_options(
+    state: &AuthState,
+    browser: &Browser,
+    purpose: Purpose,
+    user: Option<UserId>,
+) -> Result<Value, PageError> {
+    let party = party(state)?;
+    let known = match user {
+        Some(user) => {
+            let mut tx = state.store.system(Reason::SignIn).await?;
+            passkeys::of(&mut tx, user).await?
+        }
+        None => Vec::new(),
+    };
+    let asked = Asked {
+        purpose,
+        browser: browser.digest(),
+        user,
+    };
+    Ok(json!({
+        "rpId": party.id(),
+        "challenge": challenge(state, asked).await?,
+        "timeout": CHALLENGE_LIFE.whole_milliseconds(),
+        "allowCredentials": named(&known),
+        "userVerification": if is_only_factor(purpose) { "required" } else { "discouraged" },
+    }))
+}
+
+const fn is_only_factor(purpose: Purpose) -> bool {
+    !matches!(purpose, Purpose::SecondFactor)
+}
+
+/// Whether a person has any.
+pub(crate) async fn has_any(state: &AuthState, user: UserId) -> Result<bool, PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    Ok(state.site.passkeys().is_some() && passkeys::count(&mut tx, user).await? > 0)
+}
+
+/// What the script fills into a form: base64url, as everything of this kind.
+#[derive(Deserialize)]
+pub(crate) struct Signed {
+    #[serde(default)]
+    credential: String,
+    #[serde(default)]
+    client_data: String,
+    #[serde(default)]
+    authenticator_data: String,
+    #[serde(default)]
+    signature: String,
+    #[serde(default)]
+    user_handle: String,
+}
+
+/// What a signature came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// It is this person's, proved in these ways.
+    Good(UserId, Vec<&'static str>),
+    /// It is none. Why stands in the log.
+    Bad,
+    /// It is good, but was not counted on: somebody may have a copy of the passkey. Its person was told.
+    Copied,
+}
+
+/// For people: what [`Proof::Bad`] and [`Proof::Copied`] mean, and what to do.
+pub(crate) const BAD: &str = "This passkey was not accepted. Try again, or use another way.";
+pub(crate) const COPIED: &str = "This passkey was not accepted, because it looks as if there were a copy of it. Use another way, and remove it from your account.";
+
+/// Checks what an authenticator signed. `user` is whom it must belong to; at a sign-in the passkey tells who that is.
+pub(crate) async fn check(
+    state: &AuthState,
+    visitor: &Visitor,
+    browser: &Browser,
+    purpose: Purpose,
+    user: Option<UserId>,
+    signed: &Signed,
+) -> Result<Proof, PageError> {
+    let party = party(state)?;
+    let now = state.now();
+    let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+    let (Some(credential), Some(client_data), Some(data), Some(signature), Some(handle)) = (
+        decode(&signed.credential),
+        decode(&signed.client_data),
+        decode(&signed.authenticator_data),
+        decode(&signed.signature),
+        decode(&signed.user_handle),
+    ) else {
+        return Ok(Proof::Bad);
+    };
+    let Ok(challenge) = webauthn::challenge_of(&client_data) else {
+        return Ok(Proof::Bad);
+    };
+    let asked = Asked {
+        purpose,
+        browser: browser.digest(),
+        user,
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if !passkeys::use_challenge(&mut tx, &digest(&challenge), asked, now).await? {
+        tracing::info!("a passkey answered a challenge that is not open in this browser");
+        return Ok(Proof::Bad);
+    }
+    let Some(passkey) = passkeys::find(&mut tx, &credential).await? else {
+        tx.commit().await?;
+        return Ok(Proof::Bad);
+    };
+    // A passkey that was found by itself says whose it is; one that was asked for may leave that out.
+    let is_theirs = user.is_none_or(|user| user == passkey.user)
+        && (handle == passkey.user.uuid_bytes() || (user.is_some() && handle.is_empty()));
+    let assertion = Assertion {
+        client_data: &client_data,
+        authenticator_data: &data,
+        signature: &signature,
+    };
+    let verified = webauthn::verify(
+        &party,
+        &challenge,
+        &passkey.public_key,
+        assertion,
+        is_only_factor(purpose),
+    );
+    let said = match verified {
+        Ok(said) if is_theirs && said.is_backup_eligible == passkey.is_backup_eligible => said,
+        refused => {
+            let reason = match refused {
+                Err(error) => error.to_string(),
+                Ok(_) if is_theirs => "it says something else about backups".to_owned(),
+                Ok(_) => "a passkey of somebody else".to_owned(),
+            };
+            let event = event(&passkey, "passkey.refused", json!({ "reason": reason }));
+            audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+            tx.commit().await?;
+            return Ok(Proof::Bad);
+        }
+    };
+    if !passkeys::used(&mut tx, passkey.id, said.sign_count, said.is_backed_up, now).await? {
+        alert(state, visitor, tx, &passkey).await?;
+        return Ok(Proof::Copied);
+    }
+    tx.commit().await?;
+    Ok(Proof::Good(passkey.user, words(said)))
+}
+
+/// How RFC 8176 names what was proved.
+pub(crate) fn words(said: Said) -> Vec<&'static str> {
+    let key = if said.is_backup_eligible {
+        amr::SOFTWARE_KEY
+    } else {
+        amr::HARDWARE_KEY
+    };
+    let mut words = vec![key, amr::USER_PRESENCE];
+    if said.is_verified {
+        words.push(amr::MULTIPLE);
+    }
+    words
+}
+
+/// L13: the count did not grow, so the key is in two places, or was restored from a copy. The log has it and its person hears of it.
+async fn alert(
+    state: &AuthState,
+    visitor: &Visitor,
+    mut tx: SystemTx,
+    passkey: &Passkey,
+) -> Result<(), PageError> {
+    let now = state.now();
+    passkeys::suspect(&mut tx, passkey.id, now).await?;
+    let event = event(
+        passkey,
+        "passkey.copied",
+        json!({ "passkey": passkey.id.to_string() }),
+    );
+    audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let mut queued = None;
+    if let Some(person) = users::find(&mut tx, passkey.user).await? {
+        let letter = mail::passkeys::copied(
+            &person.display_name,
+            &passkey.name,
+            &state.site.url("/account/passkeys"),
+        );
+        queued = Some(mail::queue(&mut tx, &person.email, &letter, now).await?);
+    }
+    tx.commit().await?;
+    if let Some(mail) = queued {
+        state.mailer.deliver(&mail);
+    }
+    tracing::warn!(user.id = %passkey.user, "the count of a passkey did not grow: there may be a copy of it");
+    Ok(())
+}
+
+fn event(passkey: &Passkey, action: &'static str, detail: Value) -> Event {
+    Event {
+        tenant: None,
+        actor: Actor::Anonymous,
+        action,
+        target_kind: "user",
+        target_id: passkey.user.to_string(),
+        outcome: Outcome::Refused,
+        detail,
+    }
+}
+
+/// What a browser brings back of a new passkey.
+#[derive(Deserialize)]
+pub(crate) struct Created {
+    #[serde(default)]
+    pub(crate) client_data: String,
+    #[serde(default)]
+    pub(crate) attestation: String,
+}
+
+/// Checks a new passkey; `None` if it is none.
+pub(crate) async fn read_new(
+    state: &AuthState,
+    browser: &Browser,
+    user: UserId,
+    created: &Created,
+) -> Result<Option<webauthn::Registration>, PageError> {
+    let party = party(state)?;
+    let decode = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+    let (Some(client_data), Some(attestation)) =
+        (decode(&created.client_data), decode(&created.attestation))
+    else {
+        return Ok(None);
+    };
+    let Ok(challenge) = webauthn::challenge_of(&client_data) else {
+        return Ok(None);
+    };
+    let asked = Asked {
+        purpose: Purpose::Register,
+        browser: browser.digest(),
+        user: Some(user),
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if !passkeys::use_challenge(&mut tx, &digest(&challenge), asked, state.now()).await? {
+        return Ok(None);
+    }
+    tx.commit().await?;
+    match webauthn::register(&party, &challenge, &client_data, &attestation) {
+        Ok(new) => Ok(Some(new)),
+        Err(error) => {
+            tracing::info!(
+                error = &error as &dyn std::error::Error,
+                "a new passkey was not accepted"
+            );
+            Ok(None)
+        }
+    }
+}

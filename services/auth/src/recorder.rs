@@ -1,0 +1,167 @@
+//! The flight recorder of connecting clients (`auth.md` X2): each step of a client's way into a workspace is written down, so that its
+//! administrators see where it stopped and why.
+//!
+//! | Module | Subject |
+//! |---|---|
+//! | here | a step of a request as it is handed over; what may be kept of what a client sends (X1) |
+//! | [`rules`] | what each rule says, in words |
+//! | [`attempts`] | steps put together into attempts |
+//! | [`known`] | known faults of clients that fit an attempt |
+
+pub mod attempts;
+pub mod known;
+pub mod rules;
+
+use portolan_keys::digest;
+use portolan_model::resource::{Asked, Resource};
+use portolan_storage::{
+    connect_events::{NewEvent, Place, Step, StepOutcome},
+    recorder::{bare, kept},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    error::{ErrorCode, OAuthError},
+    parameters::Parameters,
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// A step of the request of this visitor.
+pub(crate) fn step(state: &AuthState, visitor: &Visitor, step: Step) -> NewEvent {
+    bare(
+        state.now(),
+        step,
+        &visitor.request_id,
+        visitor.ip_block(),
+        visitor.agent.as_deref(),
+    )
+}
+
+/// What can be said of a step while it is put together.
+pub(crate) trait Telling: Sized {
+    /// Of this client.
+    fn client(self, client_id: &str, name: Option<&str>) -> Self;
+    /// For the workspace that a resource names, if it names one.
+    fn resource(self, resource: Option<&Resource>) -> Self;
+    /// Refused, by this rule, with these words.
+    fn refused(self, rule: Option<&'static str>, words: &str) -> Self;
+    /// Something that the client sent.
+    fn sent(self, name: &str, value: impl Into<Value>) -> Self;
+}
+
+impl Telling for NewEvent {
+    fn client(mut self, client_id: &str, name: Option<&str>) -> Self {
+        self.client_name = name.map(str::to_owned);
+        self.of_client(client_id, digest(client_id.as_bytes()))
+    }
+
+    fn resource(mut self, resource: Option<&Resource>) -> Self {
+        if let Some(slug) = resource.and_then(Resource::tenant) {
+            self.place = Place::Slug(slug.to_owned());
+        }
+        self.server = resource.and_then(Resource::server).map(str::to_owned);
+        self
+    }
+
+    fn refused(mut self, rule: Option<&'static str>, words: &str) -> Self {
+        self.outcome = StepOutcome::Refused;
+        self.rule = rule;
+        self.fault = kept(words);
+        self
+    }
+
+    fn sent(mut self, name: &str, value: impl Into<Value>) -> Self {
+        if let Value::Object(members) = &mut self.detail {
+            members.insert(name.to_owned(), value.into());
+        }
+        self
+    }
+}
+
+/// The resource that a request names, as far as it can be read.
+pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resource> {
+    match state.oauth.resources.read(parameters.first("resource")?) {
+        Ok(Asked::Named(resource)) => Some(resource),
+        _ => None,
+    }
+}
+
+/// A URI as it is kept: without query and fragment, in which anything may stand.
+pub(crate) fn kept_uri(text: &str) -> Option<String> {
+    let cut = text.find(['?', '#']);
+    let uri = kept(&text[..cut.unwrap_or(text.len())])?;
+    Some(if cut.is_some() {
+        format!("{uri}?…")
+    } else {
+        uri
+    })
+}
+
+/// What may be kept of an authorization or token request: never `state`, codes, verifiers, secrets (X1).
+pub(crate) fn kept_parameters(parameters: &Parameters) -> Map<String, Value> {
+    let mut out = Map::new();
+    for name in ["redirect_uri", "resource"] {
+        if let Some(text) = parameters.first(name).and_then(kept_uri) {
+            out.insert(name.to_owned(), json!(text));
+        }
+    }
+    for name in [
+        "scope",
+        "response_type",
+        "response_mode",
+        "code_challenge_method",
+        "prompt",
+        "grant_type",
+    ] {
+        if let Some(text) = parameters.first(name).and_then(kept) {
+            out.insert(name.to_owned(), json!(text));
+        }
+    }
+    out
+}
+
+/// How an answer of the token or registration endpoint is told.
+pub(crate) fn tell(event: NewEvent, error: &OAuthError) -> NewEvent {
+    let failed = |mut event: NewEvent, words: &str| {
+        event.outcome = StepOutcome::Failed;
+        event.fault = kept(words);
+        event
+    };
+    match error {
+        OAuthError::Refused { code, description } => event
+            .sent("error", code.as_str())
+            .refused(rules::of(*code, description), description),
+        OAuthError::BasicRefused { description } => event
+            .sent("error", ErrorCode::InvalidClient.as_str())
+            .refused(
+                rules::of(ErrorCode::InvalidClient, description),
+                description,
+            ),
+        OAuthError::TooLarge => event.refused(Some("T8"), "the body is too large"),
+        OAuthError::TooMany { .. } => event.refused(Some("K17"), "too many requests, wait"),
+        OAuthError::Away { .. } => failed(
+            event,
+            "the keys of this client cannot be fetched now, try again in a moment",
+        ),
+        OAuthError::Storage(_) | OAuthError::Keys(_) => {
+            failed(event, "the fault is ours, try again in a moment")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x1_what_opens_something_is_not_kept() {
+        let sent = "client_id=c&redirect_uri=https%3A%2F%2Fapp.example%2Fcb%3Ftoken%3Dplanted%23planted&state=planted&code=planted\
+            &code_verifier=planted&client_secret=planted&client_assertion=planted&refresh_token=planted&login_hint=planted&nonce=planted\
+            &scope=mcp&code_challenge_method=S256&code_challenge=planted";
+        let kept = kept_parameters(&Parameters::parse(sent.as_bytes()));
+        let text = Value::Object(kept).to_string();
+        assert!(!text.contains("planted"), "{text}");
+        assert!(text.contains("https://app.example/cb?…") && text.contains("S256"));
+    }
+}

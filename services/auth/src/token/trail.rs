@@ -1,0 +1,109 @@
+//! What the flight recorder keeps of a token request (`auth.md` X2): the exchange of a code, and a refresh that was refused.
+
+use http::HeaderMap;
+use portolan_keys::{SecretToken, TokenForm};
+use portolan_model::{
+    Digest,
+    id::{GrantId, TenantId},
+    resource::Resource,
+};
+use portolan_storage::{
+    Reason, StorageError, clients,
+    connect_events::{Place, Step, StepOutcome},
+    grants,
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    clients as oauth_clients,
+    error::OAuthError,
+    parameters::Parameters,
+    recorder::{self, Telling},
+    state::AuthState,
+    visitor::Visitor,
+};
+
+/// What is known of the request so far.
+#[derive(Debug, Default)]
+pub(super) struct Trail {
+    step: Option<Step>,
+    client_id: Option<String>,
+    pub(super) client_name: Option<String>,
+    /// Of the code or refresh token, once it proved to be the client's own.
+    pub(super) grant: Option<(GrantId, TenantId)>,
+    resource: Option<Resource>,
+    code: Option<Digest>,
+    sent: Map<String, Value>,
+}
+
+impl Trail {
+    /// Reads what may be kept.
+    pub(super) fn read(&mut self, state: &AuthState, headers: &HeaderMap, form: &Parameters) {
+        self.step = match form.first("grant_type") {
+            Some("authorization_code") => Some(Step::Token),
+            Some("refresh_token") => Some(Step::Refresh),
+            _ => None,
+        };
+        self.client_id = oauth_clients::claim(headers, form)
+            .ok()
+            .map(|claim| claim.client_id);
+        self.resource = recorder::named(state, form);
+        self.code = form
+            .first("code")
+            .and_then(|text| SecretToken::parse(TokenForm::Code, text))
+            .map(|code| code.digest());
+        self.sent = recorder::kept_parameters(form);
+    }
+
+    /// Hands it over.
+    pub(super) async fn record(
+        mut self,
+        state: &AuthState,
+        visitor: &Visitor,
+        error: Option<&OAuthError>,
+    ) {
+        let Some(step) = self.step else { return };
+        if error.is_some_and(|error| {
+            matches!(
+                error,
+                OAuthError::Refused { .. } | OAuthError::BasicRefused { .. }
+            )
+        }) && self.grant.is_none()
+        {
+            self.grant = self.of_code(state).await.ok().flatten();
+        }
+        let mut event = recorder::step(state, visitor, step).resource(self.resource.as_ref());
+        if let Some(client_id) = &self.client_id {
+            event = event.client(client_id, self.client_name.as_deref());
+        }
+        event.detail = Value::Object(self.sent);
+        if let Some((grant, tenant)) = self.grant {
+            event.grant = Some(grant);
+            event.place = Place::Tenant(tenant);
+        }
+        if let Some(error) = error {
+            event = recorder::tell(event, error);
+        }
+        let is_known_refusal = event.outcome == StepOutcome::Refused && event.grant.is_some();
+        if step == Step::Token || is_known_refusal {
+            state.oauth.recorder.record(event);
+        }
+    }
+
+    /// The grant of the code that came with a refused request, if the client that it names is the one that the code is for: a client that fails
+    /// to prove itself is told apart from a stranger by what only it was given.
+    async fn of_code(
+        &self,
+        state: &AuthState,
+    ) -> Result<Option<(GrantId, TenantId)>, StorageError> {
+        let (Some(digest), Some(client_id)) = (&self.code, &self.client_id) else {
+            return Ok(None);
+        };
+        let mut tx = state.store.system(Reason::Recorder).await?;
+        let Some(code) = grants::find_code(&mut tx, digest).await? else {
+            return Ok(None);
+        };
+        let client = clients::get(&mut tx, code.client).await?;
+        Ok((client.client_id == *client_id).then_some((code.grant, code.tenant)))
+    }
+}

@@ -1,0 +1,442 @@
+//! Sign-in with the provider of a workspace (`auth.md` F7, R7, K16; case 107).
+
+use http::{Method, StatusCode};
+use portolan_net::txt::TxtRecords;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use time::Duration;
+
+use crate::{
+    house::{Answer, Browser, House},
+    provider::{Provider, Zone, house_in, link},
+};
+
+const SSO: &str = "/workspaces/acme/single-sign-on";
+const OWNER: &str = "olga@owner.example";
+const ANN: &str = "ann@acme.example";
+
+struct Scene {
+    house: House,
+    idp: Provider,
+    zone: Zone,
+    /// The name of the workspace's provider in addresses.
+    slug: String,
+}
+
+impl Scene {
+    /// A workspace with a provider and a proved domain; its owner, signed in.
+    async fn new() -> Self {
+        let idp = Provider::start("acme-idp").await;
+        let github = Provider::start("github").await;
+        let zone = Zone::default();
+        let records = TxtRecords::by(Arc::new(zone.clone()));
+        let house = house_in(vec![github.github()], &[&idp, &github], records).await;
+        let mut scene = Self {
+            house,
+            idp,
+            zone,
+            slug: String::new(),
+        };
+        let olga = scene.house.person(OWNER).await;
+        let made = olga
+            .call(
+                Method::POST,
+                "/workspaces",
+                Some(json!({"name": "Acme", "slug": "acme"})),
+            )
+            .await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        let set = olga
+            .call(
+                Method::PUT,
+                &format!("{SSO}/provider"),
+                Some(scene.provider()),
+            )
+            .await;
+        assert_eq!(set.status, StatusCode::OK, "{}", set.text);
+        assert!(!set.text.contains("planted"), "X1");
+        let callback = set.json()["provider"]["callback_url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        scene.slug = callback.rsplit('/').next().unwrap().to_owned();
+        assert!(scene.slug.starts_with("idp_"));
+        scene.prove(&olga, "acme.example").await;
+        drop(olga);
+        scene
+    }
+
+    fn provider(&self) -> Value {
+        json!({"name": "Acme Works", "issuer": self.idp.origin(), "client_id": "us", "client_secret": "planted-client-secret"})
+    }
+
+    async fn prove(&self, olga: &Browser<'_>, name: &str) -> String {
+        let added = olga
+            .call(
+                Method::POST,
+                &format!("{SSO}/domains"),
+                Some(json!({ "domain": name })),
+            )
+            .await;
+        assert_eq!(added.status, StatusCode::CREATED, "{}", added.text);
+        let domain = domain(&added.json(), name);
+        let path = format!("{SSO}/domains/{}/check", domain["id"].as_str().unwrap());
+        let missing = olga.call(Method::POST, &path, None).await;
+        assert_eq!(missing.status, StatusCode::CONFLICT, "{}", missing.text);
+        self.zone.set(
+            domain["record_name"].as_str().unwrap(),
+            domain["record_text"].as_str(),
+        );
+        let proved = olga.call(Method::POST, &path, None).await;
+        assert_eq!(proved.status, StatusCode::OK, "{}", proved.text);
+        domain["record_name"].as_str().unwrap().to_owned()
+    }
+
+    /// By the provider of the workspace, from a page that leads there.
+    async fn sign_in(&self, browser: &Browser<'_>, page: &str) -> Answer {
+        let path = link(&browser.get(page).await, &self.slug);
+        let location = browser.get(&path).await.location().to_owned();
+        let (code, state) = self.idp.visit_for(&self.house, &location, &self.slug);
+        let back = format!("/login/callback/{}?code={code}&state={state}", self.slug);
+        browser.get(&back).await
+    }
+
+    async fn ann(&self) -> Browser<'_> {
+        self.idp
+            .say(json!({"sub": "ann-1", "email": ANN, "name": "Ann"}));
+        let ann = self.house.browser();
+        let done = self
+            .sign_in(&ann, &format!("/login/company?email={ANN}"))
+            .await;
+        assert_eq!(
+            (done.status, done.location()),
+            (StatusCode::SEE_OTHER, "/"),
+            "{}",
+            done.text
+        );
+        ann
+    }
+
+    async fn olga(&self) -> Browser<'_> {
+        let olga = self.house.browser();
+        olga.sign_in(OWNER, crate::house::PASSWORD).await;
+        olga
+    }
+}
+
+fn domain(seen: &Value, name: &str) -> Value {
+    let all = seen["domains"].as_array().unwrap();
+    all.iter()
+        .find(|one| one["domain"] == name)
+        .unwrap()
+        .clone()
+}
+
+async fn workspaces(browser: &Browser<'_>) -> Vec<String> {
+    let me = browser.call(Method::GET, "/me", None).await.json();
+    let all = me["workspaces"].as_array().cloned().unwrap_or_default();
+    all.iter()
+        .map(|one| one["slug"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn f7_people_of_a_proved_domain_are_members_at_once_and_of_no_other() {
+    let scene = Scene::new().await;
+    let ann = scene.ann().await;
+    assert_eq!(workspaces(&ann).await, ["acme"]);
+    let members = scene
+        .olga()
+        .await
+        .call(Method::GET, "/workspaces/acme/members", None)
+        .await
+        .json();
+    let hers = members["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["email"] == ANN)
+        .unwrap()
+        .clone();
+    assert_eq!(hers["role"], "member");
+    // A domain that is not proved makes nobody a member, whatever the provider says of it.
+    scene
+        .idp
+        .say(json!({"sub": "bob-1", "email": "bob@other.example", "email_verified": true}));
+    let bob = scene.house.browser();
+    let offered = scene
+        .sign_in(&bob, &format!("/login/company?email={ANN}"))
+        .await;
+    assert!(offered.location().starts_with("/login/connect/"));
+    assert!(!bob.is_signed_in().await);
+    // Who was removed does not come back by the provider.
+    let removed = scene
+        .olga()
+        .await
+        .call(
+            Method::DELETE,
+            &format!(
+                "/workspaces/acme/members/{}",
+                hers["user_id"].as_str().unwrap()
+            ),
+            None,
+        )
+        .await;
+    assert!(removed.status.is_success(), "{}", removed.text);
+    scene.idp.say(json!({"sub": "ann-1", "email": ANN}));
+    let again = scene.house.browser();
+    let refused = scene
+        .sign_in(&again, &format!("/login/company?email={ANN}"))
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert!(!again.is_signed_in().await);
+    // Nothing is told of a domain that nobody proved.
+    let unknown = again.get("/login/company?email=x@other.example").await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it() {
+    let scene = Scene::new().await;
+    let house = &scene.house;
+    // Bob has an account and a workspace of his own, and is no member of acme.
+    let bob = house.person("bob@beta.example").await;
+    let made = bob
+        .call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({"name": "Beta", "slug": "beta"})),
+        )
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED);
+
+    // His address, a domain of his that acme cannot prove.
+    scene
+        .idp
+        .say(json!({"sub": "evil", "email": "bob@beta.example", "email_verified": true}));
+    let evil = house.browser();
+    let page = format!("/login/company?email={ANN}");
+    let offered = scene.sign_in(&evil, &page).await;
+    assert!(offered.location().starts_with("/login/connect/"));
+    assert!(!evil.is_signed_in().await);
+    // Even Bob himself does not get in there by it, and it gets no hold of his account.
+    let path = {
+        let path = link(&bob.get(&page).await, &scene.slug);
+        let location = bob.get(&path).await.location().to_owned();
+        let (code, state) = scene.idp.visit_for(house, &location, &scene.slug);
+        let back = format!("/login/callback/{}?code={code}&state={state}", scene.slug);
+        bob.get(&back).await.location().to_owned()
+    };
+    let refused = bob.fill(&path, &[]).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+
+    // Issuer and subject of somebody at a provider of the platform are somebody else's words there.
+    scene
+        .idp
+        .say(json!({"sub": "7", "iss": "https://github.com", "email": ANN}));
+    let refused = scene.sign_in(&evil, &page).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+
+    // Ann came by it, then set a password and made a workspace of her own: the provider opens acme, and nothing of hers.
+    let ann = scene.ann().await;
+    assert_eq!(
+        ann.get("/account").await.location(),
+        "/login?request=account",
+        "her account is her own"
+    );
+    let created = ann
+        .call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({"name": "Ann's", "slug": "anns"})),
+        )
+        .await;
+    assert_eq!(created.status, StatusCode::UNAUTHORIZED);
+    ann.fill("/reset", &[("email", ANN)]).await;
+    let mail = house.newest_mail(ANN).await.body;
+    let at = mail.find("/reset/choose?token=").unwrap();
+    let choose = mail[at..].split_whitespace().next().unwrap();
+    let form = ann.get(choose).await;
+    let fields = [
+        ("form_token", form.field("form_token")),
+        ("token", form.field("token")),
+        ("password", crate::house::PASSWORD.to_owned()),
+    ];
+    let fields = fields
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    ann.post("/reset/choose", &fields).await;
+    ann.sign_in(ANN, crate::house::PASSWORD).await;
+    let made = ann
+        .call(
+            Method::POST,
+            "/workspaces",
+            Some(json!({"name": "Ann's", "slug": "anns"})),
+        )
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    assert_eq!(workspaces(&ann).await, ["acme", "anns"]);
+    let impersonator = scene.ann().await;
+    assert_eq!(workspaces(&impersonator).await, ["acme"]);
+    let hers = impersonator
+        .call(Method::GET, "/workspaces/anns", None)
+        .await;
+    let unknown = impersonator
+        .call(Method::GET, "/workspaces/doesnotexist", None)
+        .await;
+    assert_eq!(
+        (hers.status, hers.text),
+        (StatusCode::NOT_FOUND, unknown.text),
+        "M2"
+    );
+    for page in [
+        "/account/email",
+        "/account/password",
+        "/account/sign-in",
+        "/account/apps",
+        "/account/sessions",
+        "/account/linked",
+        "/account/two-factor",
+    ] {
+        let answer = impersonator.get(page).await;
+        assert_eq!(answer.status, StatusCode::SEE_OTHER, "{page}");
+        assert!(answer.location().starts_with("/login?request="), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn f7_where_it_is_the_only_way_all_others_are_refused() {
+    let scene = Scene::new().await;
+    let olga = scene.olga().await;
+    // A member of before, who signs in with a password.
+    let carl = scene.house.person("carl@home.example").await;
+    let invited = olga
+        .call(
+            Method::POST,
+            "/workspaces/acme/invitations",
+            Some(json!({"email": "carl@home.example", "role": "developer"})),
+        )
+        .await;
+    assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.text);
+    let mail = scene.house.newest_mail("carl@home.example").await.body;
+    let at = mail.find("/invitations?token=").unwrap();
+    let opened = carl
+        .get(mail[at..].split_whitespace().next().unwrap())
+        .await;
+    carl.fill(opened.location(), &[]).await;
+    assert_eq!(workspaces(&carl).await, ["acme"]);
+
+    let enforce = async |who: &Browser<'_>, on: bool| {
+        let path = format!("{SSO}/enforcement");
+        who.call(Method::PUT, &path, Some(json!({ "enforced": on })))
+            .await
+    };
+    let early = enforce(&olga, true).await;
+    assert_eq!(
+        (early.status, early.json()["error"]["code"].as_str()),
+        (StatusCode::CONFLICT, Some("company_sign_in_first")),
+        "nobody locks themselves out: {}",
+        early.text
+    );
+    // The owner goes the way herself: she connects it with her account, and her session knows.
+    let way = early.json()["error"]["details"]["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(way, "/login/company/acme?request=w.single-sign-on.acme");
+    scene.idp.say(json!({"sub": "olga-1", "email": OWNER}));
+    let offered = scene.sign_in(&olga, &way).await.location().to_owned();
+    let connected = olga.fill(&offered, &[]).await;
+    assert_eq!(
+        connected.location(),
+        "/w/acme/single-sign-on",
+        "{}",
+        connected.text
+    );
+    let on = enforce(&olga, true).await;
+    assert_eq!(on.status, StatusCode::OK, "{}", on.text);
+    assert_eq!(on.json()["provider"]["enforced"], true);
+
+    // Carl's password opens nothing there any more, and he is told the way.
+    let refused = carl.call(Method::GET, "/workspaces/acme", None).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        refused.json()["error"]["details"]["path"],
+        "/login/company/acme?request=w.overview.acme"
+    );
+    scene
+        .idp
+        .say(json!({"sub": "carl-1", "email": "carl@home.example"}));
+    let offered = scene
+        .sign_in(&carl, "/login/company/acme?request=w.overview.acme")
+        .await
+        .location()
+        .to_owned();
+    let connected = carl.fill(&offered, &[]).await;
+    assert_eq!(
+        connected.status,
+        StatusCode::SEE_OTHER,
+        "{}",
+        connected.text
+    );
+    let open = carl.call(Method::GET, "/workspaces/acme", None).await;
+    assert_eq!(open.status, StatusCode::OK, "{}", open.text);
+    // Strangers learn nothing of the workspace by the address of that page.
+    let stranger = scene.house.person("eve@home.example").await;
+    let page = stranger.get("/login/company/acme").await;
+    assert!(!page.text.contains("Acme"), "{}", page.text);
+
+    // Another client at the provider is another provider: who came by the former one comes again (and the rule is set again).
+    let mut other = scene.provider();
+    other["client_id"] = json!("us-2");
+    let changed = olga
+        .call(Method::PUT, &format!("{SSO}/provider"), Some(other))
+        .await;
+    assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+    assert_eq!(changed.json()["provider"]["enforced"], false);
+}
+
+#[tokio::test]
+async fn f7_a_domain_is_looked_at_again_and_given_up_when_its_record_is_gone() {
+    let scene = Scene::new().await;
+    let (house, zone) = (&scene.house, &scene.zone);
+    let record = "_portolan.acme.example";
+    let proved = async || {
+        let olga = scene.olga().await;
+        let seen = olga.call(Method::GET, SSO, None).await.json();
+        domain(&seen, "acme.example")
+    };
+    let first = proved().await;
+    zone.set(record, None);
+    portolan_auth::look_again(&house.state).await.unwrap();
+    assert!(proved().await["missing_since"].is_null(), "not due yet");
+    house.wait(Duration::days(8));
+    zone.away(true);
+    portolan_auth::look_again(&house.state).await.unwrap();
+    zone.away(false);
+    let unknown = proved().await;
+    assert!(
+        unknown["missing_since"].is_null() && unknown["verified_at"].is_string(),
+        "no answer says nothing: {unknown}"
+    );
+    house.wait(Duration::days(8));
+    portolan_auth::look_again(&house.state).await.unwrap();
+    let missing = proved().await;
+    assert!(missing["missing_since"].is_string() && missing["verified_at"].is_string());
+    // It was a mistake, and is put right.
+    zone.set(record, first["record_text"].as_str());
+    house.wait(Duration::days(2));
+    portolan_auth::look_again(&house.state).await.unwrap();
+    assert!(proved().await["missing_since"].is_null());
+    zone.set(record, None);
+    house.wait(Duration::days(8));
+    portolan_auth::look_again(&house.state).await.unwrap();
+    house.wait(Duration::days(4));
+    portolan_auth::look_again(&house.state).await.unwrap();
+    assert!(proved().await["verified_at"].is_null());
+    let page = house
+        .browser()
+        .get(&format!("/login/company?email={ANN}"))
+        .await;
+    assert_eq!(page.status, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,121 @@
+//! What the flight recorder keeps of clients that come for the first time (`auth.md` X2): the challenge that sends them to the authorization
+//! server, the metadata that they read, and their first request. Requests after that cost a look at a set.
+
+use http::{header, request::Parts};
+use portolan_keys::digest;
+use portolan_model::{Timestamp, id::GrantId, subject::Subject};
+use portolan_net::{client_ip, layers::Arrival};
+use portolan_storage::{
+    connect_events::{NewEvent, Place, Step, StepOutcome},
+    recorder::{Recorder, bare, kept},
+};
+use quick_cache::sync::Cache;
+
+use crate::{
+    endpoint::{bearer::Caller, target::Target},
+    error::McpError,
+};
+
+/// Grants of which a request is known to have come.
+const KNOWN: usize = 20_000;
+
+/// Hands steps over.
+#[derive(Debug)]
+pub(crate) struct Newcomers {
+    recorder: Recorder,
+    known: Cache<GrantId, ()>,
+}
+
+fn step(step: Step, parts: &Parts, arrival: &Arrival, now: Timestamp) -> NewEvent {
+    let agent = parts
+        .headers
+        .get(header::USER_AGENT)
+        .and_then(|value| value.to_str().ok());
+    let block = client_ip::block(arrival.client_ip()).to_string();
+    bare(now, step, arrival.request_id(), block, agent)
+}
+
+fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
+    event.place = Place::Slug(target.tenant.to_owned());
+    event.server = target.server.map(str::to_owned);
+    event
+}
+
+impl Newcomers {
+    pub(crate) fn new(recorder: Recorder) -> Self {
+        Self {
+            recorder,
+            known: Cache::new(KNOWN),
+        }
+    }
+
+    /// A request without a token was sent to the metadata. Tokens that are over are no news: their clients refresh.
+    pub(crate) fn challenged(
+        &self,
+        target: &Target<'_>,
+        error: &McpError,
+        parts: &Parts,
+        arrival: &Arrival,
+        now: Timestamp,
+    ) {
+        let is_bare = !parts.headers.contains_key(header::AUTHORIZATION);
+        if is_bare && matches!(error, McpError::Unauthorized(_)) {
+            self.recorder
+                .record(at(step(Step::Challenge, parts, arrival, now), target));
+        }
+    }
+
+    /// The metadata of a server was read.
+    pub(crate) fn read_metadata(
+        &self,
+        target: &Target<'_>,
+        parts: &Parts,
+        arrival: &Arrival,
+        now: Timestamp,
+    ) {
+        self.recorder.record(at(
+            step(Step::ResourceMetadata, parts, arrival, now),
+            target,
+        ));
+    }
+
+    /// A request with a good token came, for a target that it may use or not.
+    pub(crate) fn came(
+        &self,
+        target: &Target<'_>,
+        caller: &Caller,
+        refused: Option<&McpError>,
+        parts: &Parts,
+        arrival: &Arrival,
+        now: Timestamp,
+    ) {
+        let claims = &caller.claims;
+        let Subject::User(user) = claims.sub else {
+            return;
+        };
+        // Keys are no grants: nobody connected them.
+        if claims.client_id.starts_with("key_") {
+            return;
+        }
+        if refused.is_none() {
+            if self.known.get(&claims.gid).is_some() {
+                return;
+            }
+            self.known.insert(claims.gid, ());
+        }
+        let mut event = at(step(Step::Request, parts, arrival, now), target)
+            .of_client(&claims.client_id, digest(claims.client_id.as_bytes()));
+        event.place = Place::Tenant(claims.tid);
+        event.user = Some(user);
+        event.grant = Some(claims.gid);
+        if let Some(error) = refused {
+            event.outcome = StepOutcome::Refused;
+            event.rule = Some("4.5");
+            event.fault = kept(match error {
+                McpError::Unauthorized(challenge) => challenge.sentence(),
+                _ => "the token does not open this address",
+            });
+        }
+        self.recorder.record(event);
+    }
+}

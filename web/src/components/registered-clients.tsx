@@ -1,0 +1,385 @@
+import { Button, Group, SegmentedControl, Stack, Textarea, TextInput } from '@mantine/core';
+import { IconIdBadge2, IconPlus } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import {
+  type NewClient,
+  type RegisteredClient,
+  registeredClientsQuery,
+  useAddClientSecret,
+  useChangeRegistered,
+  useDeleteRegistered,
+  useRegisterClient,
+  useRevokeClientSecret,
+} from '../api/clients';
+import { ApiError } from '../api/http';
+import { formatDate } from '../time';
+import { Status } from './badges';
+import { Confirm } from './confirm';
+import { Dialog } from './dialog';
+import { Empty, Loaded, Panel } from './page';
+import { Refused } from './refused';
+import { SecretDialog, type Shown } from './secret';
+import { cell, Table } from './table';
+import { toastDone } from './toast';
+
+const lines = (text: string) =>
+  text
+    .split(/\s+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+
+const proofs: Record<NewClient['proof'], string> = {
+  none: 'nothing (public)',
+  client_secret: 'a secret',
+  private_key_jwt: 'its own key',
+};
+
+const errorAt = (error: unknown, ...fields: string[]) =>
+  error instanceof ApiError && error.field && fields.includes(error.field) ? error.message : null;
+
+/** Clients that were registered for this workspace by hand. */
+export function RegisteredClients({ ws }: { ws: string }) {
+  const clients = useQuery(registeredClientsQuery(ws));
+  const change = useChangeRegistered(ws);
+  const remove = useDeleteRegistered(ws);
+  const addSecret = useAddClientSecret(ws);
+  const revokeSecret = useRevokeClientSecret(ws);
+  const [editing, setEditing] = useState<RegisteredClient | 'new'>();
+  const [ending, setEnding] = useState<RegisteredClient>();
+  const [secret, setSecret] = useState<{ client: RegisteredClient; id: string; hint: string }>();
+  const [shown, setShown] = useState<Shown>();
+  const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
+  const forget = () => {
+    for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
+  };
+  return (
+    <Panel
+      title="Registered here"
+      note="For programs that want a client id typed in. Only this workspace can be chosen with them."
+      aside={
+        <Button
+          size="compact-md"
+          variant="default"
+          leftSection={<IconPlus size={16} />}
+          onClick={() => setEditing('new')}
+        >
+          Register a client
+        </Button>
+      }
+      flush
+    >
+      <Refused error={error} title="Nothing was changed" />
+      <Loaded query={clients}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon={<IconIdBadge2 size={24} />} title="No client is registered here">
+              Most AI clients need none: they describe or register themselves.
+            </Empty>
+          ) : (
+            <Table
+              label="Registered clients"
+              head={
+                <>
+                  <th>Client</th>
+                  <th>Returns to</th>
+                  <th>Proves itself by</th>
+                  <th>Connections</th>
+                  <th>
+                    <span className="visually-hidden">Actions</span>
+                  </th>
+                </>
+              }
+            >
+              {items.map((client) => (
+                <tr key={client.id}>
+                  <td data-wide>
+                    <span className={cell.main}>{client.name}</span>{' '}
+                    {!client.enabled && <Status tone="warn">Off</Status>}
+                    {client.stopped && <Status tone="bad">Blocked by the operator</Status>}
+                    <div className={cell.sub}>
+                      <code>{client.client_id}</code>
+                    </div>
+                  </td>
+                  <td data-wide>
+                    {client.redirect_uris.map((uri) => (
+                      <div key={uri} className={cell.clamp}>
+                        <code>{uri}</code>
+                      </div>
+                    ))}
+                  </td>
+                  <td data-wide>
+                    {proofs[client.proof]}
+                    {client.proof === 'private_key_jwt' && (
+                      <div className={cell.sub}>{client.jwks_uri ?? 'public keys kept here'}</div>
+                    )}
+                    {client.secrets.map((one) => (
+                      <Group key={one.id} gap="xs" wrap="nowrap">
+                        <code>{one.hint}…</code>
+                        <span className={cell.sub}>
+                          {one.last_used_at ? `used ${formatDate(one.last_used_at)}` : 'not used yet'}
+                        </span>
+                        <Button
+                          variant="subtle"
+                          color="red"
+                          size="compact-xs"
+                          aria-label={`Revoke the secret ${one.hint} of ${client.name}`}
+                          onClick={() => setSecret({ client, id: one.id, hint: one.hint })}
+                        >
+                          Revoke
+                        </Button>
+                      </Group>
+                    ))}
+                    {client.proof === 'client_secret' && client.secrets.length < 2 && (
+                      <Button
+                        variant="subtle"
+                        size="compact-xs"
+                        aria-label={`Add a secret to ${client.name}`}
+                        loading={addSecret.isPending && addSecret.variables === client.id}
+                        onClick={() => {
+                          forget();
+                          addSecret.mutate(client.id, {
+                            onSuccess: ({ client_secret }) =>
+                              setShown({
+                                title: `A new secret of ${client.name}`,
+                                values: [{ label: 'Client secret', value: client_secret }],
+                                note: 'Put it into use, then revoke the old one: both work until then.',
+                              }),
+                          });
+                        }}
+                      >
+                        Add a secret
+                      </Button>
+                    )}
+                  </td>
+                  <td data-label="Connections">{client.apps}</td>
+                  <td data-align="right">
+                    <Group gap={4} justify="flex-end" wrap="nowrap">
+                      <Button
+                        variant="subtle"
+                        size="compact-sm"
+                        aria-label={`Edit ${client.name}`}
+                        onClick={() => setEditing(client)}
+                      >
+                        Edit
+                      </Button>
+                      <Button
+                        variant="subtle"
+                        size="compact-sm"
+                        aria-label={`Switch ${client.name} ${client.enabled ? 'off' : 'on'}`}
+                        loading={change.isPending && change.variables.id === client.id}
+                        onClick={() => {
+                          forget();
+                          change.mutate(
+                            { id: client.id, enabled: !client.enabled },
+                            {
+                              onSuccess: () =>
+                                toastDone(`${client.name} is ${client.enabled ? 'off' : 'on'} now.`),
+                            },
+                          );
+                        }}
+                      >
+                        {client.enabled ? 'Switch off' : 'Switch on'}
+                      </Button>
+                      <Button
+                        variant="subtle"
+                        color="red"
+                        size="compact-sm"
+                        aria-label={`Delete ${client.name}`}
+                        onClick={() => setEnding(client)}
+                      >
+                        Delete
+                      </Button>
+                    </Group>
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+      {editing && (
+        <ClientDialog
+          ws={ws}
+          client={editing === 'new' ? undefined : editing}
+          close={() => setEditing(undefined)}
+          show={setShown}
+        />
+      )}
+      <SecretDialog shown={shown} close={() => setShown(undefined)} />
+      <Confirm
+        title="Delete this client?"
+        word="Delete"
+        opened={ending !== undefined}
+        close={() => setEnding(undefined)}
+        busy={remove.isPending}
+        act={() => {
+          if (!ending) return;
+          forget();
+          remove.mutate(ending.id, {
+            onSuccess: () => toastDone(`${ending.name} was deleted.`),
+            onSettled: () => setEnding(undefined),
+          });
+        }}
+      >
+        {ending?.name} and its secrets are gone, and its connections end within a second. This cannot be
+        undone; switching it off can.
+      </Confirm>
+      <Confirm
+        title="Revoke this secret?"
+        word="Revoke"
+        opened={secret !== undefined}
+        close={() => setSecret(undefined)}
+        busy={revokeSecret.isPending}
+        act={() => {
+          if (!secret) return;
+          forget();
+          revokeSecret.mutate(
+            { id: secret.client.id, secret: secret.id },
+            {
+              onSuccess: () => toastDone('The secret was revoked.'),
+              onSettled: () => setSecret(undefined),
+            },
+          );
+        }}
+      >
+        The secret {secret?.hint}… of {secret?.client.name} proves nothing any more. With another secret its
+        connections go on.
+      </Confirm>
+    </Panel>
+  );
+}
+
+function ClientDialog({
+  ws,
+  client,
+  close,
+  show,
+}: {
+  ws: string;
+  client: RegisteredClient | undefined;
+  close: () => void;
+  show: (shown: Shown) => void;
+}) {
+  const register = useRegisterClient(ws);
+  const change = useChangeRegistered(ws);
+  const [name, setName] = useState(client?.name ?? '');
+  const [uris, setUris] = useState(client?.redirect_uris.join('\n') ?? '');
+  const [proof, setProof] = useState<NewClient['proof']>('none');
+  const [keys, setKeys] = useState('');
+  const [unreadable, setUnreadable] = useState(false);
+  const error = register.error ?? change.error;
+  const known = errorAt(error, 'name', 'redirect_uris', 'jwks', 'jwks_uri') !== null;
+
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    const redirect_uris = lines(uris);
+    if (client) {
+      change.mutate(
+        { id: client.id, name: name.trim(), redirect_uris },
+        {
+          onSuccess: () => {
+            toastDone(`${name.trim()} was changed.`);
+            close();
+          },
+        },
+      );
+      return;
+    }
+    const body: NewClient = { name: name.trim(), redirect_uris, proof };
+    if (proof === 'private_key_jwt') {
+      const text = keys.trim();
+      if (text.startsWith('https://')) {
+        body.jwks_uri = text;
+      } else {
+        try {
+          body.jwks = JSON.parse(text);
+        } catch {
+          setUnreadable(true);
+          return;
+        }
+      }
+    }
+    setUnreadable(false);
+    register.mutate(body, {
+      onSuccess: ({ client: made, client_secret }) => {
+        close();
+        const values = [{ label: 'Client id', value: made.client_id }];
+        if (client_secret) values.push({ label: 'Client secret', value: client_secret });
+        show({ title: `The client ${made.name}`, values });
+      },
+    });
+  }
+
+  return (
+    <Dialog opened onClose={close} title={client ? `Edit ${client.name}` : 'Register a client'}>
+      <form onSubmit={submit} noValidate>
+        <Stack gap="md">
+          {!known && (
+            <Refused error={error} title={client ? 'Nothing was changed' : 'It was not registered'} />
+          )}
+          <TextInput
+            label="Name"
+            description="People see it when they allow it to connect."
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={errorAt(error, 'name')}
+          />
+          <Textarea
+            label="Redirect URIs"
+            description="Where the program wants to be answered: one in each line."
+            placeholder="https://app.example/oauth/callback"
+            autosize
+            minRows={2}
+            value={uris}
+            onChange={(event) => setUris(event.currentTarget.value)}
+            error={errorAt(error, 'redirect_uris')}
+          />
+          {!client && (
+            <div>
+              <span id="proof">Proves itself by</span>
+              <SegmentedControl
+                fullWidth
+                aria-labelledby="proof"
+                value={proof}
+                onChange={(value) => setProof(value as NewClient['proof'])}
+                data={[
+                  { value: 'none', label: 'Nothing' },
+                  { value: 'client_secret', label: 'A secret' },
+                  { value: 'private_key_jwt', label: 'Its own key' },
+                ]}
+              />
+            </div>
+          )}
+          {!client && proof === 'private_key_jwt' && (
+            <Textarea
+              label="Public keys"
+              description="The address of its key set, or the key set as JSON."
+              autosize
+              minRows={2}
+              value={keys}
+              onChange={(event) => setKeys(event.currentTarget.value)}
+              error={
+                unreadable
+                  ? 'This is neither an https address nor a key set in JSON.'
+                  : errorAt(error, 'jwks', 'jwks_uri')
+              }
+            />
+          )}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={close}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              disabled={name.trim() === '' || lines(uris).length === 0}
+              loading={register.isPending || change.isPending}
+            >
+              {client ? 'Save' : 'Register'}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}

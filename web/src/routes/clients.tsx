@@ -1,0 +1,315 @@
+import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
+import { IconPlugConnected } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import {
+  type AdmissionRule,
+  clientsQuery,
+  type SeenClient,
+  useAllowClient,
+  useDecideClient,
+  useDismissAskers,
+  useSetRule,
+} from '../api/clients';
+import { Ago } from '../components/ago';
+import { Status, Tag } from '../components/badges';
+import { Confirm } from '../components/confirm';
+import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
+import { RegisteredClients } from '../components/registered-clients';
+import { cell, Table } from '../components/table';
+import { toastDone } from '../components/toast';
+import { useSession } from '../session';
+import { formatDate } from '../time';
+
+const rules: { value: AdmissionRule; label: string; note: string }[] = [
+  { value: 'any', label: 'Any client', note: 'Each person decides on the consent page.' },
+  {
+    value: 'verified',
+    label: 'Verified clients',
+    note: 'Those whose maker is proved by the host of their description or of their callbacks.',
+  },
+  {
+    value: 'list',
+    label: 'Clients on the list',
+    note: 'Those that are allowed below, and those registered here.',
+  },
+  {
+    value: 'approval',
+    label: 'After approval',
+    note: 'As with the list, and people can ask for others: administrators get a mail.',
+  },
+];
+
+const connections = (count: number) =>
+  count === 1 ? 'One connection ended.' : `${count} connections ended.`;
+
+export function ClientsPage() {
+  const { workspace } = useSession();
+  return (
+    <Page
+      title="AI clients"
+      lede="Which AI clients may connect to this workspace. What is decided here holds at once, also for what is connected."
+    >
+      <Admission ws={workspace.slug} />
+      <RegisteredClients ws={workspace.slug} />
+    </Page>
+  );
+}
+
+function Admission({ ws }: { ws: string }) {
+  const admission = useQuery(clientsQuery(ws));
+  return (
+    <>
+      <Panel title="Who may connect">
+        <Loaded query={admission}>{({ rule }) => <Rule ws={ws} rule={rule} />}</Loaded>
+      </Panel>
+      <Panel
+        title="Clients"
+        note="Those that are connected, that somebody asks for, or about which something was decided. A decision counts more than the rule."
+        flush
+      >
+        <Loaded query={admission}>{({ clients }) => <Seen ws={ws} clients={clients} />}</Loaded>
+      </Panel>
+    </>
+  );
+}
+
+function Rule({ ws, rule }: { ws: string; rule: AdmissionRule }) {
+  const set = useSetRule(ws);
+  const [chosen, setChosen] = useState<AdmissionRule>();
+  const [asking, setAsking] = useState(false);
+  const value = chosen ?? rule;
+  return (
+    <Stack gap="md">
+      <Refused error={set.error} title="The rule was not changed" />
+      <Radio.Group
+        value={value}
+        onChange={(next) => setChosen(next as AdmissionRule)}
+        aria-label="Which clients may connect"
+      >
+        <Stack gap="sm">
+          {rules.map(({ value: one, label, note }) => (
+            <Radio key={one} value={one} label={label} description={note} />
+          ))}
+        </Stack>
+      </Radio.Group>
+      <Group>
+        <Button disabled={value === rule} onClick={() => setAsking(true)}>
+          Save
+        </Button>
+      </Group>
+      <Confirm
+        title="Change who may connect?"
+        word="Change"
+        opened={asking}
+        close={() => setAsking(false)}
+        busy={set.isPending}
+        act={() =>
+          set.mutate(value, {
+            onSuccess: ({ ended }) => {
+              setChosen(undefined);
+              toastDone(ended > 0 ? `The rule was changed. ${connections(ended)}` : 'The rule was changed.');
+            },
+            onSettled: () => setAsking(false),
+          })
+        }
+      >
+        Connections of clients that may not connect any more end within a second. People have to connect them
+        again if you change it back.
+      </Confirm>
+    </Stack>
+  );
+}
+
+/** What is known of a client's maker. */
+function Maker({ client }: { client: SeenClient }) {
+  if (client.verified) return <Status tone="good">Made by {client.verified}</Status>;
+  if (client.imitates) return <Tag tone="bad">imitates a known client</Tag>;
+  return <Tag>not verified</Tag>;
+}
+
+function Standing({ client }: { client: SeenClient }) {
+  if (client.decision === 'allowed') return <Status tone="good">Allowed</Status>;
+  if (client.decision === 'blocked') return <Status tone="bad">Blocked</Status>;
+  if (client.askers.length > 0) return <Status tone="warn">Asked for</Status>;
+  return client.admitted ? (
+    <Status tone="quiet">By the rule</Status>
+  ) : (
+    <Status tone="warn">Not admitted</Status>
+  );
+}
+
+function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
+  const decide = useDecideClient(ws);
+  const dismiss = useDismissAskers(ws);
+  const [blocking, setBlocking] = useState<SeenClient>();
+  const act = (client: SeenClient, decision: 'allowed' | null) => {
+    dismiss.reset();
+    decide.mutate(
+      { id: client.id, decision },
+      {
+        onSuccess: ({ ended }) => {
+          const done =
+            decision === 'allowed'
+              ? `${client.name} may connect now.`
+              : `The rule decides about ${client.name} again.`;
+          toastDone(ended > 0 ? `${done} ${connections(ended)}` : done);
+        },
+      },
+    );
+  };
+  return (
+    <>
+      <Refused error={decide.error ?? dismiss.error} title="Nothing was changed" />
+      {clients.length === 0 ? (
+        <Empty icon={<IconPlugConnected size={24} />} title="No client was seen yet">
+          A client appears here when somebody connects it or asks for it.
+        </Empty>
+      ) : (
+        <Table
+          label="Clients"
+          head={
+            <>
+              <th>Client</th>
+              <th>Standing</th>
+              <th>People</th>
+              <th>Last used</th>
+              <th>
+                <span className="visually-hidden">Actions</span>
+              </th>
+            </>
+          }
+        >
+          {clients.map((client) => (
+            <tr key={client.id}>
+              <td data-wide>
+                <span className={cell.main}>{client.name}</span> <Maker client={client} />
+                <div className={`${cell.sub} ${cell.clamp}`}>
+                  {client.host ? `described at ${client.host}` : 'registered by itself'} ·{' '}
+                  <code>{client.client_id}</code>
+                </div>
+              </td>
+              <td data-wide>
+                <Standing client={client} />
+                {client.askers.map((asker) => (
+                  <div key={asker.user_id} className={cell.sub}>
+                    {asker.user_name || asker.user_email}, {formatDate(asker.asked_at)}
+                  </div>
+                ))}
+              </td>
+              <td data-label="People">{client.people}</td>
+              <td data-label="Last used">
+                {client.last_used_at ? <Ago at={client.last_used_at} /> : 'never'}
+              </td>
+              <td data-align="right">
+                <Group gap={4} justify="flex-end" wrap="nowrap">
+                  {client.decision !== 'allowed' && (
+                    <Button
+                      variant="subtle"
+                      size="compact-sm"
+                      aria-label={`Allow ${client.name}`}
+                      onClick={() => act(client, 'allowed')}
+                    >
+                      Allow
+                    </Button>
+                  )}
+                  {client.decision && (
+                    <Button
+                      variant="subtle"
+                      size="compact-sm"
+                      aria-label={`Take back the decision about ${client.name}`}
+                      onClick={() => act(client, null)}
+                    >
+                      By the rule
+                    </Button>
+                  )}
+                  {client.askers.length > 0 && (
+                    <Button
+                      variant="subtle"
+                      size="compact-sm"
+                      aria-label={`Dismiss who asks for ${client.name}`}
+                      onClick={() => {
+                        decide.reset();
+                        dismiss.mutate(client.id, {
+                          onSuccess: () => toastDone(`Nobody asks for ${client.name} any more.`),
+                        });
+                      }}
+                    >
+                      Dismiss
+                    </Button>
+                  )}
+                  {client.decision !== 'blocked' && (
+                    <Button
+                      variant="subtle"
+                      color="red"
+                      size="compact-sm"
+                      aria-label={`Block ${client.name}`}
+                      onClick={() => setBlocking(client)}
+                    >
+                      Block
+                    </Button>
+                  )}
+                </Group>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <AllowForm ws={ws} />
+      <Confirm
+        title="Block this client?"
+        word="Block"
+        opened={blocking !== undefined}
+        close={() => setBlocking(undefined)}
+        busy={decide.isPending}
+        act={() => {
+          if (!blocking) return;
+          dismiss.reset();
+          decide.mutate(
+            { id: blocking.id, decision: 'blocked' },
+            {
+              onSuccess: ({ ended }) => toastDone(`${blocking.name} was blocked. ${connections(ended)}`),
+              onSettled: () => setBlocking(undefined),
+            },
+          );
+        }}
+      >
+        {blocking?.name} is refused in this workspace, and its connections here end within a second.
+      </Confirm>
+    </>
+  );
+}
+
+function AllowForm({ ws }: { ws: string }) {
+  const allow = useAllowClient(ws);
+  const [id, setId] = useState('');
+  function submit(event: FormEvent) {
+    event.preventDefault();
+    if (id.trim() === '') return;
+    allow.mutate(id.trim(), {
+      onSuccess: () => {
+        setId('');
+        toastDone('The client may connect now.');
+      },
+    });
+  }
+  return (
+    <form onSubmit={submit} noValidate style={{ padding: 'var(--mantine-spacing-md)' }}>
+      <Group align="flex-end" gap="sm">
+        <TextInput
+          label="Allow a client that was not seen yet"
+          description="The address of its description, or the app id from the page that the person sees."
+          placeholder="https://app.example/oauth/client.json"
+          value={id}
+          onChange={(event) => setId(event.currentTarget.value)}
+          error={allow.error instanceof Error ? allow.error.message : null}
+          style={{ flex: '1 1 18rem' }}
+        />
+        <Button type="submit" variant="default" disabled={id.trim() === ''} loading={allow.isPending}>
+          Allow it
+        </Button>
+      </Group>
+    </form>
+  );
+}
