@@ -165,6 +165,7 @@ fn held(rules: &[Rule]) -> Result<BTreeMap<String, BTreeSet<String>>> {
             }
         }
     }
+    // What a decision explains that no test can hold stands in its table, and nowhere else.
     for entry in fs::read_dir(repository().join("docs/adr"))? {
         let path = entry?.path();
         let name = path
@@ -173,7 +174,8 @@ fn held(rules: &[Rule]) -> Result<BTreeMap<String, BTreeSet<String>>> {
             .context("a name")?
             .to_owned();
         let text = fs::read_to_string(&path)?;
-        for found in in_text.captures_iter(&text) {
+        let explained = without_a_test(&text);
+        for found in explained.lines().flat_map(|row| in_text.captures_iter(row)) {
             let id = format!("{}-{}", &found[1], &found[2]);
             if known.contains(id.as_str()) && name.starts_with(|c: char| c.is_ascii_digit()) {
                 held.entry(id)
@@ -183,6 +185,16 @@ fn held(rules: &[Rule]) -> Result<BTreeMap<String, BTreeSet<String>>> {
         }
     }
     Ok(held)
+}
+
+/// The first cells of the table under "Rules without a test" of a decision.
+fn without_a_test(text: &str) -> String {
+    let section = text
+        .split("\n## ")
+        .find(|part| part.starts_with("Rules without a test"));
+    let rows = section.into_iter().flat_map(str::lines);
+    let cells = rows.filter_map(|row| row.strip_prefix('|')?.split('|').next());
+    cells.collect::<Vec<_>>().join("\n")
 }
 
 fn page(rules: &[Rule], held: &BTreeMap<String, BTreeSet<String>>) -> Result<String> {
@@ -259,10 +271,7 @@ fn every_rule_is_held_by_a_test_or_listed_as_open_and_the_page_says_so() -> Resu
             .filter(|id| !held.contains_key(*id))
             .collect();
         let grown: Vec<&&str> = left.iter().filter(|id| !open.contains(**id)).collect();
-        assert!(
-            grown.is_empty() || open.is_empty(),
-            "no test names {grown:?} any more"
-        );
+        assert!(grown.is_empty(), "no test names {grown:?} any more");
         let text = format!(
             "# Rules of tests/rules.tsv that no test holds yet. The list only shrinks.\n{}\n",
             left.join("\n")

@@ -251,6 +251,16 @@ async fn au_2_to_au_13_a_workspace_connects_an_account_and_calls_use_its_tokens_
     );
     assert_eq!(scene.authority.count("refused_refreshes").await?, 0);
     assert_ne!(scene.tokens_upstream().pop(), Some(used));
+    let listed = mcp.modern("tools/list", json!({})).await?.text;
+    for token in scene.tokens_upstream() {
+        let token = token.trim_start_matches("Bearer ");
+        let told = answers.iter().chain([&answer]).map(Value::to_string);
+        assert!(
+            told.chain([listed.clone()])
+                .all(|told| !told.contains(token)),
+            "EL-12: what an account holds does not reach the client"
+        );
+    }
 
     // scopes that are missing are shown where they can be added, and asked for next time.
     scene.authority.set(json!({"scope": "write"})).await?;

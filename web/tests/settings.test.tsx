@@ -17,6 +17,7 @@ const workspace = (role: Schemas['Role']): Schemas['Workspace'] => ({
   name: 'Harbour',
   role,
   created_at: '2026-01-01T00:00:00Z',
+  http_sse: true,
 });
 const as = (role: Schemas['Role']) => ({
   'GET /api/v1/me': { body: { ...me, workspaces: me.workspaces.map((one) => ({ ...one, role })) } },
@@ -53,6 +54,28 @@ test('who signed in long ago is led to the page that asks again, S2', async () =
   await user.click(screen.getByRole('button', { name: 'Delete the workspace' }));
   const link = await screen.findByRole('link', { name: 'Confirm' }, patient);
   expect(link.getAttribute('href')).toBe('/account/confirm?request=w.settings.harbour');
+});
+
+test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () => {
+  const received = serve({
+    ...as('admin'),
+    [`PATCH ${base}`]: { body: { ...workspace('admin'), http_sse: false } },
+  });
+  open('/w/harbour/settings');
+  const user = userEvent.setup();
+  const toggle = await screen.findByRole('switch', { name: 'Serve HTTP+SSE too' }, patient);
+  expect(toggle).toHaveProperty('checked', true);
+  await user.click(toggle);
+  expect(await screen.findByText('HTTP+SSE is no longer served.', {}, patient)).toBeTruthy();
+  expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ http_sse: false });
+});
+
+test('a viewer sees the switch for HTTP+SSE and cannot turn it, DP-6', async () => {
+  serve(as('viewer'));
+  open('/w/harbour/settings');
+  const toggle = await screen.findByRole('switch', { name: 'Serve HTTP+SSE too' }, patient);
+  expect(toggle).toHaveProperty('disabled', true);
+  expect(screen.getByText('An admin or owner can change this.')).toBeTruthy();
 });
 
 test('an admin is not offered to delete it', async () => {

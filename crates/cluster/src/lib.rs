@@ -32,7 +32,7 @@ pub mod streams;
 
 pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
-pub use streams::{End, OpenStream, Streams, TooManyStreams};
+pub use streams::{Doorway, End, OpenStream, Streams, TooManyStreams};
 
 use std::{
     collections::HashMap,

@@ -525,7 +525,12 @@ impl Node {
 
     /// Hears the notes for a session whose connection this node holds, from now on.
     pub fn listen(&self, session: SessionKey) -> Listening {
-        notes::listen(&self.inner, session)
+        notes::listen(&self.inner, session, notes::QUEUE)
+    }
+
+    /// The same where so many notes may wait: for who hears the notes of many.
+    pub fn listen_with_room(&self, session: SessionKey, room: usize) -> Listening {
+        notes::listen(&self.inner, session, room)
     }
 
     /// Rings the node that holds a session's connection. Nothing tells whether it heard: the note has to lead to something that can be

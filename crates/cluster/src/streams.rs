@@ -245,11 +245,56 @@ impl<T> Streams<T> {
     }
 }
 
+/// A way to one open stream that does not look for it among those of its tenant. It keeps no stream open.
+pub struct Doorway<T> {
+    /// What the stream was opened with.
+    pub tag: Arc<T>,
+    slot: Arc<Slot>,
+}
+
+impl<T> Clone for Doorway<T> {
+    fn clone(&self) -> Self {
+        Self {
+            tag: Arc::clone(&self.tag),
+            slot: Arc::clone(&self.slot),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Doorway<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Doorway")
+    }
+}
+
+impl<T> Doorway<T> {
+    /// A frame in place of one that still waits.
+    pub fn put(&self, frame: Bytes) {
+        self.slot.put(frame);
+    }
+}
+
 impl<T> OpenStream<T> {
-    /// The next frame, or why the stream is to end. Cancel safe. A frame that waits is given before the end.
+    /// A way to this stream.
+    pub fn doorway(&self) -> Doorway<T> {
+        Doorway {
+            tag: Arc::clone(&self.tag),
+            slot: Arc::clone(&self.slot),
+        }
+    }
+
+    /// True once its reader may not be told anything any more.
+    pub fn is_revoked(&self) -> bool {
+        lock(&self.slot.0).end == Some(End::Revoked)
+    }
+
+    /// The next frame, or why the stream is to end. Cancel safe. A frame that waits is given before the end, unless nobody may read it any more.
     pub async fn next(&mut self) -> Result<Bytes, End> {
         poll_fn(|cx| {
             let mut waiting = lock(&self.slot.0);
+            if waiting.end == Some(End::Revoked) {
+                return Poll::Ready(Err(End::Revoked));
+            }
             if let Some(frame) = waiting.frame.take() {
                 return Poll::Ready(Ok(frame));
             }
@@ -366,5 +411,20 @@ mod tests {
         assert_eq!(streams.end(End::Revoked, |_| true), 0);
         assert_eq!(stream.next().await.unwrap(), "last words");
         assert_eq!(stream.next().await.unwrap_err(), End::Drain);
+    }
+
+    #[tokio::test]
+    async fn sb_10_what_waits_for_a_stream_that_was_revoked_is_not_given() {
+        let streams = Streams::<()>::default();
+        let tenant = Id::generate();
+        let mut stream = streams.open(tenant, GROUP, 1, Arc::new(())).unwrap();
+        let door = stream.doorway();
+        door.put(Bytes::from_static(b"first"));
+        assert_eq!(stream.next().await.unwrap(), "first");
+        door.put(Bytes::from_static(b"second"));
+        assert!(!stream.is_revoked());
+        streams.end(End::Revoked, |()| true);
+        assert!(stream.is_revoked());
+        assert_eq!(stream.next().await.unwrap_err(), End::Revoked);
     }
 }

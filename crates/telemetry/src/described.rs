@@ -174,6 +174,11 @@ pub const METRICS: &[Metric] = &[
         "Tasks that ended, by status",
     ),
     metric(
+        "mcp_bells_dropped_total",
+        Kind::Counter,
+        "Words and bells of tasks that were not told: too many of one task (often), or too many for the other nodes (full)",
+    ),
+    metric(
         "mcp_request_state_refused_total",
         Kind::Counter,
         "States of such calls that were refused: forged, expired, used, or of another request",

@@ -294,28 +294,66 @@ fn text(of: &Map<String, Value>, member: &str) -> String {
 
 /// H-18: whether an argument that a header repeats looks like one that no log should have.
 fn is_private(mirrored: &ParamHeader) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 17] = [
         "password",
         "passwd",
+        "passphrase",
         "secret",
+        "secrets",
         "token",
         "apikey",
         "credential",
-        "privatekey",
+        "credentials",
         "authorization",
         "email",
         "phone",
+        "telephone",
+        "birthday",
+        "birthdate",
         "birth",
         "ssn",
     ];
-    let plain = |text: &str| -> String {
-        let letters = text.chars().filter(char::is_ascii_alphanumeric);
-        letters.map(|letter| letter.to_ascii_lowercase()).collect()
-    };
+    const PAIRS: [[&str; 2]; 4] = [
+        ["api", "key"],
+        ["private", "key"],
+        ["access", "key"],
+        ["e", "mail"],
+    ];
+    // `next_page_token` is where a list goes on, and `max_tokens` is a number.
+    const PLACES: [&str; 5] = ["page", "next", "continuation", "sync", "cursor"];
     let names = mirrored.path.last().into_iter().chain([&mirrored.name]);
-    names
-        .map(|name| plain(name))
-        .any(|name| WORDS.iter().any(|word| name.contains(word)))
+    names.map(|name| words(name)).any(|words| {
+        let is_place = words.iter().any(|word| PLACES.contains(&word.as_str()));
+        let is_word = |word: &String| {
+            WORDS.contains(&word.as_str()) && !(is_place && word.as_str() == "token")
+        };
+        let is_pair = |pair: &[String]| PAIRS.iter().any(|known| pair == known);
+        words.iter().any(is_word) || words.windows(2).any(is_pair)
+    })
+}
+
+/// The words of a name, split at separators and at changes of case: `dateOfBirth`, `date-of-birth` and `DateOfBIRTH` have the same three.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut before: Option<char> = None;
+    let letters: Vec<char> = name.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let goes_on_small = letters.get(at + 1).is_some_and(char::is_ascii_lowercase);
+        let begins = letter.is_ascii_uppercase()
+            && before.is_some_and(|before| !before.is_ascii_uppercase() || goes_on_small);
+        if (begins || !letter.is_ascii_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if letter.is_ascii_alphanumeric() {
+            word.push(letter.to_ascii_lowercase());
+        }
+        before = Some(*letter);
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
 }
 
 fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool, String> {
@@ -470,6 +508,39 @@ mod tests {
         };
         let read = tool("t".to_owned(), definition).unwrap();
         assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
+        let mirrored = |name: &str| {
+            let schema = json!({"type": "object", "properties": {name: {"type": "string", "x-mcp-header": "One"}}});
+            header::annotations(&schema).0.iter().any(is_private)
+        };
+        for private in [
+            "password",
+            "accessToken",
+            "APIKey",
+            "api-key",
+            "client_secret",
+            "dateOfBirth",
+            "eMail",
+            "email_address",
+            "phoneNumber",
+            "DB.Credentials",
+        ] {
+            assert!(mirrored(private), "{private}");
+        }
+        for plain in [
+            "tokenizer",
+            "max_tokens",
+            "next_page_token",
+            "pageToken",
+            "secretary",
+            "birthplace",
+            "keyboard",
+            "monkey",
+            "emailer",
+            "apiVersion",
+            "passwordless",
+        ] {
+            assert!(!mirrored(plain), "{plain}");
+        }
         assert!(
             read.warnings[0].contains("`user.api_key`"),
             "{:?}",

@@ -55,6 +55,7 @@ use tokio::{
 };
 
 pub(crate) use self::{places::Parking, state::Standing};
+use crate::hex::hex;
 
 /// Words of a call that nobody has carried to its client yet.
 const UNSAID: usize = 32;
@@ -446,12 +447,6 @@ fn invalid() -> Unanswered {
 
 /// An unguessable name: a letter and 32 hex digits (§4).
 fn random_name(letter: &str) -> Option<String> {
-    use std::fmt::Write as _;
     let bytes = random::bytes::<16>().ok()?;
-    let mut name = letter.to_owned();
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
-    Some(name)
+    Some(format!("{letter}{}", hex(&bytes)))
 }

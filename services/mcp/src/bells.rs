@@ -1,25 +1,44 @@
 //! What nodes tell each other in the middle of tasks and questions: that a task is not what it was (TK-14, TX-13), what a task says (TK-18), how far
 //! a client is with what it was asked (X-7J). Doorbells: sealed, short, and lost without harm, because whoever wants to know can look.
 
+mod outgoing;
+
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
+    node::Membership,
     store::{NodeId, Nonce, StreamKey},
 };
 use portolan_keys::{Purpose, random};
 use portolan_model::{Id, id::TenantId};
-use portolan_protocol::jsonrpc::Raw;
-use tokio::sync::mpsc;
+use portolan_protocol::{jsonrpc::Raw, logging::Level};
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval},
+};
 
-use crate::{state::McpState, stream};
+pub(crate) use self::outgoing::Outgoing;
+use crate::{
+    hex::{hex, unhex},
+    state::McpState,
+    stream::{self, tasks::ROUNDS},
+};
 
 /// Where all nodes listen. It is no session's.
 const PLACE: SessionKey = SessionKey(*b"bells of a node.");
+/// Where they hear what tasks say: however much that is, it takes nobody else's room.
+const SAID: SessionKey = SessionKey(*b"words of a task.");
+/// Notes that may wait to be looked at: short ones, and words of up to 16 KiB.
+const ROOM: usize = 4_096;
+const ROOM_FOR_WORDS: usize = 256;
+/// Between two steps of the round in which streams look again at the tasks that they named.
+const STEP: Duration = Duration::from_secs(1);
 /// Bytes of a word that goes to other nodes; longer ones are told on this node only.
 const LONGEST: usize = 16 * 1024;
 /// Words of a client that wait for one question.
@@ -28,7 +47,7 @@ const WORDS: usize = 8;
 const LONGEST_TOKEN: usize = 256;
 
 /// What a node tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Bell {
     /// A task is not what it was. The session is that which made it, if one did.
     Task {
@@ -36,9 +55,24 @@ pub(crate) enum Bell {
         session: Option<SessionKey>,
     },
     /// A task says this, a whole notification, to the session that made it.
-    Said { session: SessionKey, notice: Bytes },
+    Said {
+        session: SessionKey,
+        item: StreamKey,
+        what: Word,
+        notice: Bytes,
+    },
     /// A client says how far it is with a question: the parameters of its notification. The nonce is the question's.
     Progress { nonce: [u8; 8], params: Bytes },
+}
+
+/// What a notification of a task is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Word {
+    /// How far it is.
+    Progress(f64),
+    /// Something for the log.
+    Log(Level),
+    Other,
 }
 
 /// Questions whose askers want to know how far their client is.
@@ -100,47 +134,34 @@ impl Drop for Told {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+/// A token of ours, opened: who waits, and for what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    node: NodeId,
+    nonce: [u8; 8],
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if text.len() > LONGEST_TOKEN || !text.len().is_multiple_of(2) || !text.is_ascii() {
+/// Reads a token that a client names in its session. Other tokens are nothing.
+pub(crate) fn asked(state: &McpState, session: SessionKey, token: &str) -> Option<Asked> {
+    if token.len() > LONGEST_TOKEN {
         return None;
     }
-    let digits = (0..text.len()).step_by(2);
-    digits
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
-        .collect()
-}
-
-/// A client says how far it is with a question under a token of ours: whoever asked hears it, on whatever node. Other tokens are nothing.
-pub(crate) async fn progress(
-    state: &McpState,
-    tenant: TenantId,
-    session: SessionKey,
-    token: &str,
-    params: &Raw,
-) {
-    let Some(sealed) = unhex(token) else { return };
+    let sealed = unhex(token)?;
     let now = state.clock.now();
     let opened = state
         .keys
-        .open(Purpose::StreamPayload, &sealed, &session.0, now);
-    let Ok(opened) = opened else { return };
-    let Some((node, nonce)) = opened.expose().split_first_chunk::<14>() else {
-        return;
-    };
-    let Ok(nonce) = <[u8; 8]>::try_from(nonce) else {
-        return;
-    };
-    let node = NodeId(*node);
+        .open(Purpose::StreamPayload, &sealed, &session.0, now)
+        .ok()?;
+    let (node, nonce) = opened.expose().split_first_chunk::<14>()?;
+    Some(Asked {
+        node: NodeId(*node),
+        nonce: nonce.try_into().ok()?,
+    })
+}
+
+/// A client says how far it is with a question: whoever asked hears it, on whatever node.
+pub(crate) async fn progress(state: &McpState, tenant: TenantId, asked: Asked, params: &Raw) {
+    let Asked { node, nonce } = asked;
     if node == state.node.id() {
         return state.awaited.hear(nonce, params.clone());
     }
@@ -148,52 +169,95 @@ pub(crate) async fn progress(
     tell(state, &[node], tenant, &Bell::Progress { nonce, params }).await;
 }
 
-/// Tells this node at once, and the others as soon as they can be rung.
+/// Tells this node at once, and the others in the order in which things were told here.
 pub(crate) fn ring(state: &McpState, tenant: TenantId, bell: Bell) {
     heard(state, tenant, bell.clone());
-    let me = state.node.id();
-    let others: Vec<NodeId> = {
-        let members = state.node.members();
-        let members = members.borrow();
-        let others = members.live.iter().filter(|node| **node != me);
-        others.copied().collect()
-    };
-    if others.is_empty() {
+    if others(state).is_empty() || !state.outgoing.push(tenant, bell) {
         return;
     }
     let state = state.clone();
     let tracker = state.tracker.clone();
-    tracker.spawn(async move { tell(&state, &others, tenant, &bell).await });
+    tracker.spawn(async move {
+        while let Some((tenant, bell)) = state.outgoing.next() {
+            let were_told = tell(&state, &others(&state), tenant, &bell).await;
+            if !were_told && state.stopping.is_cancelled() {
+                // A process that ends waits for no store that is away.
+                state.outgoing.clear();
+            }
+        }
+    });
 }
 
-async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell) {
+fn others(state: &McpState) -> Vec<NodeId> {
+    let me = state.node.id();
+    let members = state.node.members();
+    let members = members.borrow();
+    let others = members.live.iter().filter(|node| **node != me);
+    others.copied().collect()
+}
+
+/// False if some were not told.
+async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell) -> bool {
     let text = bell.to_bytes(tenant);
     if text.len() > LONGEST {
-        return;
+        return true;
     }
-    let Ok(sealed) = state.keys.seal(Purpose::StreamPayload, &text, &PLACE.0) else {
-        return;
+    let place = match bell {
+        Bell::Said { .. } => SAID,
+        Bell::Task { .. } | Bell::Progress { .. } => PLACE,
+    };
+    let Ok(sealed) = state.keys.seal(Purpose::StreamPayload, &text, &place.0) else {
+        return true;
     };
     let sealed = Bytes::from(sealed);
-    for node in nodes {
-        if state.node.ring(PLACE, *node, sealed.clone()).await.is_err() {
-            tracing::debug!("a node could not be told of a task or a question");
-        }
+    let rings = nodes
+        .iter()
+        .map(|node| state.node.ring(place, *node, sealed.clone()));
+    let rung = futures_util::future::join_all(rings).await;
+    let were_told = rung.iter().all(Result::is_ok);
+    if !were_told {
+        tracing::debug!("a node could not be told of a task or a question");
     }
+    were_told
 }
 
-/// Listens until the process stops.
+/// Listens until the process stops, and looks again where a bell may have been lost.
 pub(crate) async fn listen(state: McpState) {
-    let mut notes = state.node.listen(PLACE);
+    let mut notes = state.node.listen_with_room(PLACE, ROOM);
+    let mut words = state.node.listen_with_room(SAID, ROOM_FOR_WORDS);
+    let mut members = state.node.members();
+    let mut known = members.borrow_and_update().clone();
+    let mut steps = interval(STEP);
+    steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Nodes that began together do not look together.
+    let mut round = random::bytes().map_or(0, u64::from_be_bytes);
     loop {
-        let note = tokio::select! {
+        let (place, note) = tokio::select! {
             () = state.stopping.cancelled() => return,
-            note = notes.next() => note,
+            note = notes.next() => (PLACE, note),
+            note = words.next() => (SAID, note),
+            changed = members.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let now = members.borrow_and_update().clone();
+                if has_lost_one(&known, &now) {
+                    // What it ran is lost, and what it would have told.
+                    stream::tasks::look_again(&state, None);
+                }
+                known = now;
+                continue;
+            }
+            _ = steps.tick() => {
+                round = round.wrapping_add(1);
+                stream::tasks::look_again(&state, Some(round % ROUNDS));
+                continue;
+            }
         };
         let now = state.clock.now();
         let opened = state
             .keys
-            .open(Purpose::StreamPayload, &note, &PLACE.0, now);
+            .open(Purpose::StreamPayload, &note, &place.0, now);
         let Ok(opened) = opened else { continue };
         if let Some((tenant, bell)) = Bell::from_bytes(opened.expose()) {
             heard(&state, tenant, bell);
@@ -201,14 +265,55 @@ pub(crate) async fn listen(state: McpState) {
     }
 }
 
+fn has_lost_one(before: &Membership, now: &Membership) -> bool {
+    before.live.iter().any(|node| !now.live.contains(node))
+        || now
+            .suspected
+            .iter()
+            .any(|node| !before.suspected.contains(node))
+}
+
 fn heard(state: &McpState, tenant: TenantId, bell: Bell) {
     match bell {
         Bell::Task { item, session } => stream::tasks::changed(state, tenant, item, session),
-        Bell::Said { session, notice } => stream::tasks::said(state, tenant, session, &notice),
+        Bell::Said {
+            session,
+            item,
+            what,
+            notice,
+        } => stream::tasks::said(state, tenant, session, (item, what), &notice),
         Bell::Progress { nonce, params } => {
             if let Ok(params) = Raw::parse(params) {
                 state.awaited.hear(nonce, params);
             }
+        }
+    }
+}
+
+impl Word {
+    fn to_bytes(self) -> [u8; 9] {
+        let (tag, value) = match self {
+            Self::Progress(progress) => (b'p', progress.to_be_bytes()),
+            Self::Log(level) => {
+                let place = Level::ALL.iter().position(|known| *known == level);
+                (b'l', (place.unwrap_or(0) as u64).to_be_bytes())
+            }
+            Self::Other => (b'o', [0; 8]),
+        };
+        let mut bytes = [tag; 9];
+        bytes[1..].copy_from_slice(&value);
+        bytes
+    }
+
+    fn from_bytes([tag, value @ ..]: [u8; 9]) -> Option<Self> {
+        match tag {
+            b'p' => Some(Self::Progress(f64::from_be_bytes(value))),
+            b'l' => {
+                let place = usize::try_from(u64::from_be_bytes(value)).ok()?;
+                Level::ALL.get(place).copied().map(Self::Log)
+            }
+            b'o' => Some(Self::Other),
+            _ => None,
         }
     }
 }
@@ -224,7 +329,21 @@ impl Bell {
                 let session = session.as_ref().map_or(&[][..], |session| &session[..]);
                 with(b'T', &[&item.session.0, &item.nonce.0, session])
             }
-            Self::Said { session, notice } => with(b'S', &[&session.0, notice]),
+            Self::Said {
+                session,
+                item,
+                what,
+                notice,
+            } => with(
+                b'S',
+                &[
+                    &session.0,
+                    &item.session.0,
+                    &item.nonce.0,
+                    &what.to_bytes(),
+                    notice,
+                ],
+            ),
             Self::Progress { nonce, params } => with(b'P', &[nonce, params]),
         }
     }
@@ -250,9 +369,17 @@ impl Bell {
                 }
             }
             b'S' => {
-                let (session, notice) = rest.split_first_chunk::<16>()?;
+                let (session, rest) = rest.split_first_chunk::<16>()?;
+                let (shelf, rest) = rest.split_first_chunk::<16>()?;
+                let (nonce, rest) = rest.split_first_chunk::<8>()?;
+                let (what, notice) = rest.split_first_chunk::<9>()?;
                 Self::Said {
                     session: SessionKey(*session),
+                    item: StreamKey {
+                        session: SessionKey(*shelf),
+                        nonce: Nonce(*nonce),
+                    },
+                    what: Word::from_bytes(*what)?,
                     notice: Bytes::copy_from_slice(notice),
                 }
             }
@@ -281,6 +408,12 @@ mod tests {
             nonce: Nonce([9; 8]),
         };
         let session = SessionKey([3; 16]);
+        let said = |what| Bell::Said {
+            session,
+            item,
+            what,
+            notice: Bytes::from_static(b"{}"),
+        };
         for bell in [
             Bell::Task {
                 item,
@@ -290,10 +423,9 @@ mod tests {
                 item,
                 session: Some(session),
             },
-            Bell::Said {
-                session,
-                notice: Bytes::from_static(b"{}"),
-            },
+            said(Word::Other),
+            said(Word::Log(Level::Critical)),
+            said(Word::Progress(0.25)),
             Bell::Progress {
                 nonce: [1; 8],
                 params: Bytes::from_static(b"{\"progress\":1}"),
@@ -308,16 +440,11 @@ mod tests {
         }
         .to_bytes(tenant);
         assert_eq!(Bell::from_bytes(&whole[..whole.len() - 1]), None);
+        let mut unknown = said(Word::Other).to_bytes(tenant);
+        unknown[1 + 16 + 16 + 24] = b'?';
+        assert_eq!(Bell::from_bytes(&unknown), None);
         for other in [&b""[..], b"T", b"?0123456789abcdef"] {
             assert_eq!(Bell::from_bytes(other), None);
-        }
-    }
-
-    #[test]
-    fn a_token_is_read_back_and_any_other_text_is_none() {
-        assert_eq!(unhex(&hex(&[0, 1, 254])), Some(vec![0, 1, 254]));
-        for other in ["0", "zz", "ü0", &"0".repeat(400)] {
-            assert_eq!(unhex(other), None);
         }
     }
 }

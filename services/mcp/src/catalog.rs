@@ -18,13 +18,22 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use portolan_keys::Keys;
-use portolan_model::{Clock, id::TenantId, resource::Resource};
+use portolan_model::{
+    Clock,
+    id::{SourceId, TenantId},
+    resource::Resource,
+};
 use portolan_storage::{StorageError, Store, catalog, limits};
 use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 
 use crate::{
-    catalog::server::Server, endpoint::target::Target, error::McpError, instruments, limits::Gate,
+    backends::upstream::UpstreamSource,
+    catalog::server::Server,
+    endpoint::target::{Door, Target},
+    error::McpError,
+    instruments,
+    limits::Gate,
 };
 
 /// How long "there is no such server" is believed without news.
@@ -254,6 +263,41 @@ impl Catalog {
         })
     }
 
+    /// An MCP server as a tenant publishes it now, if it is behind a server that somebody used here.
+    pub(crate) async fn source(
+        &self,
+        tenant: TenantId,
+        id: SourceId,
+    ) -> Option<Arc<UpstreamSource>> {
+        let find = |entry: &Entry| {
+            let sources = entry.server.as_ref()?.upstreams();
+            sources.into_iter().find(|source| source.id == id)
+        };
+        let places: Vec<Place> = {
+            let slots = self.slots.iter();
+            let of_tenant = slots.filter(|(place, _)| place.tenant == tenant);
+            let had_it = of_tenant.filter(|(_, slot)| {
+                let known = slot.current.load_full();
+                known.is_some_and(|entry| find(&entry).is_some())
+            });
+            had_it.map(|(place, _)| place).collect()
+        };
+        for place in places {
+            let target = Target {
+                tenant: &place.tenant_slug,
+                server: place.server_slug.as_deref(),
+                path: "",
+                door: Door::Mcp,
+            };
+            if let Ok(entry) = self.resolve(tenant, &target).await
+                && let Some(found) = find(&entry)
+            {
+                return Some(found);
+            }
+        }
+        None
+    }
+
     /// The tenant's registry moved on; `None` = any tenant's may have.
     pub(crate) fn outdate(&self, tenant: Option<TenantId>) {
         for (_, slot) in self.slots.iter() {
@@ -283,18 +327,31 @@ impl Catalog {
         target: &Target<'_>,
         slugs: &[&str],
         server: Option<Arc<Server>>,
-        http_sse: bool,
     ) {
         let slugs = slugs.iter().map(|&slug| slug.to_owned()).collect();
         let entry = Entry {
             slugs,
             resource: target.resource(),
             server,
-            http_sse,
+            http_sse: true,
             loaded_at: Instant::now(),
         };
         self.slot(tenant, target)
             .current
             .store(Some(Arc::new(entry)));
+    }
+
+    /// Puts the same entry in place of a tenant that does not serve HTTP+SSE (DP-6).
+    #[cfg(test)]
+    pub(crate) fn turn_http_sse_off(&self, tenant: TenantId, target: &Target<'_>) {
+        let slot = self.slot(tenant, target);
+        let known = slot.current.load_full().expect("it was seeded");
+        slot.current.store(Some(Arc::new(Entry {
+            slugs: known.slugs.clone(),
+            resource: target.resource(),
+            server: known.server.clone(),
+            http_sse: false,
+            loaded_at: Instant::now(),
+        })));
     }
 }

@@ -123,6 +123,11 @@ pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);
 }
 
+/// A bell or a word of a task was not told: it says too much (`often`), or too many waited for the other nodes (`full`).
+pub(crate) fn bell_dropped(reason: &'static str) {
+    metrics::counter!("mcp_bells_dropped_total", "reason" => reason).increment(1);
+}
+
 /// Something was lost between two revisions, by its name.
 pub(crate) fn lost_in_translation(loss: Loss) {
     metrics::counter!("mcp_translation_losses_total", "rule" => loss.rule()).increment(1);

@@ -313,12 +313,12 @@ pub(crate) async fn notified(
         Some(Method::Progress) => {
             let token = notification.params.text("progressToken");
             let (server, params) = (&visit.server, notification.params.raw());
-            if let (Some(token), Some(params)) = (token, params) {
-                // What comes too often is dropped (PP-3): nobody waits for it.
-                let rate = server.limits.requests;
-                let taken = state.gate.take(server.tenant, &caller.requests, rate).await;
-                if taken.is_ok() {
-                    bells::progress(state, server.tenant, session.id.key, &token, params).await;
+            // Words on what nobody asked cost nobody anything.
+            let asked = token.and_then(|token| bells::asked(state, session.id.key, &token));
+            if let (Some(asked), Some(params)) = (asked, params) {
+                // What comes too often is dropped (PP-3): nobody waits for it, and no request is refused because of it.
+                if state.gate.take_progress(&caller.progress).await {
+                    bells::progress(state, server.tenant, asked, params).await;
                 }
             }
             Ok(())

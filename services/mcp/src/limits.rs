@@ -36,6 +36,13 @@ use crate::config::McpConfig;
 /// Longest wait of a client that comes back for a stream.
 const PACED_FOR: Duration = Duration::from_secs(5);
 
+/// Ten words a second on the progress of questions, in a bucket of their own.
+const PROGRESS: Rate = Rate {
+    limit: Limit::ClientRequests,
+    interval_us: 100_000,
+    burst: 50,
+};
+
 /// What holds for one tenant. `None` = no limit.
 #[derive(Debug, Clone)]
 pub(crate) struct TenantLimits {
@@ -192,6 +199,15 @@ impl Gate {
             limit: rate.limit,
             retry_after: seconds(wait.0),
         })
+    }
+
+    /// A word of one person with one client on how far it is with a question. False: it says too much, which is no refusal of anything.
+    pub(crate) async fn take_progress(&self, key: &LimitKey) -> bool {
+        let taken = match self.limits.try_take(key, PROGRESS, 1) {
+            Some(said) => said,
+            None => self.limits.take(key, PROGRESS, 1).await,
+        };
+        taken.is_ok()
     }
 
     /// Whether this node can run one more call.

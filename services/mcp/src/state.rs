@@ -14,8 +14,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ask::Parking,
-    backends::upstream::{Beside, Hints, Looks, Upstreams},
-    bells::{self, Awaited},
+    backends::upstream::{Beside, Ears, Hints, Looks, Upstreams},
+    bells::{self, Awaited, Outgoing},
     bodies::Bodies,
     call_log::{self, CallLog, Writer},
     catalog::Catalog,
@@ -26,7 +26,7 @@ use crate::{
     last_word::LastWords,
     limits::{self, Gate},
     news,
-    stream::Tag,
+    stream::{Tag, tasks::Audience},
     tasks::Tasks,
     two_endpoints::Connections,
     watch::Watches,
@@ -115,8 +115,14 @@ pub struct Shared {
     pub(crate) tasks: Tasks,
     /// Questions whose askers want to know how far their client is.
     pub(crate) awaited: Awaited,
+    /// What other nodes are to be told of tasks.
+    pub(crate) outgoing: Outgoing,
+    /// The streams that want to hear of tasks.
+    pub(crate) audience: Audience,
     /// Tasks of upstream servers that are awaited here.
     pub(crate) hints: Hints,
+    /// Listen requests for them.
+    pub(crate) ears: Ears,
     /// What the clients of a principal call themselves; lost without harm.
     pub(crate) client_names: Cache<Digest, Arc<str>>,
     writer: std::sync::Mutex<Option<Writer>>,
@@ -218,7 +224,10 @@ impl McpState {
             )),
             tasks: Tasks::default(),
             awaited: Awaited::default(),
+            outgoing: Outgoing::default(),
+            audience: Audience::default(),
             hints: Hints::default(),
+            ears: Ears::default(),
             client_names: Cache::new(CLIENT_NAMES),
             writer: std::sync::Mutex::new(Some(writer)),
             #[cfg(test)]

@@ -29,7 +29,6 @@ use portolan_protocol::{
     sse,
     subscription::{self, Filter, List},
 };
-use tokio::time::Instant;
 
 use self::{
     reader::{Farewell, Holding, respond},
@@ -88,7 +87,8 @@ enum Kind {
         sequence: AtomicU32,
         /// The client said that it is ready (L-6).
         initialized: AtomicBool,
-        opened: Instant,
+        /// It is one of HTTP+SSE.
+        http_sse: bool,
     },
     Listen {
         id: RequestId,
@@ -174,6 +174,10 @@ impl Seen {
 impl Tag {
     fn is_of(&self, tenant_slug: &str, server_slug: &str) -> bool {
         *self.tenant_slug == *tenant_slug && *self.server_slug == *server_slug
+    }
+
+    fn is_of_http_sse(&self) -> bool {
+        matches!(self.kind, Kind::Session { http_sse: true, .. })
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -375,7 +379,7 @@ pub(crate) fn open_for_session(
         stream,
         sequence: AtomicU32::new(0),
         initialized: AtomicBool::new(body.initialized),
-        opened: Instant::now(),
+        http_sse: visit.target.door == Door::Events,
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
@@ -493,12 +497,10 @@ pub(crate) async fn open_for_listen(
             retry_after: 60,
         }
     })?;
-    let mut first = VecDeque::from([Bytes::from(sse::message(
+    let first = VecDeque::from([Bytes::from(sse::message(
         None,
         &subscription::acknowledged(id, &honoured),
     ))]);
-    // From here on changes are heard; those of before are told now.
-    first.extend(open.tag.tasks_so_far(state, server).await);
     let life = (caller.expires_at() - visit.now).min(LONGEST_LISTEN);
     let completed = subscription::completed(id, revision, &server.identity);
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
@@ -578,7 +580,9 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
         state.streams.end(End::Revoked, |tag| {
             tag.caller.claims.tid == tenant
                 && tag.is_of(&tenant_slug, &server_slug)
-                && server.is_none_or(|server| server.id != tag.server)
+                // DP-6: what is turned off is turned off for those who are there, too.
+                && (server.is_none_or(|server| server.id != tag.server)
+                    || (!entry.http_sse && tag.is_of_http_sse()))
         });
         if let Some(server) = server {
             let sources = server.upstreams();

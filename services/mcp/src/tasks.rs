@@ -62,7 +62,7 @@ const SHELF_BYTES: usize = 16 * 1024 * 1024;
 /// Tries of a change that others make too.
 const TRIES: usize = 8;
 /// Tasks that one stream hears of; more are left out of the acknowledgement.
-const MOST_NAMED: usize = 64;
+pub(crate) const MOST_NAMED: usize = 64;
 /// Longest task id that is looked at.
 const LONGEST_ID: usize = 64;
 
@@ -82,6 +82,15 @@ impl NoTask {
             Self::Away => McpError::Unavailable,
         }
     }
+}
+
+/// A task as a client is told of it.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) task: Task,
+    pub(crate) detail: Detail,
+    /// How it stands, in short: what stands alike is no news.
+    pub(crate) standing: [u8; 16],
 }
 
 /// The tasks that run on this node.
@@ -246,21 +255,29 @@ impl Shelf {
         Ok(named)
     }
 
-    /// A task as a client of `revision` is told of it, with what only the extension tells (TX-6).
+    /// A task as a client of `revision` is told of it, with what only the extension tells (TX-6). `None`: there is no such task any more, or it is not this caller's.
     pub(crate) async fn shown(
         &self,
         item: StreamKey,
         revision: Revision,
-    ) -> Option<(Task, Detail)> {
+    ) -> Result<Option<Shown>, NoTask> {
         if item.session != self.key() {
-            return None;
+            return Ok(None);
         }
-        let record = self.look(item).await.ok().flatten()?;
+        let Some(record) = self.look(item).await? else {
+            return Ok(None);
+        };
         let detail = match revision.facts().tasks {
             TasksOf::Extension => record.detail(revision, &self.server.identity),
             _ => Detail::None,
         };
-        Some((record.task(self.id(item), revision), detail))
+        let (status, asked) = record.standing();
+        let standing = format!("{} {}", status.as_str(), asked.join(" "));
+        Ok(Some(Shown {
+            task: record.task(self.id(item), revision),
+            detail,
+            standing: half(standing.as_bytes()),
+        }))
     }
 
     /// Tells whoever listens that a task is not what it was.

@@ -344,7 +344,6 @@ impl Node {
             &Target::parse(path).unwrap(),
             &["acme", "acme-old"],
             server,
-            true,
         );
     }
 
@@ -502,11 +501,12 @@ async fn frame(body: &mut Body) -> Option<String> {
     Some(String::from_utf8(frame.unwrap().into_data().unwrap().to_vec()).unwrap())
 }
 
-/// True if nothing is there to be read now.
+/// True if nothing comes, not even what may come no more often than once a second (SB-11). The clock stands still meanwhile, and goes on to whatever is next.
 async fn is_quiet(body: &mut Body) -> bool {
-    let frame = body.frame();
-    tokio::pin!(frame);
-    futures_util::poll!(frame).is_pending()
+    tokio::time::pause();
+    let came = tokio::time::timeout(Duration::from_secs(2), body.frame()).await;
+    tokio::time::resume();
+    came.is_err()
 }
 
 /// The JSON of the `data:` line of an event.

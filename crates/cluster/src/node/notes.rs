@@ -10,7 +10,7 @@ use super::Inner;
 use crate::{lock, store::SessionKey};
 
 /// Notes that may wait for a connection. Whoever finds no place rings again.
-const QUEUE: usize = 64;
+pub(super) const QUEUE: usize = 64;
 
 /// Who listens here.
 #[derive(Debug, Default)]
@@ -62,8 +62,8 @@ impl Drop for Listening {
     }
 }
 
-pub(super) fn listen(inner: &Arc<Inner>, session: SessionKey) -> Listening {
-    let (sender, notes) = mpsc::channel(QUEUE);
+pub(super) fn listen(inner: &Arc<Inner>, session: SessionKey, room: usize) -> Listening {
+    let (sender, notes) = mpsc::channel(room);
     lock(&inner.notes.0).insert(session, sender);
     Listening {
         session,

@@ -19,7 +19,8 @@ enum Place {
 impl Place {
     fn inner(self, member: &str) -> Option<Self> {
         match (self, member) {
-            (Self::Result | Self::Message, "content") => Some(Self::Block),
+            // The result of a tool that a model used is a block that has blocks (SM-4).
+            (Self::Result | Self::Message | Self::Block, "content") => Some(Self::Block),
             (Self::Result, "messages") => Some(Self::Message),
             (Self::Result, "contents") | (Self::Block, "resource") => Some(Self::Resource),
             (Self::Result | Self::Block | Self::Resource, "_meta") => Some(Self::Meta),

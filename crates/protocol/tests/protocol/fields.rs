@@ -101,6 +101,16 @@ fn re_12_and_x_6b_a_uri_is_rewritten_in_every_place_that_carries_one_and_nowhere
         tree(renamed.as_bytes())["messages"][0]["content"]["uri"],
         "crm://a"
     );
+    // A question for a model carries them too, in the results of tools that it used.
+    let link = json!({"type": "resource_link", "uri": "db://a", "name": "a"});
+    let used = json!({"type": "tool_result", "toolUseId": "1", "content": [link]});
+    let sample =
+        json!({"messages": [{"role": "user", "content": [used]}], "systemPrompt": "db://a"});
+    let renamed = portolan_protocol::translate::uris(&raw(&sample), &published);
+    let mut expected = sample.clone();
+    expected["messages"][0]["content"][0]["content"][0]["uri"] = json!("crm://a");
+    assert_eq!(tree(renamed.as_bytes()), expected);
+
     let data = raw(&json!({"uri": "db://a", "more": 1}));
     let renamed = portolan_protocol::translate::uri_of_error(&data, &published);
     assert_eq!(

@@ -33,7 +33,7 @@ pub(crate) use self::{
     account::{Sharing, SignedIn},
     beside::Beside,
     forward::{Forward, complete, forward, renamed},
-    hints::Hints,
+    hints::{Ears, Hints},
     looks::{Looks, ask_for_a_look},
     pass::Pass,
     sessions::{NoConversation, OfSession, Spoken, Upstreams, Who, end_sessions, roots_changed},

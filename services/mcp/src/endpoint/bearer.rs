@@ -47,6 +47,8 @@ pub(crate) struct Caller {
     pub(crate) requests: LimitKey,
     /// The bucket of the streams that it opens.
     pub(crate) stream_opens: LimitKey,
+    /// The bucket of what it says on the progress of questions.
+    pub(crate) progress: LimitKey,
     /// Cancelled when the token is revoked: what runs under it stops, and what is open is closed.
     pub(crate) revoked: CancellationToken,
     key_id: String,
@@ -75,6 +77,7 @@ impl Caller {
             granted: site.read_canonical(&claims.aud),
             requests: bucket('p'),
             stream_opens: bucket('s'),
+            progress: bucket('q'),
             principal,
             revoked: CancellationToken::new(),
             key_id: key_id(token).unwrap_or_default(),

@@ -552,3 +552,15 @@ pub(crate) async fn resume(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lg_6_the_only_log_message_of_ours_holds_two_numbers() {
+        let said: serde_json::Value = serde_json::from_slice(&gap(3, 9)).unwrap();
+        let params = serde_json::json!({"level": "warning", "logger": "stream", "data": {"kind": "gap", "after": 3, "before": 9}});
+        assert_eq!(said["params"], params);
+    }
+}

@@ -9,7 +9,10 @@ use portolan_net::sse_body::SseBody;
 use portolan_protocol::sse;
 use tokio::time::Instant;
 
-use super::{APART, Tag, reconnect_after};
+use super::{
+    APART, Tag, reconnect_after,
+    tasks::{Attendance, attend},
+};
 use crate::{limits::StreamPass, state::McpState};
 
 /// How a stream says goodbye.
@@ -27,11 +30,15 @@ struct Reader {
     open: OpenStream<Tag>,
     state: McpState,
     first: VecDeque<Bytes>,
+    /// Something of tasks may wait.
+    tells_tasks: bool,
     last_notice: Option<Instant>,
     until: Instant,
     farewell: Farewell,
     held: Holding,
     over: bool,
+    /// It hears of tasks.
+    attendance: Option<Attendance>,
 }
 
 /// What a stream holds while it is open.
@@ -51,7 +58,11 @@ pub(super) fn respond(
     held: Holding,
 ) -> Response {
     let life = Duration::try_from(life).unwrap_or(Duration::ZERO);
+    // From here on changes of tasks are heard; what became of those that are named is told first.
+    let attendance = attend(state, &open);
     let reader = Reader {
+        tells_tasks: attendance.is_some(),
+        attendance,
         open,
         state: state.clone(),
         first,
@@ -74,28 +85,50 @@ async fn ended(running: Option<&Running>) {
 
 impl Reader {
     async fn next(mut self) -> Option<(Bytes, Self)> {
-        if let Some(frame) = self.first.pop_front() {
-            return Some((frame, self));
+        loop {
+            if self.over {
+                return None;
+            }
+            // Before each frame: what waits is nobody's any more when the token or the session is not good.
+            if self.is_revoked() {
+                return self.goodbye(End::Revoked);
+            }
+            if let Some(frame) = self.first.pop_front() {
+                return Some((frame, self));
+            }
+            if self.tells_tasks {
+                match Box::pin(self.open.tag.next_of_tasks(&self.state)).await {
+                    Some(_) if self.is_revoked() => {}
+                    Some(frame) => return Some((frame, self)),
+                    None => self.tells_tasks = false,
+                }
+                continue;
+            }
+            let stopping = self.state.stopping.clone();
+            let end = tokio::select! {
+                biased;
+                () = stopping.cancelled() => End::Drain,
+                next = self.open.next() => match next {
+                    Ok(_) => {
+                        self.pace().await;
+                        continue;
+                    }
+                    Err(end) => end,
+                },
+                () = ended(self.held.running.as_ref()) => End::Revoked,
+                () = tokio::time::sleep_until(self.until) => End::Drain,
+            };
+            return self.goodbye(end);
         }
-        if self.over {
-            return None;
-        }
-        let stopping = self.state.stopping.clone();
-        let end = tokio::select! {
-            biased;
-            () = stopping.cancelled() => End::Drain,
-            next = self.open.next() => match next {
-                Ok(_) => return Box::pin(self.pace()).await,
-                Err(end) => end,
-            },
-            () = ended(self.held.running.as_ref()) => End::Revoked,
-            () = tokio::time::sleep_until(self.until) => End::Drain,
-        };
-        self.goodbye(end)
+    }
+
+    fn is_revoked(&self) -> bool {
+        let running = self.held.running.as_ref();
+        self.open.is_revoked() || running.is_some_and(|running| running.cancelled.is_cancelled())
     }
 
     /// What comes too close together is told at once, and each thing once (SB-11).
-    async fn pace(mut self) -> Option<(Bytes, Self)> {
+    async fn pace(&mut self) {
         if let Some(last) = self.last_notice {
             let stopping = self.state.stopping.clone();
             tokio::select! {
@@ -106,11 +139,8 @@ impl Reader {
         while self.open.take_waiting().is_some() {}
         self.last_notice = Some(Instant::now());
         self.first.extend(self.open.tag.frames(&self.state));
-        let of_tasks = self.open.tag.task_frames(&self.state).await;
-        self.first.extend(of_tasks);
-        // A comment, if another doorbell told it already.
-        let frame = self.first.pop_front();
-        Some((frame.unwrap_or(Bytes::from_static(sse::KEEP_ALIVE)), self))
+        self.open.tag.begin_to_tell();
+        self.tells_tasks = self.attendance.is_some();
     }
 
     fn goodbye(mut self, end: End) -> Option<(Bytes, Self)> {

@@ -1,69 +1,263 @@
 //! News of tasks on open streams: how a task stands now (TK-14, TX-13, X-5D), and what it says meanwhile (TK-18).
 //!
-//! A session hears of the tasks that it made, on the newest of its streams here (T-33); a listen stream of those that it named. What is told is what the task is
-//! when it is told: of two changes in a second only the second is seen.
+//! A session hears of the tasks that it made, on the newest of its streams here; a listen stream of those that it named. What is told is what the task is
+//! when it is told: of two changes in a second only the second is seen. Nothing that a task holds waits here: it is looked up when it is sent.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use bytes::Bytes;
-use portolan_cluster::{SessionKey, store::StreamKey};
+use portolan_cluster::{Doorway, OpenStream, SessionKey, store::StreamKey};
 use portolan_model::id::TenantId;
 use portolan_protocol::{
     jsonrpc::RequestId,
+    logging::Level,
+    progress::Gate,
     revision::{Revision, Tasks},
     task::Status,
 };
 
 use super::{DOORBELL, Kind, Tag};
 use crate::{
-    catalog::server::Server,
+    bells::Word,
     endpoint::target::{Door, Target},
+    legacy::session::LiveSession,
     state::McpState,
-    tasks::Shelf,
+    tasks::{MOST_NAMED, Shelf, Shown},
 };
 
 /// Words of tasks that wait for one stream; the oldest make room.
 const MOST_WORDS: usize = 32;
+/// Tasks of which one stream knows what was told of them.
+const MOST_KNOWN: usize = 2 * MOST_NAMED;
+/// Parts of the open streams that look again at their tasks one after the other.
+pub(crate) const ROUNDS: u64 = 30;
 
-/// What waits to be told of tasks.
+/// What waits to be told of tasks, and what was told of them.
 #[derive(Debug, Default)]
 pub(super) struct TaskNews {
-    changed: Vec<StreamKey>,
-    said: VecDeque<Bytes>,
+    changed: VecDeque<StreamKey>,
+    said: VecDeque<(StreamKey, Word, Bytes)>,
+    known: VecDeque<Known>,
+    /// What the session wants to hear of logs, while words are told.
+    level: Option<Level>,
+}
+
+/// What was told of a task.
+#[derive(Debug)]
+struct Known {
+    item: StreamKey,
+    /// By the listen request: it is looked at whether anybody rings or not.
+    is_named: bool,
+    standing: Option<[u8; 16]>,
+    is_over: bool,
+    progress: Gate,
+}
+
+/// What is told next.
+enum Next {
+    Word(StreamKey, Word, Bytes),
+    Changed(StreamKey),
 }
 
 impl TaskNews {
     fn note(&mut self, item: StreamKey) {
-        if !self.changed.contains(&item) {
-            self.changed.push(item);
+        if self.changed.contains(&item) {
+            return;
         }
+        if self.changed.len() == MOST_NAMED {
+            self.changed.pop_front();
+        }
+        self.changed.push_back(item);
     }
 
-    fn say(&mut self, notice: Bytes) {
+    fn say(&mut self, item: StreamKey, what: Word, notice: Bytes) {
         if self.said.len() == MOST_WORDS {
             self.said.pop_front();
         }
-        self.said.push_back(notice);
+        self.said.push_back((item, what, notice));
+    }
+
+    fn next(&mut self) -> Option<Next> {
+        let word = self.said.pop_front();
+        let word = word.map(|(item, what, notice)| Next::Word(item, what, notice));
+        word.or_else(|| self.changed.pop_front().map(Next::Changed))
+    }
+
+    fn known(&mut self, item: StreamKey, is_named: bool) -> &mut Known {
+        let at = self.known.iter().position(|known| known.item == item);
+        let at = at.unwrap_or_else(|| {
+            if self.known.len() == MOST_KNOWN {
+                self.known.pop_front();
+            }
+            self.known.push_back(Known {
+                item,
+                is_named,
+                standing: None,
+                is_over: false,
+                progress: Gate::default(),
+            });
+            self.known.len() - 1
+        });
+        &mut self.known[at]
+    }
+
+    /// PP-1, PP-2: whether this is further than what was told of a task that still runs. Words come from other nodes, in no order.
+    fn goes_on(&mut self, item: StreamKey, progress: f64) -> bool {
+        let known = self.known(item, false);
+        !known.is_over && known.progress.passes(progress)
+    }
+
+    /// Whether it is news that a task stands so. Who names one that works hears nothing of that.
+    fn is_news(&mut self, item: StreamKey, standing: [u8; 16], status: Status) -> bool {
+        let known = self.known(item, false);
+        known.is_over = status.is_terminal();
+        match known.standing.replace(standing) {
+            Some(told) => told != standing,
+            None => !(known.is_named && status == Status::Working),
+        }
+    }
+
+    /// There is no such task any more.
+    fn is_gone(&mut self, item: StreamKey) {
+        self.known.retain(|known| known.item != item);
+    }
+
+    /// Notes what was named and is not over. True if there is any.
+    fn look_again(&mut self) -> bool {
+        let open = self
+            .known
+            .iter()
+            .filter(|known| known.is_named && !known.is_over);
+        let open: Vec<StreamKey> = open.map(|known| known.item).collect();
+        for item in &open {
+            self.note(*item);
+        }
+        !open.is_empty()
     }
 }
 
-/// The newest stream on this node of a session whose revision has tasks.
-fn newest(state: &McpState, tenant: TenantId, session: SessionKey) -> Option<[u8; 8]> {
-    let tags = state.streams.tags(tenant);
-    let streams = tags.iter().filter_map(|tag| match &tag.kind {
-        Kind::Session {
-            session: id,
-            stream,
-            opened,
-            ..
-        } if id.key == session && id.revision.facts().tasks == Tasks::Core => {
-            Some((*opened, *stream))
+/// The streams of this node that want to hear of tasks, found by what they hear of.
+#[derive(Debug, Default)]
+pub(crate) struct Audience(Mutex<Index>);
+
+type Streams = Vec<(u64, Doorway<Tag>)>;
+
+#[derive(Debug, Default)]
+struct Index {
+    next: u64,
+    /// Of sessions whose revision has tasks; the newest last.
+    sessions: HashMap<SessionKey, Streams>,
+    /// That named the task.
+    items: HashMap<StreamKey, Streams>,
+}
+
+fn leave<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Streams>, key: &K, number: u64) {
+    if let Some(streams) = map.get_mut(key) {
+        streams.retain(|(known, _)| *known != number);
+        if streams.is_empty() {
+            map.remove(key);
         }
-        _ => None,
-    });
-    streams
-        .max_by_key(|(opened, _)| *opened)
-        .map(|(_, stream)| stream)
+    }
+}
+
+impl Audience {
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest stream of a session.
+    fn newest(&self, session: SessionKey) -> Option<Doorway<Tag>> {
+        let index = self.lock();
+        let streams = index.sessions.get(&session)?;
+        streams.last().map(|(_, door)| door.clone())
+    }
+
+    fn of_task(&self, item: StreamKey) -> Vec<Doorway<Tag>> {
+        let index = self.lock();
+        let streams = index.items.get(&item).into_iter().flatten();
+        streams.map(|(_, door)| door.clone()).collect()
+    }
+
+    /// Those that named a task, each once.
+    fn of_any(&self, which: impl Fn(u64) -> bool) -> HashMap<u64, Doorway<Tag>> {
+        let index = self.lock();
+        let streams = index.items.values().flatten();
+        let wanted = streams.filter(|(number, _)| which(*number));
+        wanted
+            .map(|(number, door)| (*number, door.clone()))
+            .collect()
+    }
+}
+
+/// A stream among those that hear of tasks, until this is dropped.
+pub(super) struct Attendance {
+    state: McpState,
+    number: u64,
+    tag: Arc<Tag>,
+}
+
+/// A stream hears of tasks from now on, if it is one that does. What its listen request named is looked at first.
+pub(super) fn attend(state: &McpState, open: &OpenStream<Tag>) -> Option<Attendance> {
+    let mut index = state.audience.lock();
+    let number = index.next;
+    match &open.tag.kind {
+        Kind::Session { session, .. } if session.revision.facts().tasks == Tasks::Core => {
+            let streams = index.sessions.entry(session.key).or_default();
+            streams.push((number, open.doorway()));
+        }
+        Kind::Listen { tasks, .. } if !tasks.is_empty() => {
+            for item in tasks {
+                let streams = index.items.entry(*item).or_default();
+                streams.push((number, open.doorway()));
+            }
+            let mut seen = open.tag.seen();
+            for item in tasks {
+                seen.tasks().known(*item, true);
+            }
+            seen.tasks().look_again();
+        }
+        Kind::Session { .. } | Kind::Listen { .. } => return None,
+    }
+    index.next += 1;
+    Some(Attendance {
+        state: state.clone(),
+        number,
+        tag: Arc::clone(&open.tag),
+    })
+}
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        let mut index = self.state.audience.lock();
+        match &self.tag.kind {
+            Kind::Session { session, .. } => leave(&mut index.sessions, &session.key, self.number),
+            Kind::Listen { tasks, .. } => {
+                for item in tasks {
+                    leave(&mut index.items, item, self.number);
+                }
+            }
+        }
+    }
+}
+
+/// Tells these streams of a tenant, after `note` wrote down what.
+fn tell(
+    tenant: TenantId,
+    doors: impl IntoIterator<Item = Doorway<Tag>>,
+    note: impl Fn(&mut TaskNews),
+) {
+    let mut sent = 0;
+    for door in doors {
+        if door.tag.caller.claims.tid == tenant {
+            note(door.tag.seen().tasks());
+            door.put(DOORBELL);
+            sent += 1;
+        }
+    }
+    crate::instruments::news_sent(sent);
 }
 
 /// A task is not what it was: tells the streams of this node that want to hear of it.
@@ -73,45 +267,92 @@ pub(crate) fn changed(
     item: StreamKey,
     session: Option<SessionKey>,
 ) {
-    let newest = session.and_then(|session| newest(state, tenant, session));
-    let sent = state.streams.send(tenant, |tag| {
-        let hears = match &tag.kind {
-            Kind::Listen { tasks, .. } => tasks.contains(&item),
-            Kind::Session { stream, .. } => Some(*stream) == newest,
-        };
-        hears.then(|| {
-            tag.seen().tasks().note(item);
-            DOORBELL
-        })
-    });
-    crate::instruments::news_sent(sent);
+    let newest = session.and_then(|session| state.audience.newest(session));
+    let doors = state.audience.of_task(item).into_iter().chain(newest);
+    tell(tenant, doors, |news| news.note(item));
 }
 
 /// A task says something to the session that made it.
-pub(crate) fn said(state: &McpState, tenant: TenantId, session: SessionKey, notice: &Bytes) {
-    let Some(newest) = newest(state, tenant, session) else {
-        return;
-    };
-    let sent = state.streams.send(tenant, |tag| match &tag.kind {
-        Kind::Session { stream, .. } if *stream == newest => {
-            tag.seen().tasks().say(notice.clone());
-            Some(DOORBELL)
+pub(crate) fn said(
+    state: &McpState,
+    tenant: TenantId,
+    session: SessionKey,
+    (item, what): (StreamKey, Word),
+    notice: &Bytes,
+) {
+    let newest = state.audience.newest(session);
+    tell(tenant, newest, |news| news.say(item, what, notice.clone()));
+}
+
+/// Bells may be lost: streams look again at the tasks that they named and that are not over. One part of them, or all.
+pub(crate) fn look_again(state: &McpState, round: Option<u64>) {
+    let which = |number: u64| round.is_none_or(|round| number % ROUNDS == round);
+    for door in state.audience.of_any(which).into_values() {
+        if door.tag.seen().tasks().look_again() {
+            door.put(DOORBELL);
         }
-        _ => None,
-    });
-    crate::instruments::news_sent(sent);
+    }
 }
 
 impl Tag {
-    /// The frames of what waits to be told of tasks.
-    pub(super) async fn task_frames(&self, state: &McpState) -> Vec<Bytes> {
-        let Some(news) = self.seen().tasks.take() else {
-            return Vec::new();
-        };
-        // L-6. What is not told now is not told: whoever wants to know can look.
-        if !self.is_ready(state).await {
-            return Vec::new();
+    /// From now on what a session wants to hear of logs is asked anew (LG-4): it may have said so through any node.
+    pub(super) fn begin_to_tell(&self) {
+        if let Some(news) = &mut self.seen().tasks {
+            news.level = None;
         }
+    }
+
+    /// The next frame of what waits to be told of tasks. What it tells is looked up now and no earlier.
+    pub(super) async fn next_of_tasks(&self, state: &McpState) -> Option<Bytes> {
+        loop {
+            let next = self.seen().tasks.as_mut().and_then(|news| news.next());
+            let next = next?;
+            // L-6. What is not told now is not told: whoever wants to know can look.
+            if !self.is_ready(state).await {
+                continue;
+            }
+            let frame = match next {
+                Next::Word(item, what, notice) => self.word(state, (item, what), &notice).await,
+                Next::Changed(item) => self.change(state, item).await,
+            };
+            if frame.is_some() {
+                return frame;
+            }
+        }
+    }
+
+    async fn word(
+        &self,
+        state: &McpState,
+        (item, what): (StreamKey, Word),
+        notice: &Bytes,
+    ) -> Option<Bytes> {
+        let is_told = match what {
+            Word::Progress(progress) => self.seen().tasks().goes_on(item, progress),
+            Word::Log(level) => level >= self.level(state).await?,
+            Word::Other => true,
+        };
+        let told = self.seen().told;
+        is_told.then(|| self.frame(state, told, |_| notice.to_vec()))
+    }
+
+    /// LG-4: what the session wants to hear now, and not what it wanted when the task began.
+    async fn level(&self, state: &McpState) -> Option<Level> {
+        let known = self.seen().tasks().level;
+        if known.is_some() {
+            return known;
+        }
+        let Kind::Session { session, .. } = &self.kind else {
+            return None;
+        };
+        let (marks, now) = (self.seen().current, state.clock.now());
+        let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
+        let level = found.ok().flatten()?.level();
+        self.seen().tasks().level = Some(level);
+        Some(level)
+    }
+
+    async fn change(&self, state: &McpState, item: StreamKey) -> Option<Bytes> {
         let target = Target {
             tenant: &self.tenant_slug,
             server: Some(&self.server_slug),
@@ -121,56 +362,88 @@ impl Tag {
         let tenant = self.caller.claims.tid;
         let entry = state.catalog.resolve(tenant, &target).await.ok();
         let server = entry.and_then(|entry| entry.server.clone());
-        let Some(server) = server.filter(|server| server.id == self.server) else {
-            return Vec::new();
-        };
-        let shelf = Shelf::new(state, &self.caller, &server);
-        let mut frames: Vec<Bytes> = Vec::with_capacity(news.said.len() + news.changed.len());
-        let told = self.seen().told;
-        for notice in news.said {
-            frames.push(self.frame(state, told, |_| notice.to_vec()));
-        }
-        for item in news.changed {
-            frames.extend(self.task_frame(state, &shelf, item, |_| true).await);
-        }
-        frames
-    }
-
-    /// What became of the named tasks before the stream was there (TX-13): who begins to listen while one runs hears nothing.
-    pub(super) async fn tasks_so_far(
-        &self,
-        state: &McpState,
-        server: &std::sync::Arc<Server>,
-    ) -> Vec<Bytes> {
-        let Kind::Listen { tasks, .. } = &self.kind else {
-            return Vec::new();
-        };
-        let shelf = Shelf::new(state, &self.caller, server);
-        let mut frames = Vec::new();
-        for item in tasks {
-            let moved = |status: Status| status != Status::Working;
-            frames.extend(self.task_frame(state, &shelf, *item, moved).await);
-        }
-        frames
-    }
-
-    async fn task_frame(
-        &self,
-        state: &McpState,
-        shelf: &Shelf,
-        item: StreamKey,
-        which: impl Fn(Status) -> bool,
-    ) -> Option<Bytes> {
+        let server = server.filter(|server| server.id == self.server)?;
         let revision = match &self.kind {
             Kind::Session { session, .. } => session.revision,
             Kind::Listen { .. } => Revision::V2026_07_28,
         };
-        let (task, detail) = shelf.shown(item, revision).await?;
-        if !which(task.status) {
+        let shelf = Shelf::new(state, &self.caller, &server);
+        // While the store is away nothing is told; what was named is looked at again.
+        let shown = shelf.shown(item, revision).await.ok()?;
+        let mut seen = self.seen();
+        let Some(Shown {
+            task,
+            detail,
+            standing,
+        }) = shown
+        else {
+            seen.tasks().is_gone(item);
             return None;
-        }
-        let told = self.seen().told;
+        };
+        let is_news = seen.tasks().is_news(item, standing, task.status);
+        let told = seen.told;
+        drop(seen);
         let notice = |listen: Option<&RequestId>| task.notice(&detail, revision, listen);
-        Some(self.frame(state, told, notice))
+        is_news.then(|| self.frame(state, told, notice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_cluster::store::Nonce;
+
+    use super::*;
+
+    fn item(number: u8) -> StreamKey {
+        StreamKey {
+            session: SessionKey([7; 16]),
+            nonce: Nonce([number; 8]),
+        }
+    }
+
+    #[test]
+    fn tx_13_what_stands_as_it_was_told_is_not_told_again() {
+        let mut news = TaskNews::default();
+        let (one, two) = (item(1), item(2));
+        news.known(one, true);
+        assert!(
+            !news.is_news(one, [1; 16], Status::Working),
+            "named, and works"
+        );
+        assert!(news.is_news(one, [2; 16], Status::InputRequired));
+        assert!(!news.is_news(one, [2; 16], Status::InputRequired), "twice");
+        assert!(news.is_news(one, [1; 16], Status::Working));
+        assert!(news.look_again(), "it is not over");
+        assert!(news.is_news(one, [3; 16], Status::Completed));
+        assert!(!news.look_again(), "it is over");
+        assert!(
+            news.is_news(two, [1; 16], Status::Working),
+            "TK-14: of a task that a session made, every change is news"
+        );
+    }
+
+    #[test]
+    fn pp_1_and_pp_2_words_that_come_late_or_twice_are_not_told() {
+        let mut news = TaskNews::default();
+        let one = item(1);
+        assert!(news.goes_on(one, 1.0) && news.goes_on(one, 3.0));
+        assert!(!news.goes_on(one, 2.0) && !news.goes_on(one, 3.0), "PP-1");
+        news.is_news(one, [1; 16], Status::Completed);
+        assert!(!news.goes_on(one, 4.0), "PP-2");
+        assert!(news.goes_on(item(2), 1.0), "each by itself");
+    }
+
+    #[test]
+    fn what_waits_and_what_is_known_is_bounded() {
+        let mut news = TaskNews::default();
+        for number in 0..=u8::MAX {
+            news.note(item(number));
+            news.say(item(number), Word::Other, Bytes::new());
+            news.known(item(number), false);
+        }
+        assert_eq!(news.changed.len(), MOST_NAMED);
+        assert_eq!(news.said.len(), MOST_WORDS);
+        assert_eq!(news.known.len(), MOST_KNOWN);
+        assert_eq!(news.changed.back(), Some(&item(u8::MAX)));
     }
 }

@@ -26,6 +26,8 @@ use portolan_protocol::{
 use serde::{Deserialize, Serialize};
 use time::format_description::well_known::Rfc3339;
 
+use crate::hex::{hex, unhex};
+
 /// TK-15: between two looks, in milliseconds.
 const POLL_MS: u64 = 1_000;
 /// Characters of an error that become the words of a task.
@@ -118,9 +120,7 @@ impl Record {
             ttl: self.ttl,
             revision: self.revision.ordinal(),
             owner: String::from_utf8_lossy(&self.owner.0).into_owned(),
-            session: self
-                .session
-                .map(|session| format!("{:032x}", u128::from_be_bytes(session.0))),
+            session: self.session.map(|session| hex(&session.0)),
             is_error: self.is_error,
         };
         // A struct of plain members cannot fail to be written.
@@ -157,8 +157,8 @@ impl Record {
             ttl: head.ttl,
             revision: Revision::from_ordinal(head.revision)?,
             session: head.session.and_then(|session| {
-                let session = u128::from_str_radix(&session, 16).ok()?;
-                Some(SessionKey(session.to_be_bytes()))
+                let session = unhex(&session)?.try_into().ok()?;
+                Some(SessionKey(session))
             }),
             owner: NodeId(head.owner.as_bytes().try_into().ok()?),
             is_error: head.is_error,

@@ -19,7 +19,7 @@ use portolan_cluster::SessionKey;
 use super::{
     NoTask, Place, Shelf, bell,
     record::{Record, raw_error},
-    voice::{self, Voice},
+    voice::{self, Speaker, Voice},
 };
 use crate::{
     ask::{Question, Said, Unanswered},
@@ -78,16 +78,14 @@ impl Opened {
         token: Option<ProgressToken>,
         talks: bool,
     ) -> Voice {
-        let (state, tenant) = (&self.shelf.state, self.shelf.server.tenant);
-        let id = self.shelf.id(self.place.item);
-        Voice::new(
-            state,
-            tenant,
+        let item = self.place.item;
+        let speaker = Speaker {
+            tenant: self.shelf.server.tenant,
             session,
-            id,
-            (self.record.revision, token),
-            talks,
-        )
+            item,
+        };
+        let (state, id) = (&self.shelf.state, self.shelf.id(item));
+        Voice::new(state, speaker, id, (self.record.revision, token), talks)
     }
 
     /// Runs the call. Without a voice it tells nothing meanwhile (TX-13).

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use portolan_cluster::SessionKey;
+use portolan_cluster::{SessionKey, store::StreamKey};
 use portolan_model::id::TenantId;
 use portolan_protocol::{
     jsonrpc::{self, ProgressToken, Raw},
+    method::Method,
     progress::{self, Gate, Progress},
     revision::Revision,
     task,
@@ -15,24 +16,37 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
-    bells::{self, Bell},
+    bells::{self, Bell, Word},
+    instruments,
     legacy::call::Telling,
+    meter::Meter,
     state::McpState,
 };
 
 /// PP-3: between two words on progress. A stream tells no more often.
 const APART: Duration = Duration::from_secs(1);
+/// What else a task may say in a second: each word goes to every node.
+const A_SECOND: u32 = 10;
+
+/// Whose task it is, and where it lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speaker {
+    pub(super) tenant: TenantId,
+    pub(super) session: SessionKey,
+    pub(super) item: StreamKey,
+}
 
 /// The way of a running task to its session.
 pub(crate) struct Voice {
     state: McpState,
-    tenant: TenantId,
-    session: SessionKey,
+    speaker: Speaker,
     /// What the client calls the task.
     id: String,
     revision: Revision,
     telling: Option<(ProgressToken, Gate)>,
     last: Option<Instant>,
+    /// Of all but progress.
+    meter: Meter,
     /// An API says nothing of its progress: that it still works is said for it.
     ticks: Option<Telling>,
 }
@@ -46,8 +60,7 @@ impl std::fmt::Debug for Voice {
 impl Voice {
     pub(super) fn new(
         state: &McpState,
-        tenant: TenantId,
-        session: SessionKey,
+        speaker: Speaker,
         id: String,
         (revision, token): (Revision, Option<ProgressToken>),
         talks: bool,
@@ -55,12 +68,12 @@ impl Voice {
         let ticking = token.clone().filter(|_| !talks);
         Self {
             state: state.clone(),
-            tenant,
-            session,
+            speaker,
             id,
             revision,
             telling: token.map(|token| (token, Gate::default())),
             last: None,
+            meter: Meter::new(A_SECOND),
             ticks: ticking.map(|token| Telling::new(token, revision, Instant::now())),
         }
     }
@@ -75,15 +88,34 @@ impl Voice {
         }
         self.last = Some(Instant::now());
         let notice = progress::notification(self.revision, token, progress);
-        self.say(&notice);
+        self.speaker.tell(&self.state, of_task(&notice, &self.id));
     }
 
-    /// Passes a whole notification on, as one of the task.
-    pub(super) fn say(&self, notice: &[u8]) {
-        if let Some(notice) = of_task(notice, &self.id) {
-            let session = self.session;
-            bells::ring(&self.state, self.tenant, Bell::Said { session, notice });
+    /// Passes a whole notification on, as one of the task. What comes too often is dropped: every node would have to look at it.
+    pub(super) fn say(&mut self, notice: &[u8]) {
+        if self.meter.passes() {
+            self.speaker.tell(&self.state, of_task(notice, &self.id));
+        } else {
+            instruments::bell_dropped("often");
         }
+    }
+}
+
+impl Speaker {
+    fn tell(self, state: &McpState, said: Option<(Word, Bytes)>) {
+        let Some((what, notice)) = said else { return };
+        let Self {
+            tenant,
+            session,
+            item,
+        } = self;
+        let bell = Bell::Said {
+            session,
+            item,
+            what,
+            notice,
+        };
+        bells::ring(state, tenant, bell);
     }
 }
 
@@ -92,33 +124,36 @@ pub(super) async fn ticks(voice: Option<&mut Voice>) {
     match voice {
         Some(Voice {
             state,
-            tenant,
-            session,
+            speaker,
             id,
             ticks: Some(ticks),
             ..
         }) => {
             let notice = ticks.next().await;
-            if let Some(notice) = of_task(&notice, id) {
-                let session = *session;
-                bells::ring(state, *tenant, Bell::Said { session, notice });
-            }
+            speaker.tell(state, of_task(&notice, id));
         }
         _ => std::future::pending().await,
     }
 }
 
-/// TK-12.
-fn of_task(notice: &[u8], id: &str) -> Option<Bytes> {
+/// TK-12: the notification as one of the task, and what it is.
+fn of_task(notice: &[u8], id: &str) -> Option<(Word, Bytes)> {
     let notice = Raw::parse(Bytes::copy_from_slice(notice)).ok()?;
     let method = notice.get("method")?.string()?;
     let params = notice.get("params").unwrap_or(Raw::empty_object());
+    let what = match Method::from_name(&method) {
+        Some(Method::Progress) => Word::Progress(params.get("progress")?.as_str().parse().ok()?),
+        Some(Method::LogMessage) => Word::Log(params.get("level")?.string()?.parse().ok()?),
+        _ => Word::Other,
+    };
     let params = task::related(&params, id);
-    Some(jsonrpc::notification(&method, Some(params.as_bytes())).into())
+    let notice = jsonrpc::notification(&method, Some(params.as_bytes()));
+    Some((what, notice.into()))
 }
 
 #[cfg(test)]
 mod tests {
+    use portolan_protocol::logging::Level;
     use serde_json::{Value, json};
 
     use super::*;
@@ -126,12 +161,16 @@ mod tests {
     #[test]
     fn tk_12_what_a_task_says_names_the_task_beside_what_it_had() {
         let said = br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,"_meta":{"x":1}}}"#;
-        let told: Value = serde_json::from_slice(&of_task(said, "t").unwrap()).unwrap();
+        let (what, told) = of_task(said, "t").unwrap();
+        assert_eq!(what, Word::Log(Level::Info));
+        let told: Value = serde_json::from_slice(&told).unwrap();
         let meta = json!({"x": 1, "io.modelcontextprotocol/related-task": {"taskId": "t"}});
         assert_eq!(told["method"], "notifications/message");
         assert_eq!(
             told["params"],
             json!({"level": "info", "data": 1, "_meta": meta})
         );
+        let said = br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":2.5}}"#;
+        assert_eq!(of_task(said, "t").unwrap().0, Word::Progress(2.5));
     }
 }

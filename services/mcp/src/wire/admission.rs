@@ -40,7 +40,7 @@ async fn point_5_a_good_token_of_somebody_else_finds_nothing() {
     // What a load finds for a tenant that does not have the slug of the path.
     node.state
         .catalog
-        .seed(stranger.tid, &Target::parse(PATH).unwrap(), &[], None, true);
+        .seed(stranger.tid, &Target::parse(PATH).unwrap(), &[], None);
     let foreign = node
         .post(
             &[("authorization", &node.sign(&stranger))],
@@ -142,7 +142,7 @@ async fn case_104_a_token_whose_tenant_is_not_the_paths_opens_nothing() {
     // is 404 and not 401 (README point 5): with another one its holder would find nothing either.
     node.state
         .catalog
-        .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None, true);
+        .seed(foreign.tid, &Target::parse(PATH).unwrap(), &[], None);
     let answer = node
         .post(
             &[("authorization", &node.sign(&foreign))],

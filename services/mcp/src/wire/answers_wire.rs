@@ -92,6 +92,17 @@ async fn streams_9_t_35_and_n_1_another_node_gives_the_rest_of_an_answer_and_not
         json!({"released": true})
     );
 
+    // N-1: whichever node is asked, the session is the same.
+    let level = json!({"level": "debug"});
+    assert_eq!(
+        other.call(&session, "logging/setLevel", level).await.status,
+        200
+    );
+    for node in [&node, &other] {
+        let pinged = node.call(&session, "ping", json!({})).await;
+        assert_eq!(pinged.json()["result"], json!({}), "N-1");
+    }
+
     // From the beginning, after the end: everything once more under the same ids, from either node.
     let from_start = event_id(&priming).unwrap().to_owned();
     for node in [&node, &other] {
@@ -121,7 +132,7 @@ async fn streams_14_and_n_4_a_cancellation_on_another_node_ends_the_call_without
 }
 
 #[tokio::test]
-async fn c9_a_session_that_one_node_ended_is_over_on_the_other_with_its_streams() {
+async fn c9_and_n_4_a_session_that_one_node_ended_is_over_on_the_other_with_its_streams() {
     let (node, session) = with_session("2025-11-25").await;
     let other = node.twin().await;
     let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;

@@ -185,6 +185,12 @@ async fn x_30_v_1_and_l_7_a_client_that_cannot_be_asked_is_told_what_it_lacks() 
         .post(&headers, &rpc("tools/call", json!({"name": "zebra"})))
         .await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], expected);
+    // L-7, the other way: what the server did not offer to this revision cannot be used.
+    for revision in ["2024-11-05", "2025-06-18"] {
+        let session = node.able_session(revision, everything()).await;
+        let refused = node.call(&session, "tasks/list", json!({})).await;
+        assert_eq!(refused.code(), -32601, "L-7: {revision}");
+    }
 }
 
 #[tokio::test]

@@ -246,7 +246,7 @@ async fn pg_2_a_cursor_is_of_its_person_and_cannot_be_made_up() {
 }
 
 #[tokio::test]
-async fn tl_16_to_tl_19_and_tl_23_each_fault_of_a_call_has_its_place() {
+async fn tl_16_to_tl_19_each_fault_of_a_call_has_its_place() {
     let node = Node::start().await;
     for (revision, faults_are_results) in [
         ("2025-03-26", false),

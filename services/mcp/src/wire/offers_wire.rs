@@ -375,6 +375,20 @@ async fn cp_3_cp_4_and_cp_5_declared_values_complete_prompts_and_templates() {
             assert_eq!(complete(reference, name, "").await.code(), -32602, "CP-4");
         }
     }
+    // CP-5: what a workspace declared is for those who may use its server.
+    let mut stranger = node.claims();
+    stranger.tid = TenantId::generate();
+    let token = node.sign(&stranger);
+    let params = json!({"ref": {"type": "ref/prompt", "name": "review"}, "argument": {"name": "what", "value": "c"}});
+    let refused = node
+        .post(
+            &[("authorization", &token)],
+            &rpc("completion/complete", params),
+        )
+        .await;
+    assert_ne!(refused.status, 200, "CP-5");
+    let said = String::from_utf8_lossy(&refused.body).into_owned();
+    assert!(!said.contains("cats"), "CP-5: {said}");
 }
 
 #[tokio::test]
@@ -406,7 +420,7 @@ fn raised(uri: &str) -> Vec<resources::Published> {
 }
 
 #[tokio::test]
-async fn re_7_a_session_that_subscribed_is_told_of_an_update_on_another_node_too() {
+async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_node_too() {
     let node = Node::offering().await;
     let twin = node.twin().await;
     twin.offer(offered_prompts(), held());

@@ -445,7 +445,7 @@ impl<F: Future<Output = Answer>> ThenNamed for F {
 }
 
 #[tokio::test]
-async fn h_13_h_20_h_14_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now() {
+async fn h_13_h_20_h_15_h_19_mirrored_arguments_of_the_tool_as_it_is_served_now() {
     let node = Node::start().await;
     let call = |arguments: Value, headers: &'static [(&'static str, &'static str)]| {
         let node = &node;
@@ -578,6 +578,102 @@ async fn d_1_d_2_d_6_d_7_who_mirrors_its_method_at_initialize_speaks_the_draft()
     assert_eq!(pet(&node, &session, &[]).await.status, 200);
     let refused = pet(&node, &session, &[("mcp-method", "tools/list")]).await;
     assert_eq!((refused.status, refused.code()), (400, -32001), "D-3");
+}
+
+#[tokio::test]
+async fn er_1_what_is_no_json_is_a_parse_error() {
+    let node = Node::start().await;
+    for body in ["{", "", "{\"jsonrpc\":\"2.0\"", "nonsense"] {
+        let answer = node.send(node.request("POST", &[], body.to_owned())).await;
+        assert_eq!((answer.status, answer.code()), (400, -32700), "{body:?}");
+        assert!(answer.json().get("result").is_none(), "{body:?}");
+    }
+}
+
+#[tokio::test]
+async fn n_7_a_cursor_of_one_node_is_good_on_another() {
+    let node = Node::start().await;
+    let twin = node.twin().await;
+    let names = ["broken", "get_pet", "slow", "with_header", "zebra"];
+    twin.publish(&names);
+    let session = node.initialize("2025-11-25").await;
+    let first = node.call(&session, "tools/list", json!({})).await.json();
+    let cursor = &first["result"]["nextCursor"];
+    let next = twin
+        .call(&session, "tools/list", json!({"cursor": cursor}))
+        .await
+        .json();
+    let shown: Vec<&str> = [&first, &next]
+        .iter()
+        .flat_map(|page| page["result"]["tools"].as_array().unwrap())
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(shown, names[..4]);
+}
+
+#[tokio::test]
+async fn tl_23_calls_are_checked_held_to_what_is_published_and_limited() {
+    let node = Node::start().await;
+    node.publish_with(
+        &["get_pet"],
+        &LimitSet::default().with(portolan_model::limits::LimitName::ToolCalls, 3),
+    );
+    let session = node.initialize("2025-11-25").await;
+    let call = async |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        node.call(&session, "tools/call", params).await
+    };
+    let misfit = call("get_pet", json!({"id": 7})).await.json();
+    assert_eq!(misfit["result"]["isError"], true, "TL-23: inputs");
+    assert_eq!(
+        call("zebra", json!({})).await.code(),
+        -32602,
+        "TL-23: access"
+    );
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        statuses.push(call("get_pet", json!({"id": "1"})).await.status);
+    }
+    assert_eq!(statuses[0], 200);
+    assert!(statuses.contains(&429), "TL-23: {statuses:?}");
+}
+
+#[tokio::test]
+async fn dp_1_and_dp_2_nothing_of_ours_asks_for_roots_or_samples() {
+    let node = Node::start().await;
+    let mut body = initialize("2025-11-25");
+    body["params"]["capabilities"] = json!({"roots": {"listChanged": true}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}});
+    let session = node.post(&[], &body).await;
+    let session = session.header("mcp-session-id").to_owned();
+    let headers = [("mcp-session-id", session.as_str())];
+    for notice in [
+        "notifications/initialized",
+        "notifications/roots/list_changed",
+    ] {
+        let notice = json!({"jsonrpc": "2.0", "method": notice});
+        assert_eq!(node.post(&headers, &notice).await.status, 202);
+    }
+    let (_, _, mut stream) = node.open(&headers).await;
+    frame(&mut stream).await;
+    frame(&mut stream).await;
+    for (method, params) in [
+        ("ping", json!({})),
+        ("tools/list", json!({})),
+        (
+            "tools/call",
+            json!({"name": "get_pet", "arguments": {"id": "1"}}),
+        ),
+        ("tools/call", json!({"name": "broken"})),
+        ("resources/list", json!({})),
+        ("prompts/list", json!({})),
+    ] {
+        let answer = node.call(&session, method, params).await;
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        for asked in ["roots/list", "sampling/createMessage"] {
+            assert!(!said.contains(asked), "DP-1, DP-2: {method}: {said}");
+        }
+    }
+    assert!(is_quiet(&mut stream).await, "DP-1, DP-2: nor beside them");
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ impl Node {
         tokio::task::yield_now().await;
     }
 
-    async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
+    pub(super) async fn listen_to(&self, id: Value, tasks: &[&Value]) -> Body {
         let mut body = modern(
             "subscriptions/listen",
             json!({"notifications": {"taskIds": tasks}}),
@@ -240,10 +240,135 @@ async fn tk_14_tk_18_and_pp_2_a_session_hears_of_its_task_on_a_stream_of_another
     assert_eq!(told["params"], seen["result"], "the full task, and no more");
     assert_eq!(told["params"]["status"], "completed");
     assert!(told["params"].get("_meta").is_none(), "TK-12: not here");
-    // T-33: on one stream; and nobody hears of what others made.
+    // T-33: on one stream of this node; and nobody hears of what others made.
     assert!(is_quiet(&mut older).await && is_quiet(&mut others).await);
     // PP-2: none after the end.
     assert!(is_quiet(&mut stream).await);
+}
+
+#[tokio::test]
+async fn lg_4_and_n_4_a_session_hears_of_its_task_what_it_wants_to_hear_now_whichever_node_it_told()
+{
+    let [node, twin] = Node::pair(&["zebra"]).await;
+    twin.among(&node).await;
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let waits = Arc::clone(&gate);
+    node.script(move |asker| {
+        let gate = Arc::clone(&waits);
+        async move {
+            while let Ok(permit) = gate.acquire().await {
+                permit.forget();
+                for level in ["info", "warning", "error"] {
+                    let params = json!({"level": level, "data": 1});
+                    let said = notice("notifications/message", params);
+                    asker.tell(said.into()).await;
+                }
+            }
+            Ok(String::new())
+        }
+    });
+    node.publish_as_tasks(&["zebra"]);
+    let session = twin.ready_session(R4).await;
+    let (_, _, mut stream) = twin.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    frame(&mut stream).await;
+    let id = node.begin(&session, "zebra", json!({})).await["taskId"].clone();
+    for (who, wanted, heard) in [
+        (&node, None, &["warning", "error"][..]),
+        (&node, Some("info"), &["info", "warning", "error"][..]),
+        (&twin, Some("error"), &["error"][..]),
+    ] {
+        if let Some(level) = wanted {
+            let level = json!({"level": level});
+            let set = who.call(&session, "logging/setLevel", level).await;
+            assert_eq!(set.status, 200);
+        }
+        gate.add_permits(1);
+        for level in heard {
+            let told = next(&mut stream).await;
+            assert_eq!(told["params"]["level"], *level, "LG-4: {wanted:?}");
+            assert_eq!(told["params"]["_meta"][RELATED]["taskId"], id, "TK-12");
+        }
+    }
+    node.call(&session, "tasks/cancel", json!({"taskId": id}))
+        .await;
+    assert_eq!(next(&mut stream).await["params"]["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_task_that_says_too_much_is_heard_ten_times_a_second() {
+    let [node, _twin] = Node::pair(&["zebra"]).await;
+    node.script(|asker| async move {
+        for number in 0..500 {
+            let params = json!({"level": "error", "data": number});
+            let said = notice("notifications/message", params);
+            asker.tell(said.into()).await;
+        }
+        std::future::pending().await
+    });
+    node.publish_as_tasks(&["zebra"]);
+    let session = node.ready_session(R4).await;
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    frame(&mut stream).await;
+    let id = node.begin(&session, "zebra", json!({})).await["taskId"].clone();
+    let mut told = 0;
+    while !is_quiet(&mut stream).await {
+        told += 1;
+    }
+    assert!((1..=50).contains(&told), "{told} of 500");
+    node.call(&session, "tasks/cancel", json!({"taskId": id}))
+        .await;
+}
+
+#[tokio::test]
+async fn sb_10_nothing_of_a_task_is_told_to_who_may_not_hear_it_any_more() {
+    let [node, _twin] = Node::pair(&["held"]).await;
+    let session = node.initialize(R4).await;
+    let made = node.begin(&session, "held", json!({})).await["taskId"].clone();
+    let mut stream = node.listen_to(json!(1), &[&made]).await;
+    next(&mut stream).await;
+    // It changed, nobody read that yet, and the token is revoked.
+    node.call(&session, "tasks/cancel", json!({"taskId": made}))
+        .await;
+    node.revocations.insert(
+        portolan_cluster::Revocation::User {
+            user: node.user,
+            epoch: 2,
+        },
+        NOW + time::Duration::HOUR,
+    );
+    let revoked = |tag: &crate::stream::Tag| node.state.revocations.is_revoked(&tag.caller.facts());
+    let ended = node
+        .state
+        .streams
+        .end(portolan_cluster::End::Revoked, revoked);
+    assert_eq!(ended, 1);
+    let last = next(&mut stream).await;
+    assert_eq!(
+        last["id"], 1,
+        "SB-8: the answer to the request, and nothing else"
+    );
+    assert!(frame(&mut stream).await.is_none());
+}
+
+#[tokio::test]
+async fn tx_13_a_bell_that_was_lost_costs_no_truth() {
+    let [node, twin] = Node::pair(&["held"]).await;
+    let session = node.initialize(R4).await;
+    let made = node.begin(&session, "held", json!({})).await["taskId"].clone();
+    // Nobody hears here what other nodes tell.
+    let mut stream = twin.listen_to(json!(1), &[&made]).await;
+    next(&mut stream).await;
+    assert!(is_quiet(&mut stream).await, "it works, which is no news");
+    node.call(&session, "tasks/cancel", json!({"taskId": made}))
+        .await;
+    assert!(is_quiet(&mut stream).await, "it was not told");
+    crate::stream::tasks::look_again(&twin.state, None);
+    let told = next(&mut stream).await;
+    assert_eq!(told["params"]["status"], "cancelled");
+    crate::stream::tasks::look_again(&twin.state, None);
+    assert!(is_quiet(&mut stream).await, "once");
 }
 
 #[tokio::test]
@@ -463,4 +588,30 @@ async fn streams_13_a_server_hears_that_a_session_is_over_whoever_ended_it_and_o
     assert_eq!(settled().await, (opened, ended + 2), "once");
     let left = heard_of(&node.heard, "DELETE");
     assert!(left.iter().all(|left| left["session"] == "theirs"));
+}
+
+#[tokio::test]
+async fn streams_13_of_a_server_that_is_not_published_as_it_was_nobody_takes_leave() {
+    let node = Node::start().await;
+    node.publish_theirs("stating", "optional", &["job"]);
+    let looked = json!({"method": "tasks/get"});
+    node.heard.lock().unwrap().extend([looked.clone(), looked]);
+    let session = node.initialize(R4).await;
+    let params = json!({"name": "job", "task": {}});
+    let begun = node.call(&session, "tools/call", params).await.json();
+    let id = &begun["result"]["task"]["taskId"];
+    node.call(&session, "tasks/result", json!({"taskId": id}))
+        .await;
+    let left = async || {
+        while !node.state.tracker.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        heard_of(&node.heard, "DELETE").len()
+    };
+    let before = left().await;
+    // The source was deleted, and another one is in its place.
+    node.publish_theirs("stating", "optional", &["job"]);
+    node.clock.advance(time::Duration::hours(25));
+    node.state.upstreams.give_back(&node.state);
+    assert_eq!(left().await, before);
 }

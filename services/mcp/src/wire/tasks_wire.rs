@@ -26,7 +26,7 @@ impl Node {
         [node, twin]
     }
 
-    fn publish_as_tasks(&self, names: &[&str]) {
+    pub(super) fn publish_as_tasks(&self, names: &[&str]) {
         let source = SourceId::generate();
         let tools = names.iter().map(|&name| {
             let path = match name {

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{NoClient, UpstreamSource, forward::Forward, sessions::NoConversation};
-use crate::state::McpState;
+use crate::{hex::hex, state::McpState};
 
 /// How long a call waits for a person who went to connect an account.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -263,9 +263,8 @@ impl Forward<'_> {
             return None;
         }
         let id = portolan_keys::random::bytes::<16>().ok()?;
-        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         let step = UrlStep {
-            elicitation_id: Some(id),
+            elicitation_id: Some(hex(&id)),
             ..Self::step(source, url)
         };
         let params: serde_json::Value = serde_json::from_slice(step.params().as_bytes()).ok()?;

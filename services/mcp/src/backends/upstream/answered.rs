@@ -33,12 +33,27 @@ impl Forward<'_> {
     pub(super) fn wants(&self, params: &Raw) -> bool {
         let level = params.get("level").and_then(|level| level.string());
         let level = level.and_then(|level| level.parse::<Level>().ok());
+        if self.asker.is_some_and(Asker::is_task) {
+            // A task outlives what its session wanted when it began: where it is told is asked what the session wants now (LG-4).
+            return level.is_some();
+        }
         matches!((level, self.level), (Some(level), Some(least)) if level >= least)
+    }
+
+    /// RE-12, X-6B: what a server says, a result or the parameters of a question, under the URIs that the client knows.
+    pub(super) fn known_uris(&self, said: &Raw) -> Raw {
+        match self.renamed {
+            Some(renamed) => translate::uris(said, &|own| renamed.published(own)),
+            None => said.clone(),
+        }
     }
 
     /// what becomes of a result that asks, with the server's own state.
     pub(super) async fn round(&self, result: &Raw) -> Result<(Round, Option<String>), Visible> {
-        let asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
+        let mut asked = InputRequired::read(result).map_err(|_| Visible::Invalid)?;
+        for (_, request) in &mut asked.requests {
+            request.params = self.known_uris(&request.params);
+        }
         let Some(asker) = self.asker else {
             // It was told that nobody can be asked.
             return Err(Visible::Invalid);
@@ -111,11 +126,7 @@ impl Forward<'_> {
             identity: self.identity,
             uniform: false,
         };
-        let known = self.renamed.map(|renamed| {
-            let published = |own: &str| renamed.published(own);
-            translate::uris(result, &published)
-        });
-        match translate::result(self.method, known.as_ref().unwrap_or(result), &shape) {
+        match translate::result(self.method, &self.known_uris(result), &shape) {
             Ok(shaped) => {
                 let is_error = result.get("isError").and_then(|raw| raw.boolean());
                 Answered {

@@ -34,6 +34,53 @@ impl Hints {
     }
 }
 
+/// Listen requests for tasks of one server that a node has open at once. Who gets none looks at its task from time to time.
+const MOST_EARS: usize = 16;
+
+/// How many listen requests for tasks are open, by server.
+#[derive(Debug, Default)]
+pub(crate) struct Ears(Mutex<HashMap<SourceId, usize>>);
+
+impl Ears {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SourceId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A listen request that may be open, until this is dropped.
+pub(super) struct EarPlace {
+    state: McpState,
+    source: SourceId,
+}
+
+impl EarPlace {
+    /// `None`: the server has to answer as many as it is asked for.
+    pub(super) fn take(state: &McpState, source: SourceId) -> Option<Self> {
+        let mut ears = state.ears.lock();
+        let open = ears.entry(source).or_default();
+        if *open >= MOST_EARS {
+            return None;
+        }
+        *open += 1;
+        Some(Self {
+            state: state.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for EarPlace {
+    fn drop(&mut self) {
+        let mut ears = self.state.ears.lock();
+        if let Some(open) = ears.get_mut(&self.source) {
+            *open -= 1;
+            if *open == 0 {
+                ears.remove(&self.source);
+            }
+        }
+    }
+}
+
 /// A task that is awaited, until this is dropped.
 pub(super) struct Hint {
     state: McpState,

@@ -8,7 +8,10 @@ use std::{
 };
 
 use portolan_cluster::{SessionKey, store::Principal};
-use portolan_model::{Timestamp, id::UserId};
+use portolan_model::{
+    Timestamp,
+    id::{TenantId, UserId},
+};
 use portolan_upstream::{Connection, Legacy, Ticket};
 use uuid::Uuid;
 
@@ -17,6 +20,8 @@ use crate::state::McpState;
 
 /// Sessions that a node remembers; what is more is not taken leave of.
 const MOST: usize = 10_000;
+/// Those of one tenant: what is more makes room.
+const MOST_OF_A_TENANT: usize = 1_000;
 /// Those that are looked at together.
 const AT_ONCE: usize = 16;
 /// A record is over after a day without use; a little later it surely is.
@@ -72,8 +77,28 @@ impl Leftovers {
         self.lock().remove(&place);
     }
 
+    /// Forgets those of tenants that have more than their share, the oldest first.
+    fn make_room(&self) {
+        let mut known = self.lock();
+        let mut of: HashMap<TenantId, Vec<(Timestamp, SessionKey)>> = HashMap::new();
+        for (place, one) in known.iter() {
+            let all = of.entry(one.source.tenant).or_default();
+            all.push((one.due, *place));
+        }
+        for mut all in of.into_values() {
+            let over = all.len().saturating_sub(MOST_OF_A_TENANT);
+            if over > 0 {
+                all.sort_by_key(|(due, place)| (*due, place.0));
+                for (_, place) in &all[..over] {
+                    known.remove(place);
+                }
+            }
+        }
+    }
+
     /// Takes leave for those that are due by now, a few at a time.
     pub(crate) fn look(&self, state: &McpState) {
+        self.make_room();
         let now = state.clock.now();
         let due: Vec<(SessionKey, Leftover)> = {
             let mut known = self.lock();
@@ -104,12 +129,18 @@ impl Leftovers {
 
 impl Leftover {
     async fn take_leave(self, state: &McpState) {
-        let account = self.source.account_of(state, self.person).await;
+        // As it is published now: who moved, was deleted or has another credential is not spoken to as it was.
+        let (tenant, id) = (self.source.tenant, self.source.id);
+        let source = state.catalog.source(tenant, id).await;
+        let Some(source) = source.filter(|source| source.place == self.source.place) else {
+            return;
+        };
+        let account = source.account_of(state, self.person).await;
         // What an account began that is not there any more ends by itself, some time.
         if account.ok() != Some(self.account) {
             return;
         }
-        let Ok(signed_in) = self.source.sign_in(state, self.person).await else {
+        let Ok(signed_in) = source.sign_in(state, self.person).await else {
             return;
         };
         if signed_in.account() == self.account {

@@ -1,5 +1,6 @@
 //! Questions of servers of the session era, on their way to the client and back.
 
+use futures_util::future::BoxFuture;
 use portolan_protocol::{
     ask::AskMethod,
     error::RpcError,
@@ -14,8 +15,12 @@ use super::{Forward, UpstreamSource};
 use crate::{
     ask::{Asker, Unanswered},
     bells::Told,
+    meter::Meter,
     state::McpState,
 };
+
+/// Words on the progress of one question that its server hears in a second.
+const A_SECOND: u32 = 10;
 
 /// A question of a legacy server, answered by the client, or refused where it cannot be asked (X-30, X-3A, X-3F).
 pub(super) async fn answer(
@@ -35,6 +40,8 @@ pub(super) async fn answer(
     };
     let outcome = match (known, ask.asker) {
         (Some(known), Some(asker)) => {
+            // RE-12, X-6B: the client knows its resources, and asks for them, by other URIs.
+            let params = ask.known_uris(&params);
             let asked = put((state, ask, asker), connection, known, &params);
             match asked.await {
                 Ok(answer) => {
@@ -74,19 +81,36 @@ async fn put(
     let asked = asker.ask_under(from, method, params, Some(&token));
     tokio::pin!(asked);
     let mut gate = progress::Gate::default();
+    let mut meter = Meter::new(A_SECOND);
+    // One word at a time is on its way to the server, and the answer waits for none.
+    let mut telling: Option<BoxFuture<'_, ()>> = None;
     loop {
         let said = tokio::select! {
             biased;
             answer = &mut asked => return answer,
-            said = told.next() => said,
+            () = told_so(telling.as_mut()) => {
+                telling = None;
+                continue;
+            }
+            said = told.next(), if telling.is_none() => said,
         };
         if let Some((progress, params)) = progress::passed_on(&said, &theirs)
+            && meter.passes()
             && gate.passes(progress)
         {
-            let name = Method::Progress.name();
-            // That it could not be told is for the answer to show.
-            let _ = connection.notify(name, Some(&params)).await;
+            telling = Some(Box::pin(async move {
+                let name = Method::Progress.name();
+                // That it could not be told is for the answer to show.
+                let _ = connection.notify(name, Some(&params)).await;
+            }));
         }
+    }
+}
+
+async fn told_so(telling: Option<&mut BoxFuture<'_, ()>>) {
+    match telling {
+        Some(telling) => telling.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -26,7 +26,7 @@ use super::{
     LONGEST_CALL, UpstreamSource,
     exchange::{Reply, exchange},
     forward::{Answered, Forward},
-    hints::Hint,
+    hints::{EarPlace, Hint},
     sessions::{NoConversation, Who},
 };
 use crate::{
@@ -242,8 +242,8 @@ struct Following<'a> {
 /// What a server of 2026-07-28 says of the task by itself (TX-13). It is asked for after the first look that found it running: most are over by then.
 enum Ear {
     Deaf,
-    Opening(BoxFuture<'static, Option<Standing>>),
-    Open(Box<Standing>),
+    Opening(BoxFuture<'static, Option<(Standing, EarPlace)>>),
+    Open(Box<(Standing, EarPlace)>),
 }
 
 impl Ear {
@@ -257,7 +257,7 @@ impl Ear {
                         .await
                         .map_or(Self::Deaf, |standing| Self::Open(Box::new(standing)));
                 }
-                Self::Open(standing) => match standing.next().await {
+                Self::Open(standing) => match standing.0.next().await {
                     Ok(Event::Notification { method, .. })
                         if method == Method::TaskNotification.name() =>
                     {
@@ -300,7 +300,7 @@ impl Following<'_> {
             asker: self.ask.asker,
             traceparent: None,
             identity: self.ask.identity,
-            renamed: None,
+            renamed: self.ask.renamed,
         };
         Box::pin(exchange(self.state, self.source, &about, params, true)).await
     }
@@ -348,8 +348,14 @@ impl Following<'_> {
         sleep_until((self.looked + POLL[0]).min(next)).await;
     }
 
-    /// Asks a modern server to tell of the task by itself.
+    /// Asks a modern server to tell of the task by itself: one that says that it has tasks, and of no more tasks at once than it may be asked of.
     fn listen(&mut self, task: &Task) {
+        if self.ask.tool.is_none_or(|tool| tool.tasks.is_none()) {
+            return;
+        }
+        let Some(place) = EarPlace::take(self.state, self.source.id) else {
+            return;
+        };
         let (state, source) = (self.state.clone(), Arc::clone(self.source));
         let capabilities = self.ask.asker.map(Asker::capabilities).cloned();
         let who = Who {
@@ -367,7 +373,8 @@ impl Following<'_> {
                 .upstreams
                 .connect(&state, &source, &who, &signed_in, None);
             let connection = connected.await.ok()?;
-            connection.stand_for_task(&id).await.ok()
+            let standing = connection.stand_for_task(&id).await.ok()?;
+            Some((standing, place))
         }));
     }
 
@@ -485,7 +492,11 @@ async fn pass_on(ask: &Forward<'_>, key: String, request: InputRequest) -> Said 
     let answer = match ask.asker {
         Some(asker) => {
             asker
-                .ask(Revision::V2026_07_28, request.method, &request.params)
+                .ask(
+                    Revision::V2026_07_28,
+                    request.method,
+                    &ask.known_uris(&request.params),
+                )
                 .await
         }
         None => Err(Unanswered::Gone),

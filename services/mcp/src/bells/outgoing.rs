@@ -1,0 +1,172 @@
+//! Bells on their way to the other nodes: one queue, so that what was told first arrives first, and bounded, so that a tenant whose tasks talk much costs
+//! neither memory nor the bells of others.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use portolan_model::id::TenantId;
+
+use super::Bell;
+use crate::instruments;
+
+/// Bells that may wait.
+const MOST: usize = 1_024;
+/// Words of tasks of one tenant among them.
+const MOST_WORDS: usize = 64;
+
+/// What waits.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing(Mutex<Queue>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<(TenantId, Bell)>,
+    /// Somebody takes them out.
+    is_sent: bool,
+}
+
+impl Queue {
+    fn drop_first(&mut self, which: impl Fn(TenantId, &Bell) -> bool) -> bool {
+        let mut waiting = self.waiting.iter();
+        let at = waiting.position(|(tenant, bell)| which(*tenant, bell));
+        let found = at.is_some_and(|at| self.waiting.remove(at).is_some());
+        if found {
+            instruments::bell_dropped("full");
+        }
+        found
+    }
+}
+
+fn is_word(bell: &Bell) -> bool {
+    matches!(bell, Bell::Said { .. })
+}
+
+impl Outgoing {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if nobody takes them out yet: the caller is to begin.
+    pub(super) fn push(&self, tenant: TenantId, bell: Bell) -> bool {
+        let mut queue = self.lock();
+        match &bell {
+            // Who hears of a task looks, and what it finds is newer than both bells.
+            Bell::Task { item, .. } => {
+                let mut waiting = queue.waiting.iter();
+                if waiting.any(
+                    |(_, known)| matches!(known, Bell::Task { item: known, .. } if known == item),
+                ) {
+                    return false;
+                }
+            }
+            _ => {
+                let of_tenant = |of: TenantId, known: &Bell| of == tenant && is_word(known);
+                let mut waiting = queue.waiting.iter();
+                let words = waiting.by_ref().filter(|(of, known)| of_tenant(*of, known));
+                if words.count() >= MOST_WORDS {
+                    queue.drop_first(of_tenant);
+                }
+            }
+        }
+        if queue.waiting.len() >= MOST && !queue.drop_first(|_, known| is_word(known)) {
+            queue.drop_first(|_, _| true);
+        }
+        queue.waiting.push_back((tenant, bell));
+        !mem::replace(&mut queue.is_sent, true)
+    }
+
+    /// The next one. `None`: there is none, and whoever pushes one begins again.
+    pub(super) fn next(&self) -> Option<(TenantId, Bell)> {
+        let mut queue = self.lock();
+        let next = queue.waiting.pop_front();
+        queue.is_sent = next.is_some();
+        next
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().waiting.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use portolan_cluster::{
+        SessionKey,
+        store::{Nonce, StreamKey},
+    };
+    use portolan_model::Id;
+
+    use super::*;
+    use crate::bells::Word;
+
+    fn item(number: u64) -> StreamKey {
+        StreamKey {
+            session: SessionKey([7; 16]),
+            nonce: Nonce(number.to_be_bytes()),
+        }
+    }
+
+    fn task(number: u64) -> Bell {
+        Bell::Task {
+            item: item(number),
+            session: None,
+        }
+    }
+
+    fn word(number: u64) -> Bell {
+        Bell::Said {
+            session: SessionKey([3; 16]),
+            item: item(number),
+            what: Word::Other,
+            notice: Bytes::new(),
+        }
+    }
+
+    #[test]
+    fn bells_go_in_order_and_one_sender_takes_them_out() {
+        let (outgoing, tenant) = (Outgoing::default(), Id::generate());
+        assert!(outgoing.push(tenant, word(1)), "somebody has to begin");
+        assert!(!outgoing.push(tenant, task(2)));
+        assert!(!outgoing.push(tenant, task(2)), "told already");
+        assert!(!outgoing.push(tenant, word(3)));
+        for bell in [word(1), task(2), word(3)] {
+            assert_eq!(outgoing.next(), Some((tenant, bell)));
+        }
+        assert_eq!(outgoing.next(), None);
+        assert!(
+            outgoing.push(tenant, task(2)),
+            "somebody has to begin again"
+        );
+    }
+
+    #[test]
+    fn a_tenant_that_talks_much_loses_its_own_oldest_words_and_nobody_elses_bells() {
+        let outgoing = Outgoing::default();
+        let (loud, quiet) = (Id::generate(), Id::generate());
+        outgoing.push(quiet, word(0));
+        outgoing.push(quiet, task(1));
+        for number in 0..1_000 {
+            outgoing.push(loud, word(number));
+        }
+        assert_eq!(outgoing.next(), Some((quiet, word(0))));
+        assert_eq!(outgoing.next(), Some((quiet, task(1))));
+        let left: Vec<Bell> = std::iter::from_fn(|| outgoing.next())
+            .map(|(_, bell)| bell)
+            .collect();
+        assert_eq!(left.len(), MOST_WORDS);
+        assert_eq!(left.first(), Some(&word(1_000 - MOST_WORDS as u64)));
+        assert_eq!(left.last(), Some(&word(999)));
+        outgoing.push(quiet, word(0));
+        for number in 0..2 * MOST as u64 {
+            outgoing.push(loud, task(number));
+        }
+        let left: Vec<Bell> = std::iter::from_fn(|| outgoing.next())
+            .map(|(_, bell)| bell)
+            .collect();
+        assert_eq!((left.len(), &left[0]), (MOST, &task(MOST as u64)));
+    }
+}
