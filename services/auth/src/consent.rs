@@ -43,12 +43,12 @@ use crate::{
     answer::Answer,
     authorize::needs_sign_in,
     browser::Browser,
+    entry,
     error::ErrorCode,
-    factor, forms,
+    forms,
     login::{self, login_path},
     pages::{self, Message, PageError},
     session::{BrowserSession, MaybeAnySession},
-    sso,
     state::AuthState,
     visitor::Visitor,
 };
@@ -273,12 +273,8 @@ async fn lacking(
     choice: &Choice,
 ) -> Result<Option<String>, PageError> {
     let target = login::Target::Request(request.id);
-    // F7: where the person has to come from, before how.
-    if sso::lacking(tx, choice.tenant, choice.role, session).await? {
-        return Ok(Some(sso::path(&choice.slug, &target)));
-    }
-    let rule = factor::lacking(tx, choice.tenant, session).await?;
-    Ok(rule.map(|_| factor::path(&choice.slug, &target)))
+    let lacking = entry::lacking(tx, choice.tenant, choice.role, session).await?;
+    Ok(lacking.map(|lacking| lacking.path(&choice.slug, &target)))
 }
 
 /// A decided request: the same redirect while it is young, then a page.
