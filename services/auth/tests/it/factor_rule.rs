@@ -191,6 +191,7 @@ async fn l14_required_by_passkey_is_met_by_a_passkey_alone() {
         user,
         credential_id: b"one",
         public_key: b"key",
+        host: "portolan.test",
         name: "Blue key",
         aaguid: [0; 16],
         is_backup_eligible: false,
