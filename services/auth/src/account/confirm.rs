@@ -104,10 +104,10 @@ impl About {
         };
         let has_passkeys = passkeys::has_any(state, session.user).await?;
         // What the person does not have any more cannot be asked for.
-        let why = if has_passkeys || needs_code {
-            why
-        } else {
-            Why::Change
+        let why = match why {
+            Why::Passkey if !has_passkeys => Why::Change,
+            Why::Required if !has_passkeys && !needs_code => Why::Change,
+            asked => asked,
         };
         let would_do = match why {
             Why::Change => true,
