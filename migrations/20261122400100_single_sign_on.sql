@@ -7,14 +7,16 @@ create table tenant_domains (
   txt_token text not null,
   verified_at timestamptz,
   checked_at timestamptz,
+  next_check_at timestamptz,
   missing_since timestamptz,
   created_at timestamptz not null,
   primary key (tenant_id, id),
   unique (tenant_id, domain)
 );
 create unique index tenant_domains_verified on tenant_domains (domain) where verified_at is not null;
-create index tenant_domains_due on tenant_domains (checked_at) where verified_at is not null;
+create index tenant_domains_due on tenant_domains (next_check_at) where verified_at is not null;
 comment on table tenant_domains is 'Mail domains that a tenant says are its own. A domain is proved by a TXT record, by one tenant at a time, and looked at again every week.';
+comment on column tenant_domains.checked_at is 'When the name servers last said something.';
 comment on column tenant_domains.missing_since is 'The record was not there the last time; given up after three days.';
 
 create table identity_providers (
@@ -48,7 +50,8 @@ create table session_steps (
 );
 comment on table session_steps is 'Sessions whose person was proved by the provider of a tenant.';
 
-alter table grants add column sso_provider uuid;
+alter table grants add column sso_provider uuid, add column sso_confined boolean not null default false;
+comment on column grants.sso_confined is 'Allowed in a session that opens this tenant alone: the provider asked for all that the tenant wants asked.';
 comment on column grants.sso_provider is 'The provider of the tenant that had proved the person who allowed it.';
 
 alter table tenant_domains enable row level security;

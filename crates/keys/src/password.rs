@@ -205,12 +205,14 @@ pub enum PasswordRule {
     Breached,
 }
 
-/// What lists of stolen passwords name a password by: SHA-1 of its bytes. For nothing else.
+/// What lists of stolen passwords name a password by: SHA-1 of its bytes, in the form in which passwords are compared here. For nothing else.
 pub fn breach_digest(password: &Secret<String>) -> [u8; 20] {
-    let digest = aws_lc_rs::digest::digest(
-        &aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY,
-        password.expose().as_bytes(),
-    );
+    listed_digest(normalise(password).expose().as_bytes())
+}
+
+/// The same of a line of such a list, whatever encoding that has.
+pub fn listed_digest(line: &[u8]) -> [u8; 20] {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, line);
     let mut out = [0; 20];
     out.copy_from_slice(digest.as_ref());
     out

@@ -24,6 +24,9 @@ pub const ALGORITHMS: [i64; 3] = [-7, -8, -257];
 /// Longest id of a credential (level 3, §4).
 const LONGEST_ID: usize = 1023;
 
+/// Longest public key: RSA of 8,192 bits takes a little less.
+const LONGEST_KEY: usize = 1200;
+
 /// Flags of the authenticator's data.
 const USER_PRESENT: u8 = 0x01;
 const USER_VERIFIED: u8 = 0x04;
@@ -323,6 +326,9 @@ enum Key<'a> {
 
 impl<'a> Key<'a> {
     fn read(cose: &'a [u8]) -> Result<Self, WebAuthnError> {
+        if cose.len() > LONGEST_KEY {
+            return Err(WebAuthnError::Key);
+        }
         let map = cbor::whole(cose).map_err(|_| WebAuthnError::Key)?;
         let int = |at| map.at(at).and_then(Value::int);
         let bytes = |at, length: usize| {

@@ -31,6 +31,18 @@ impl ClientRule {
         }
     }
 
+    /// Whether some client may be admitted by this rule that is not by the other.
+    pub const fn admits_more_than(self, other: Self) -> bool {
+        const fn rank(rule: ClientRule) -> u8 {
+            match rule {
+                ClientRule::Any => 2,
+                ClientRule::Verified => 1,
+                ClientRule::List | ClientRule::Approval => 0,
+            }
+        }
+        rank(self) > rank(other)
+    }
+
     /// Reads the word.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|rule| rule.as_str() == text)

@@ -45,6 +45,8 @@ pub struct Link {
     pub address: String,
     /// The same in the form that is compared.
     pub address_norm: String,
+    /// When it was opened.
+    pub created_at: Timestamp,
 }
 
 /// Opens a link; an open one of the same person and purpose is used up, so that the newest is the only one (case 152).
@@ -93,7 +95,7 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<Link>, StorageError> {
     let row = sqlx::query!(
-        "select l.id, l.user_id, l.address, l.address_norm from account_links l join users u on u.id = l.user_id and u.status = 'active'
+        "select l.id, l.user_id, l.address, l.address_norm, l.created_at from account_links l join users u on u.id = l.user_id and u.status = 'active'
          where l.digest = $1 and l.purpose = $2 and l.used_at is null and l.expires_at > $3",
         digest.as_bytes(),
         purpose.as_str(),
@@ -106,6 +108,7 @@ pub async fn find(
         user: row.user_id.into(),
         address: row.address,
         address_norm: row.address_norm,
+        created_at: row.created_at,
     }))
 }
 

@@ -159,6 +159,22 @@ pub async fn seen(
     Ok(())
 }
 
+/// Says that the person of a session proved who they are earlier than it began: somebody else asked them, and told when.
+pub async fn proved_at(
+    tx: &mut SystemTx,
+    id: SessionId,
+    at: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update browser_sessions set auth_time = least(auth_time, $2) where id = $1",
+        id.uuid(),
+        at,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
 /// Ends the session of a cookie. Returns whose it was; `None` if it was not live.
 pub async fn end(
     tx: &mut SystemTx,

@@ -314,3 +314,44 @@ pub async fn seen(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Seen>, Stor
         })
         .collect()
 }
+
+/// The clients with live grants in a tenant, however many, with what was decided about each.
+pub async fn live(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+) -> Result<Vec<(ClientId, Option<ClientDecision>)>, StorageError> {
+    let rows = sqlx::query!(
+        r#"select g.client_ref, d.decision as "decision?" from (
+             select distinct client_ref from grants where tenant_id = $1 and revoked_at is null and expires_at > now()) g
+           left join client_decisions d on d.tenant_id = $1 and d.client_ref = g.client_ref"#,
+        tenant.uuid(),
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok((
+                row.client_ref.into(),
+                read_decision(row.decision.as_deref())?,
+            ))
+        })
+        .collect()
+}
+
+/// Whether a tenant has to do with a client that it did not register itself.
+pub async fn is_seen(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    client: ClientId,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from oauth_clients where id = $2 and kind in ('dynamic', 'cimd')) and (
+             exists (select 1 from grants where tenant_id = $1 and client_ref = $2 and revoked_at is null and expires_at > now())
+             or exists (select 1 from client_decisions where tenant_id = $1 and client_ref = $2)
+             or exists (select 1 from client_requests where tenant_id = $1 and client_ref = $2)) as "seen!""#,
+        tenant.uuid(),
+        client.uuid(),
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}

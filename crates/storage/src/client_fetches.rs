@@ -26,6 +26,16 @@ pub async fn claim(
     Ok(done.rows_affected() == 1)
 }
 
+/// Whether nobody fetches `url` now, or whoever did is overdue: a look that writes nothing.
+pub async fn is_free(tx: &mut SystemTx, url: &str) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select not exists (select 1 from client_fetches where url = $1 and deadline >= now()) as "free!""#,
+        url
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
 /// Gives the fetch back, whatever came of it.
 pub async fn release(tx: &mut SystemTx, url: &str, holder: Uuid) -> Result<(), StorageError> {
     sqlx::query!(

@@ -369,40 +369,92 @@ impl TryFrom<Stored> for Event {
     }
 }
 
-/// The newest steps, at most `limit`, oldest first, with those before them that nobody had named a workspace in. A tenant sees such a step
-/// only if it belongs to one of its authorization requests, or comes from the same computer a short time before or after one of its own
-/// steps, and no step of another tenant does.
+/// The newest steps, at most `limit`, oldest first: for operators those of every tenant, else those of one, with those of nobody's that belong
+/// to it.
 pub async fn list(
     tx: &mut SystemTx,
     which: Which<'_>,
     limit: i64,
 ) -> Result<Vec<Event>, StorageError> {
-    let rows = sqlx::query_as!(
+    let rows = match which.tenant {
+        Some(tenant) => of_tenant(tx, tenant, which, limit).await?,
+        None => of_all(tx, which, limit).await?,
+    };
+    rows.into_iter().map(Event::try_from).collect()
+}
+
+/// A step at which no workspace was named is shown to a tenant only if it is of one of its authorization requests; or a look at metadata,
+/// which tells nothing, by a computer that came for it and for no other tenant; or of a client by name that asked for it, from a network that
+/// came for it, and that had to do with no other tenant within the hour.
+async fn of_tenant(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    which: Which<'_>,
+    limit: i64,
+) -> Result<Vec<Stored>, StorageError> {
+    Ok(sqlx::query_as!(
         Stored,
-        r#"with own as (
-             select e.id, e.at, e.authorization_id, e.ip_block, e.agent from connect_events e
-             where ($1::uuid is null or e.tenant_id = $1) and ($4::timestamptz is null or e.at < $4)
-               and ($3::bytea is null or e.client_digest = $3)
-               and ($2::text is null or e.request_id = $2
-                 or e.authorization_id in (select f.authorization_id from connect_events f where f.request_id = $2 and f.authorization_id is not null
-                      and ($1::uuid is null or f.tenant_id = $1))
-                 or e.authorization_id in (select f.authorization_id from connect_events f join connect_events g on g.grant_id = f.grant_id
-                      where g.request_id = $2 and f.authorization_id is not null and ($1::uuid is null or (f.tenant_id = $1 and g.tenant_id = $1))))
-             order by e.at desc, e.id desc limit $5
-           ), near as (
-             select u.id from connect_events u
-             where $1::uuid is not null and u.tenant_id is null and u.authorization_id in (select authorization_id from own)
+        r#"with asked as (
+             select a.authorization_id, a.grant_id from connect_events a
+             where a.request_id = $2 and (a.tenant_id = $1
+               or (a.tenant_id is null and exists (select 1 from connect_events f where f.authorization_id = a.authorization_id and f.tenant_id = $1)))
+           ), ways as (
+             select authorization_id from asked where authorization_id is not null
              union
-             select u.id from own o join connect_events u on u.ip_block = o.ip_block and u.at between o.at - $6::interval and o.at + $6::interval
-             where $1::uuid is not null and u.tenant_id is null and u.authorization_id is null and u.agent is not distinct from o.agent
-               and not exists (select 1 from connect_events f where f.ip_block = u.ip_block and f.agent is not distinct from u.agent
-                 and f.at between u.at - $6::interval and u.at + $6::interval and f.tenant_id <> $1)
+             select f.authorization_id from connect_events f join asked a on f.grant_id = a.grant_id
+             where f.tenant_id = $1 and f.authorization_id is not null
+           ), granted as (
+             select grant_id from asked where grant_id is not null
+             union
+             select f.grant_id from connect_events f join ways w on f.authorization_id = w.authorization_id
+             where f.tenant_id = $1 and f.grant_id is not null
+           ), own as (
+             (select e.id, e.at, e.step, e.authorization_id, e.client_digest, e.ip_block, e.agent from connect_events e
+              where $2::text is null and e.tenant_id = $1 and ($4::timestamptz is null or e.at < $4) and ($3::bytea is null or e.client_digest = $3)
+              order by e.at desc, e.id desc limit $5)
+             union
+             select e.id, e.at, e.step, e.authorization_id, e.client_digest, e.ip_block, e.agent from connect_events e
+             where e.request_id = $2 and e.tenant_id = $1
+             union
+             select e.id, e.at, e.step, e.authorization_id, e.client_digest, e.ip_block, e.agent
+             from ways w join connect_events e on e.authorization_id = w.authorization_id where e.tenant_id = $1
+             union
+             select e.id, e.at, e.step, e.authorization_id, e.client_digest, e.ip_block, e.agent
+             from granted g join connect_events e on e.grant_id = g.grant_id where e.tenant_id = $1
+           ), computers as (
+             select ip_block, agent, date_bin($6::interval, at, timestamptz 'epoch') as w, min(at) as first, max(at) as last
+             from own where ip_block is not null group by 1, 2, 3
+           ), clients as (
+             select client_digest, min(at) as first, max(at) as last from own
+             where client_digest is not null and authorization_id is not null and step = 'authorize'
+             group by client_digest, date_bin(interval '1 hour', at, timestamptz 'epoch')
+           ), near as (
+             select u.id from (select distinct authorization_id from own where authorization_id is not null) o
+               join connect_events u on u.authorization_id = o.authorization_id where u.tenant_id is null
+             union
+             select u.id from computers c cross join lateral (
+               select e.id, e.at from connect_events e
+               where e.ip_block = c.ip_block and e.at between c.first - $6::interval and c.last + $6::interval and e.tenant_id is null
+                 and e.step = 'server_metadata' and e.agent is not distinct from c.agent
+               order by e.at desc limit 20) u
+             where not exists (select 1 from connect_events f where f.ip_block = c.ip_block and f.agent is not distinct from c.agent
+               and f.at between u.at - $6::interval and u.at + $6::interval and f.tenant_id <> $1)
+             union
+             select u.id from clients c cross join lateral (
+               select e.id, e.ip_block from connect_events e
+               where e.client_digest = c.client_digest and e.at between c.first - interval '1 hour' and c.last + $6::interval
+                 and e.tenant_id is null and e.authorization_id is null
+               order by e.at desc limit 20) u
+             where exists (select 1 from own o where o.ip_block = u.ip_block)
+               and not exists (select 1 from connect_events f where f.client_digest = c.client_digest and f.tenant_id <> $1
+                 and f.at between c.first - interval '1 hour' and c.last + interval '1 hour')
            )
            select e.id, e.at, e.tenant_id, e.step, e.outcome, e.request_id, e.authorization_id, e.grant_id, e.user_id,
              u.display_name as "user_name?", e.client_id, e.client_name, e.server_slug, e.ip_block, e.agent, e.rule, e.fault, e.detail
-           from connect_events e left join users u on u.id = e.user_id
-           where e.id in (select id from own union select id from near) order by e.at, e.id"#,
-        which.tenant.map(TenantId::uuid),
+           from (select id from own union select id from near) wanted join connect_events e on e.id = wanted.id
+             left join users u on u.id = e.user_id
+           order by e.at, e.id"#,
+        tenant.uuid(),
         which.request_id,
         which.client.map(|digest| digest.as_bytes().as_slice()),
         which.before,
@@ -414,6 +466,47 @@ pub async fn list(
         },
     )
     .fetch_all(tx.connection())
-    .await?;
-    rows.into_iter().map(Event::try_from).collect()
+    .await?)
+}
+
+/// Of every tenant, and of none.
+async fn of_all(
+    tx: &mut SystemTx,
+    which: Which<'_>,
+    limit: i64,
+) -> Result<Vec<Stored>, StorageError> {
+    Ok(sqlx::query_as!(
+        Stored,
+        r#"with asked as (
+             select authorization_id, grant_id from connect_events where request_id = $1
+           ), ways as (
+             select authorization_id from asked where authorization_id is not null
+             union
+             select f.authorization_id from connect_events f join asked a on f.grant_id = a.grant_id where f.authorization_id is not null
+           ), granted as (
+             select grant_id from asked where grant_id is not null
+             union
+             select f.grant_id from connect_events f join ways w on f.authorization_id = w.authorization_id where f.grant_id is not null
+           ), own as (
+             (select e.id from connect_events e
+              where $1::text is null and ($3::timestamptz is null or e.at < $3) and ($2::bytea is null or e.client_digest = $2)
+              order by e.at desc, e.id desc limit $4)
+             union
+             select e.id from connect_events e where e.request_id = $1
+             union
+             select e.id from ways w join connect_events e on e.authorization_id = w.authorization_id
+             union
+             select e.id from granted g join connect_events e on e.grant_id = g.grant_id
+           )
+           select e.id, e.at, e.tenant_id, e.step, e.outcome, e.request_id, e.authorization_id, e.grant_id, e.user_id,
+             u.display_name as "user_name?", e.client_id, e.client_name, e.server_slug, e.ip_block, e.agent, e.rule, e.fault, e.detail
+           from own join connect_events e on e.id = own.id left join users u on u.id = e.user_id
+           order by e.at, e.id"#,
+        which.request_id,
+        which.client.map(|digest| digest.as_bytes().as_slice()),
+        which.before,
+        limit,
+    )
+    .fetch_all(tx.connection())
+    .await?)
 }

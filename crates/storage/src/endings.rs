@@ -70,6 +70,15 @@ pub async fn apply(
     let Some(epoch) = epoch else {
         return Ok(false);
     };
+    if to == "deleting" {
+        // Its domains are free for whoever has them next; it proves them again if it comes back.
+        sqlx::query!(
+            "update tenant_domains set verified_at = null, missing_since = null where tenant_id = $1",
+            tenant.uuid()
+        )
+        .execute(tx.connection())
+        .await?;
+    }
     let revocation = New {
         kind: Kind::Tenant,
         reference: &tenant.to_string(),
@@ -112,6 +121,12 @@ pub async fn shred(tx: &mut SystemTx, tenant: TenantId) -> Result<(), StorageErr
     // With the accounts at upstream servers and the ways to them.
     sqlx::query!(
         "delete from upstream_sign_ins where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "delete from identity_providers where tenant_id = $1",
         tenant.uuid()
     )
     .execute(tx.connection())

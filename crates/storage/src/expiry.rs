@@ -57,7 +57,7 @@ pub enum Expired {
     LoginAttempts,
     /// Identities that nobody took: 1 d.
     IdentityOffers,
-    /// What authenticators were asked to sign: 1 d.
+    /// What authenticators were asked to sign: at its end.
     PasskeyChallenges,
 }
 
@@ -303,7 +303,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from webauthn_challenges where digest in
                    (select digest from webauthn_challenges where expires_at < $1 limit $2 for update skip locked)",
-                now - Duration::days(1),
+                now,
                 BATCH
             )
             .execute(connection)

@@ -86,15 +86,20 @@ pub struct Readiness {
 }
 
 /// Counts them. Crosses to people's factors, which the tenant's role cannot read: the tenant is an argument and comes from a checked workspace.
-pub async fn readiness(tx: &mut SystemTx, tenant: TenantId) -> Result<Readiness, StorageError> {
+pub async fn readiness(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    host: &str,
+) -> Result<Readiness, StorageError> {
     let row = sqlx::query!(
         r#"select count(*) as "members!", count(*) filter (where has_passkey) as "with_passkey!",
              count(*) filter (where has_passkey or has_app) as "with_any!"
-           from (select exists (select 1 from webauthn_credentials c where c.user_id = m.user_id) as has_passkey,
+           from (select exists (select 1 from webauthn_credentials c where c.user_id = m.user_id and c.rp_id = $2) as has_passkey,
                    exists (select 1 from totp_credentials t where t.user_id = m.user_id and t.confirmed_at is not null) as has_app
                  from memberships m join users u on u.id = m.user_id and u.status = 'active'
                  where m.tenant_id = $1 and m.status = 'active') as each"#,
         tenant.uuid(),
+        host,
     )
     .fetch_one(tx.connection())
     .await?;
@@ -111,7 +116,7 @@ pub async fn is_met_by_grant(
     grant: portolan_model::id::GrantId,
 ) -> Result<bool, StorageError> {
     let row = sqlx::query!(
-        r#"select g.amr, t.policy->>'second_factor' as "rule", (g.sso_provider is not null and g.amr = array['fed']) as "is_by_provider!"
+        r#"select g.amr, t.policy->>'second_factor' as "rule", (g.sso_confined and exists (select 1 from identity_providers p where p.tenant_id = g.tenant_id and p.id = g.sso_provider)) as "is_by_provider!"
            from grants g join tenants t on t.id = g.tenant_id where g.id = $1"#,
         grant.uuid(),
     )
@@ -130,12 +135,14 @@ pub async fn can_meet(
     tx: &mut SystemTx,
     user: UserId,
     rule: SecondFactor,
+    host: &str,
 ) -> Result<bool, StorageError> {
     Ok(sqlx::query_scalar!(
-        r#"select exists (select 1 from webauthn_credentials where user_id = $1)
+        r#"select exists (select 1 from webauthn_credentials where user_id = $1 and rp_id = $3)
              or ($2 and exists (select 1 from totp_credentials where user_id = $1 and confirmed_at is not null)) as "can!""#,
         user.uuid(),
         rule != SecondFactor::Passkey,
+        host,
     )
     .fetch_one(tx.connection())
     .await?)

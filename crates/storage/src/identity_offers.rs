@@ -132,7 +132,7 @@ pub async fn promise(
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let done = sqlx::query!(
-        "update identity_offers set user_id = $3 where id = $1 and browser_digest = $2 and used_at is null and expires_at > $4",
+        "update identity_offers set user_id = $3 where id = $1 and browser_digest = $2 and tenant_id is null and used_at is null and expires_at > $4",
         id.uuid(),
         browser.as_bytes(),
         user.uuid(),
@@ -154,7 +154,7 @@ pub async fn keep_promise(
     Ok(sqlx::query_scalar!(
         "with taken as (
            update identity_offers set used_at = $3
-           where user_id = $1 and browser_digest = $2 and used_at is null and expires_at > $3
+           where user_id = $1 and browser_digest = $2 and tenant_id is null and used_at is null and expires_at > $3
            returning tenant_id, provider, issuer, subject, label, email
          )
          insert into identity_links (id, user_id, tenant_id, provider, issuer, subject, label, email_seen, created_at, last_used_at)

@@ -12,6 +12,10 @@ use crate::{StorageError, SystemTx};
 
 /// How long an authenticator may take.
 pub const CHALLENGE_LIFE: Duration = Duration::minutes(5);
+/// Open challenges of a browser for one purpose: that of each of its tabs, and no more.
+const OPEN: i64 = 8;
+/// A person hears of a suspected copy once in this time.
+const HINT: Duration = Duration::DAY;
 /// The constraint that [`add`] violates when the authenticator's credential is known already.
 pub const KNOWN: &str = "webauthn_credentials_credential_id_key";
 
@@ -50,7 +54,7 @@ pub struct Asked<'a> {
     pub user: Option<UserId>,
 }
 
-/// Remembers a challenge.
+/// Remembers a challenge. The oldest of a browser that asks for many are forgotten.
 pub async fn ask(
     tx: &mut SystemTx,
     challenge: &Digest,
@@ -64,6 +68,16 @@ pub async fn ask(
         asked.browser.as_bytes(),
         asked.user.map(UserId::uuid),
         now + CHALLENGE_LIFE,
+    )
+    .execute(tx.connection())
+    .await?;
+    sqlx::query!(
+        "delete from webauthn_challenges where digest in
+           (select digest from webauthn_challenges where browser_digest = $1 and purpose = $2 and used_at is null
+            order by expires_at desc, digest offset $3)",
+        asked.browser.as_bytes(),
+        asked.purpose.as_str(),
+        OPEN,
     )
     .execute(tx.connection())
     .await?;
@@ -123,6 +137,8 @@ pub struct New<'a> {
     pub credential_id: &'a [u8],
     /// In COSE form.
     pub public_key: &'a [u8],
+    /// The host that it is bound to.
+    pub host: &'a str,
     /// What the person calls it.
     pub name: &'a str,
     /// Model of the authenticator.
@@ -144,8 +160,8 @@ pub async fn add(
     let id = PasskeyId::generate();
     sqlx::query!(
         "insert into webauthn_credentials
-           (id, user_id, credential_id, public_key, name, aaguid, backup_eligible, backup_state, sign_count, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+           (id, user_id, credential_id, public_key, name, aaguid, backup_eligible, backup_state, sign_count, created_at, rp_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         id.uuid(),
         new.user.uuid(),
         new.credential_id,
@@ -156,18 +172,20 @@ pub async fn add(
         new.is_backed_up,
         i64::from(new.sign_count),
         now,
+        new.host,
     )
     .execute(tx.connection())
     .await?;
     Ok(id)
 }
 
-/// The passkeys of a person, oldest first.
-pub async fn of(tx: &mut SystemTx, user: UserId) -> Result<Vec<Passkey>, StorageError> {
+/// The passkeys of a person that are bound to this host, oldest first.
+pub async fn of(tx: &mut SystemTx, user: UserId, host: &str) -> Result<Vec<Passkey>, StorageError> {
     let rows = sqlx::query!(
         "select id, user_id, credential_id, public_key, name, backup_eligible, created_at, last_used_at, suspected_at
-         from webauthn_credentials where user_id = $1 order by created_at, id",
+         from webauthn_credentials where user_id = $1 and rp_id = $2 order by created_at, id",
         user.uuid(),
+        host,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -187,26 +205,33 @@ pub async fn of(tx: &mut SystemTx, user: UserId) -> Result<Vec<Passkey>, Storage
         .collect())
 }
 
-/// How many passkeys a person has.
-pub async fn count(tx: &mut SystemTx, user: UserId) -> Result<i64, StorageError> {
+/// How many passkeys a person has: those that are bound to this host, or all.
+pub async fn count(
+    tx: &mut SystemTx,
+    user: UserId,
+    host: Option<&str>,
+) -> Result<i64, StorageError> {
     Ok(sqlx::query_scalar!(
-        r#"select count(*) as "count!" from webauthn_credentials where user_id = $1"#,
+        r#"select count(*) as "count!" from webauthn_credentials where user_id = $1 and ($2::text is null or rp_id = $2)"#,
         user.uuid(),
+        host,
     )
     .fetch_one(tx.connection())
     .await?)
 }
 
-/// The passkey with this id at its authenticator, of a person who may still sign in.
+/// The passkey with this id at its authenticator, bound to this host, of a person who may still sign in.
 pub async fn find(
     tx: &mut SystemTx,
     credential_id: &[u8],
+    host: &str,
 ) -> Result<Option<Passkey>, StorageError> {
     let row = sqlx::query!(
         "select c.id, c.user_id, c.credential_id, c.public_key, c.name, c.backup_eligible, c.created_at, c.last_used_at, c.suspected_at
          from webauthn_credentials c join users u on u.id = c.user_id and u.status = 'active'
-         where c.credential_id = $1",
+         where c.credential_id = $1 and c.rp_id = $2",
         credential_id,
+        host,
     )
     .fetch_optional(tx.connection())
     .await?;
@@ -244,16 +269,21 @@ pub async fn used(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a passkey of which somebody may have a copy.
-pub async fn suspect(tx: &mut SystemTx, id: PasskeyId, now: Timestamp) -> Result<(), StorageError> {
-    sqlx::query!(
-        "update webauthn_credentials set suspected_at = $2 where id = $1",
+/// Marks a passkey of which somebody may have a copy. True if its person is to be told: once a day.
+pub async fn suspect(
+    tx: &mut SystemTx,
+    id: PasskeyId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update webauthn_credentials set suspected_at = $2 where id = $1 and (suspected_at is null or suspected_at <= $3)",
         id.uuid(),
         now,
+        now - HINT,
     )
     .execute(tx.connection())
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
 /// Gives one of a person's passkeys another name. False if it is not theirs.
@@ -279,6 +309,22 @@ pub async fn remove_all(tx: &mut SystemTx, user: UserId) -> Result<u64, StorageE
     let done = sqlx::query!(
         "delete from webauthn_credentials where user_id = $1",
         user.uuid()
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Removes the passkeys of a person that were added since. Returns how many.
+pub async fn remove_since(
+    tx: &mut SystemTx,
+    user: UserId,
+    since: Timestamp,
+) -> Result<u64, StorageError> {
+    let done = sqlx::query!(
+        "delete from webauthn_credentials where user_id = $1 and created_at >= $2",
+        user.uuid(),
+        since,
     )
     .execute(tx.connection())
     .await?;

@@ -32,6 +32,11 @@ const FLOW: Budget = Budget {
     burst: 500.0,
     per_second: 20.0,
 };
+/// First requests, which nobody can cause without a token: networks of hosted clients send them for everybody.
+const REQUESTS: Budget = Budget {
+    burst: 500.0,
+    per_second: 50.0,
+};
 /// One network block.
 const BLOCK: Budget = Budget {
     burst: 120.0,
@@ -78,6 +83,7 @@ impl Bucket {
 struct Gate {
     discovery: Bucket,
     flow: Bucket,
+    requests: Bucket,
     blocks: HashMap<String, Bucket>,
     seen: HashMap<(Step, String, Option<String>, String), Instant>,
 }
@@ -85,6 +91,9 @@ struct Gate {
 impl Gate {
     /// `Some(false)`: too much. `None`: nothing new.
     fn admit(&mut self, event: &NewEvent, now: Instant) -> Option<bool> {
+        if event.step == Step::Request {
+            return Some(self.requests.take(REQUESTS, now));
+        }
         if event.step.is_discovery() {
             let key = (
                 event.step,
@@ -144,6 +153,7 @@ impl Recorder {
             gate: Mutex::new(Gate {
                 discovery: Bucket::full(DISCOVERY, now),
                 flow: Bucket::full(FLOW, now),
+                requests: Bucket::full(REQUESTS, now),
                 blocks: HashMap::new(),
                 seen: HashMap::new(),
             }),
@@ -160,18 +170,21 @@ impl Recorder {
         Self(None)
     }
 
-    /// Hands a step over. Never waits; what is too much is dropped.
-    pub fn record(&self, event: NewEvent) {
-        let Some(shared) = &self.0 else { return };
+    /// Hands a step over. Never waits; what is too much is dropped: false. What is nothing new counts as kept.
+    pub fn record(&self, event: NewEvent) -> bool {
+        let Some(shared) = &self.0 else { return true };
         let admitted = shared
             .gate
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .admit(&event, Instant::now());
         match admitted {
-            None => {}
-            Some(true) if shared.queue.try_send(event).is_ok() => {}
-            Some(_) => metrics::counter!("connect_events_dropped_total").increment(1),
+            None => true,
+            Some(true) if shared.queue.try_send(event).is_ok() => true,
+            Some(_) => {
+                metrics::counter!("connect_events_dropped_total").increment(1);
+                false
+            }
         }
     }
 }
@@ -269,7 +282,9 @@ impl NewEvent {
     #[must_use]
     pub fn of_client(mut self, client_id: &str, digest: Digest) -> Self {
         if client_id.len() <= 512 {
-            self.client = kept(client_id).map(|text| (text, digest));
+            // The address of a document has no query; what has one is no client of anybody's, and may be anything.
+            let shown = client_id.split(['?', '#']).next().unwrap_or_default();
+            self.client = kept(shown).map(|text| (text, digest));
         }
         self
     }
@@ -293,6 +308,7 @@ mod tests {
         Gate {
             discovery: Bucket::full(DISCOVERY, now),
             flow: Bucket::full(FLOW, now),
+            requests: Bucket::full(REQUESTS, now),
             blocks: HashMap::new(),
             seen: HashMap::new(),
         }
@@ -328,6 +344,19 @@ mod tests {
             })
             .count();
         assert_eq!(again, 20);
+    }
+
+    #[test]
+    fn x2_first_requests_of_a_hosted_client_are_not_bounded_by_its_network() {
+        let now = Instant::now();
+        let mut gate = gate(now);
+        let request = event(Step::Request, "192.0.2.0/24");
+        let admitted = (0..400)
+            .filter(|_| gate.admit(&request, now) == Some(true))
+            .count();
+        assert_eq!(admitted, 400);
+        let flow = event(Step::Authorize, "192.0.2.0/24");
+        assert_eq!(gate.admit(&flow, now), Some(true), "nor do they use it up");
     }
 
     #[test]

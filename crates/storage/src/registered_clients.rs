@@ -126,11 +126,5 @@ pub async fn delete(
     )
     .execute(tx.connection())
     .await?;
-    sqlx::query!(
-        "delete from client_decisions where client_ref = $1",
-        client.uuid()
-    )
-    .execute(tx.connection())
-    .await?;
     Ok(())
 }

@@ -104,6 +104,26 @@ pub async fn remove(tx: &mut SystemTx, user: UserId) -> Result<bool, StorageErro
     Ok(done.rows_affected() == 1)
 }
 
+/// Removes an app that was taken into use since, and every recovery code: whoever made them may not be the person. True if there was
+/// such an app.
+pub async fn remove_since(
+    tx: &mut SystemTx,
+    user: UserId,
+    since: Timestamp,
+) -> Result<bool, StorageError> {
+    sqlx::query!("delete from recovery_codes where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    let done = sqlx::query!(
+        "delete from totp_credentials where user_id = $1 and coalesce(confirmed_at, created_at) >= $2",
+        user.uuid(),
+        since,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Puts a new set of recovery codes in the place of the old one.
 pub async fn replace_recovery_codes(
     tx: &mut SystemTx,

@@ -52,25 +52,26 @@ pub async fn of(tx: &mut TenantTx) -> Result<Option<Provider>, StorageError> {
     }))
 }
 
-/// Puts a provider in the place of the one that was there, if any. It has to be entered anew that members come this way.
+/// Puts a provider in the place of the one before it, if any. False if that was changed meanwhile: `version` is the next one of what was read.
 pub async fn put(
     tx: &mut TenantTx,
     provider: &Provider,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let (sealed, dek) = provider
         .secret
         .as_ref()
         .map(|(sealed, key)| (sealed.clone(), key.id))
         .unzip();
-    sqlx::query!(
+    let done = sqlx::query!(
         "insert into identity_providers
            (tenant_id, id, name, issuer, client_id, secret_sealed, dek_id, version, enforced_at, created_at, updated_at)
          values ($1, $2, $3, $4, $5, $6, $7, $8, case when $10 then $9::timestamptz end, $9, $9)
          on conflict (tenant_id) do update set id = excluded.id, name = excluded.name, issuer = excluded.issuer, client_id = excluded.client_id,
            secret_sealed = excluded.secret_sealed, dek_id = excluded.dek_id, version = excluded.version,
-           enforced_at = excluded.enforced_at, updated_at = excluded.updated_at",
+           enforced_at = excluded.enforced_at, updated_at = excluded.updated_at
+           where identity_providers.version = excluded.version - 1",
         tenant,
         provider.id.uuid(),
         provider.name,
@@ -84,7 +85,44 @@ pub async fn put(
     )
     .execute(tx.connection())
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
+}
+
+/// Makes the provider of this id the only way in, or one of several again. False if it is none any more.
+pub async fn set_enforced(
+    tx: &mut TenantTx,
+    id: IdentityProviderId,
+    is_enforced: bool,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "update identity_providers set enforced_at = case when $3 then coalesce(enforced_at, $4) end, updated_at = $4
+         where tenant_id = $1 and id = $2",
+        tenant,
+        id.uuid(),
+        is_enforced,
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Whether somebody gets in when the provider fails: an owner with a passkey of this host.
+pub async fn has_break_glass(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    host: &str,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from memberships m join webauthn_credentials c on c.user_id = m.user_id
+             where m.tenant_id = $1 and m.status = 'active' and m.role = 'owner' and c.rp_id = $2) as "has!""#,
+        tenant.uuid(),
+        host,
+    )
+    .fetch_one(tx.connection())
+    .await?)
 }
 
 /// Removes the provider. False if there was none.
@@ -180,7 +218,8 @@ pub async fn note_grant(
     session: SessionId,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "update grants g set sso_provider = s.provider_id from session_steps s
+        "update grants g set sso_provider = s.provider_id, sso_confined = b.only_tenant is not null
+         from session_steps s join browser_sessions b on b.id = s.session_id
          where g.id = $1 and s.session_id = $2 and s.tenant_id = g.tenant_id",
         grant.uuid(),
         session.uuid(),
@@ -190,7 +229,8 @@ pub async fn note_grant(
     Ok(())
 }
 
-/// Ends the grants of members that the rule of a tenant does not let act any more (R7), with their tokens. Returns which.
+/// Ends what the present provider of a tenant, or its absence, does not let act any more (R7): grants of people who had come by a former one,
+/// and of those who had come by none where that is the only way. With their tokens; returns which. To be called again is no harm.
 pub async fn end_others(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -198,16 +238,17 @@ pub async fn end_others(
 ) -> Result<Vec<GrantId>, StorageError> {
     let rows = sqlx::query_scalar!(
         r#"with meant as (
-             select g.id from grants g join identity_providers p on p.tenant_id = g.tenant_id and p.enforced_at is not null
+             select g.id from grants g left join identity_providers p on p.tenant_id = g.tenant_id
              where g.tenant_id = $1 and g.revoked_at is null and g.user_id is not null and g.sso_provider is distinct from p.id
-               and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
-                 where m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.status = 'active' and m.role = 'owner'))
+               and (g.sso_provider is not null or (p.enforced_at is not null
+                 and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
+                   where m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.status = 'active' and m.role = 'owner'))))
              order by g.id for update of g
            ), ended as (
-             update grants g set revoked_at = $2, revoke_reason = 'sso_enforced' from meant where g.id = meant.id
+             update grants g set revoked_at = $2, revoke_reason = 'sso' from meant where g.id = meant.id
              returning g.id, g.tenant_id
            ), families as (
-             update refresh_families f set revoked_at = $2, revoke_reason = 'sso_enforced' from ended
+             update refresh_families f set revoked_at = $2, revoke_reason = 'sso' from ended
              where f.grant_id = ended.id and f.revoked_at is null
            ), told as (
              insert into revocations (kind, ref, tenant_id, expires_at, created_at)
@@ -277,14 +318,25 @@ pub async fn confine(
     Ok(())
 }
 
-/// Ends the sessions that open this tenant alone: whoever is there came by a provider that is none any more. Returns how many.
+/// Ends the sessions that open this tenant alone and were begun on the word of a provider that is none any more, and forgets what such a one
+/// offered. Returns how many sessions. To be called again is no harm.
 pub async fn end_confined(
     tx: &mut SystemTx,
     tenant: TenantId,
     now: Timestamp,
 ) -> Result<u64, StorageError> {
+    sqlx::query!(
+        "delete from identity_offers o where o.tenant_id = $1 and not exists (
+           select 1 from identity_providers p where p.tenant_id = $1 and 'idp_' || replace(p.id::text, '-', '') = o.provider)",
+        tenant.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
     let done = sqlx::query!(
-        "update browser_sessions set ended_at = $2, end_reason = 'provider_changed' where only_tenant = $1 and ended_at is null",
+        "update browser_sessions b set ended_at = $2, end_reason = 'provider_changed'
+         where b.only_tenant = $1 and b.ended_at is null and not exists (
+           select 1 from session_steps s join identity_providers p on p.tenant_id = s.tenant_id and p.id = s.provider_id
+           where s.session_id = b.id and s.tenant_id = $1)",
         tenant.uuid(),
         now,
     )
@@ -293,17 +345,39 @@ pub async fn end_confined(
     Ok(done.rows_affected())
 }
 
-/// Makes a person a member on the word of the tenant's provider, unless they ever were one: who was removed is invited again, or stays away.
-/// False then.
+/// What was proved of a person in a session holds in the one that takes its place.
+pub async fn carry_steps(
+    tx: &mut SystemTx,
+    from: SessionId,
+    to: SessionId,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "insert into session_steps (session_id, tenant_id, provider_id, at)
+         select $2, tenant_id, provider_id, at from session_steps where session_id = $1 on conflict do nothing",
+        from.uuid(),
+        to.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Makes a person a member on the word of this provider of a working tenant, unless they ever were one: who was removed is invited again, or
+/// stays away. False then.
 pub async fn join(
     tx: &mut SystemTx,
     tenant: TenantId,
+    provider: IdentityProviderId,
     user: UserId,
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let done = sqlx::query!(
-        "insert into memberships (tenant_id, user_id, role, status, created_at) values ($1, $2, $3, 'active', $4) on conflict do nothing",
+        "insert into memberships (tenant_id, user_id, role, status, created_at)
+         select p.tenant_id, $3, $4, 'active', $5 from identity_providers p join tenants t on t.id = p.tenant_id and t.status = 'active'
+         where p.tenant_id = $1 and p.id = $2
+         on conflict do nothing",
         tenant.uuid(),
+        provider.uuid(),
         user.uuid(),
         Role::Member.as_str(),
         now,

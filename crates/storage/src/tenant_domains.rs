@@ -16,6 +16,8 @@ const AGAIN: Duration = Duration::days(7);
 const SOON: Duration = Duration::days(1);
 /// It is given up when the record has been missing for so long.
 const PATIENCE: Duration = Duration::days(3);
+/// Or when nobody could be asked for so long.
+const SILENCE: Duration = Duration::days(30);
 
 /// A domain.
 #[derive(Debug, Clone)]
@@ -97,11 +99,12 @@ pub async fn found(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "update tenant_domains set verified_at = coalesce(verified_at, $3), checked_at = $3, missing_since = null
+        "update tenant_domains set verified_at = coalesce(verified_at, $3), checked_at = $3, next_check_at = $4, missing_since = null
          where tenant_id = $1 and id = $2",
         tenant.uuid(),
         id.uuid(),
         now,
+        now + AGAIN,
     )
     .execute(tx.connection())
     .await?;
@@ -116,7 +119,7 @@ pub async fn missed(
     now: Timestamp,
 ) -> Result<bool, StorageError> {
     let given_up = sqlx::query_scalar!(
-        r#"update tenant_domains set checked_at = $3,
+        r#"update tenant_domains set checked_at = $3, next_check_at = $5,
              missing_since = case when verified_at is null then null else coalesce(missing_since, $3) end,
              verified_at = case when missing_since <= $4 then null else verified_at end
            where tenant_id = $1 and id = $2
@@ -125,27 +128,26 @@ pub async fn missed(
         id.uuid(),
         now,
         now - PATIENCE,
+        now + SOON,
     )
     .fetch_optional(tx.connection())
     .await?;
     Ok(given_up.unwrap_or_default())
 }
 
-/// A proved domain that is due to be looked at, for the caller alone: no other node gets it for an hour.
+/// A proved domain that is due to be looked at, for the caller alone: nobody else gets it for a day.
 pub async fn due(
     tx: &mut SystemTx,
     now: Timestamp,
 ) -> Result<Option<(TenantId, Domain)>, StorageError> {
     let row = sqlx::query!(
-        "update tenant_domains d set checked_at = $1 from (
-           select tenant_id, id from tenant_domains
-           where verified_at is not null and (checked_at < $2 or (missing_since is not null and checked_at < $3))
-           order by checked_at limit 1 for update skip locked
+        "update tenant_domains d set next_check_at = $2 from (
+           select tenant_id, id from tenant_domains where verified_at is not null and next_check_at <= $1
+           order by next_check_at limit 1 for update skip locked
          ) due where d.tenant_id = due.tenant_id and d.id = due.id
          returning d.tenant_id, d.id, d.domain, d.txt_token, d.verified_at, d.checked_at, d.missing_since",
         now,
-        now - AGAIN,
-        now - SOON,
+        now + SOON,
     )
     .fetch_optional(tx.connection())
     .await?;
@@ -160,6 +162,56 @@ pub async fn due(
         };
         (row.tenant_id.into(), domain)
     }))
+}
+
+/// Notes that nobody could be asked. A domain of which nothing was heard for thirty days is proved no more: true then.
+pub async fn unanswered(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    id: TenantDomainId,
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update tenant_domains set verified_at = null where tenant_id = $1 and id = $2 and verified_at is not null and checked_at < $3",
+        tenant.uuid(),
+        id.uuid(),
+        now - SILENCE,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Who has proved a domain, and what their record says.
+pub async fn holder(
+    tx: &mut SystemTx,
+    domain: &str,
+) -> Result<Option<(TenantId, TenantDomainId, String)>, StorageError> {
+    let row = sqlx::query!(
+        "select tenant_id, id, txt_token from tenant_domains where domain = $1 and verified_at is not null",
+        domain,
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (row.tenant_id.into(), row.id.into(), row.txt_token)))
+}
+
+/// Takes a domain from a tenant whose record has gone.
+pub async fn lose(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    id: TenantDomainId,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    sqlx::query!(
+        "update tenant_domains set verified_at = null, missing_since = null, checked_at = $3 where tenant_id = $1 and id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
 }
 
 /// Whether this tenant has proved this domain.

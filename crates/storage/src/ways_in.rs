@@ -11,20 +11,24 @@ pub struct WaysIn {
     pub has_password: bool,
     /// Providers of the platform with whom the person has an account that is connected, one for each such account.
     pub providers: Vec<String>,
-    /// How many passkeys there are.
+    /// How many passkeys there are that are bound to the host of today.
     pub passkeys: i64,
 }
 
 /// Counts them. The person's row stays locked until the transaction ends: of two removals at once the later one sees what the earlier one left.
-pub async fn of(tx: &mut SystemTx, user: UserId) -> Result<WaysIn, StorageError> {
-    sqlx::query!("select id from users where id = $1 for no key update", user.uuid())
-        .fetch_optional(tx.connection())
-        .await?;
+pub async fn of(tx: &mut SystemTx, user: UserId, host: &str) -> Result<WaysIn, StorageError> {
+    sqlx::query!(
+        "select id from users where id = $1 for no key update",
+        user.uuid()
+    )
+    .fetch_optional(tx.connection())
+    .await?;
     let row = sqlx::query!(
         r#"select exists (select 1 from user_passwords where user_id = $1 and retired_at is null) as "has_password!",
              array(select provider from identity_links where user_id = $1 and tenant_id is null) as "providers!",
-             (select count(*) from webauthn_credentials where user_id = $1) as "passkeys!""#,
+             (select count(*) from webauthn_credentials where user_id = $1 and rp_id = $2) as "passkeys!""#,
         user.uuid(),
+        host,
     )
     .fetch_one(tx.connection())
     .await?;

@@ -87,6 +87,8 @@
         })
         .finally(() => {
           button.disabled = false;
+          // Whoever changed her mind may still take what the address field proposes.
+          if (form.dataset.autofill !== undefined && !fault.hidden) offer(form);
         });
     });
     form.hidden = false;

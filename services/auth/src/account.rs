@@ -25,7 +25,9 @@ use http::StatusCode;
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
+    factor::SecondFactor,
 };
+use portolan_storage::{Reason, factor_rules};
 use serde_json::Value;
 use time::macros::format_description;
 
@@ -103,6 +105,34 @@ fn recent(state: &AuthState, session: &BrowserSession, page: AccountPage) -> Res
     Err(PageError::Elsewhere(
         Target::Account(page).on("/account/confirm"),
     ))
+}
+
+/// The same before a change of factors. Whoever has one has to prove it: else a password alone would add another, and do for what asks
+/// for more than a password (L14). The first one is free. The way leads on to `request`, which leads here again if it still wants a factor.
+async fn may_change_factors(
+    state: &AuthState,
+    session: &BrowserSession,
+    page: AccountPage,
+    request: &str,
+) -> Result<(), PageError> {
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    let host = state.site.passkey_host();
+    let rule = SecondFactor::Required;
+    let has_one = factor_rules::can_meet(&mut tx, session.user, rule, host).await?;
+    drop(tx);
+    let is_proved = !has_one || rule.is_met_by(&session.amr);
+    if is_proved && session.is_recent(state.now()) {
+        return Ok(());
+    }
+    let target = match Target::parse(request) {
+        Some(target) if !request.is_empty() => target,
+        _ => Target::Account(page),
+    };
+    Err(PageError::Elsewhere(if has_one {
+        target.on_with("/account/confirm", "for=required")
+    } else {
+        target.on("/account/confirm")
+    }))
 }
 
 /// The token of a signed-in person's forms. A sign-in in between makes older forms stale.

@@ -109,16 +109,9 @@ pub(crate) async fn end_unadmitted(
     tenant: TenantId,
     rule: ClientRule,
 ) -> Result<Ended, StorageError> {
-    let seen: Vec<_> = client_admission::seen(tx, tenant)
-        .await?
-        .into_iter()
-        .filter(|seen| seen.apps > 0)
-        .collect();
-    let ids: Vec<ClientId> = seen.iter().map(|seen| seen.client).collect();
-    let decisions: HashMap<ClientId, Option<ClientDecision>> = seen
-        .iter()
-        .map(|seen| (seen.client, seen.decision))
-        .collect();
+    let live = client_admission::live(tx, tenant).await?;
+    let ids: Vec<ClientId> = live.iter().map(|(client, _)| *client).collect();
+    let decisions: HashMap<ClientId, Option<ClientDecision>> = live.into_iter().collect();
     let mut ended = Ended::default();
     for client in portolan_storage::clients::many(tx, &ids).await? {
         let decision = decisions.get(&client.id).copied().flatten();

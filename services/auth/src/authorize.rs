@@ -251,7 +251,7 @@ async fn client_and_redirect(
             )));
         }
     };
-    let client = match find_client(state, visitor, client_id).await? {
+    let client = match find_client(state, visitor, client_id, parameters).await? {
         Ok(client) => client,
         Err(fault) => return Ok(Err(fault)),
     };
@@ -300,11 +300,18 @@ async fn find_client(
     state: &AuthState,
     visitor: &Visitor,
     client_id: &str,
+    parameters: &Parameters,
 ) -> Result<Result<Client, Fault>, PageError> {
     // A string that begins like a URL can never be a registered id (C1).
     if client_id.starts_with("https://") || client_id.starts_with("http://") {
         return match metadata_document::resolve(state, client_id, visitor).await {
-            Ok(client) => Ok(Ok(client)),
+            Ok(client) => {
+                let step = recorder::step(state, visitor, Step::ClientDocument)
+                    .client(&client.client_id, Some(&client.name))
+                    .resource(recorder::named(state, parameters).as_ref());
+                state.oauth.recorder.record(step);
+                Ok(Ok(client))
+            }
             Err(DocumentFault::Storage(error)) => Err(error.into()),
             Err(DocumentFault::TooMany) => Err(PageError::Throttled { retry_after: 60 }),
             Err(fault) => {

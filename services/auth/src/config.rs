@@ -165,6 +165,11 @@ impl Site {
         Some(RelyingParty::new(host, vec![self.origin.clone()]))
     }
 
+    /// The host that passkeys are bound to; of no passkey where there can be none.
+    pub fn passkey_host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
+
     /// True unless this is plain `http` on loopback.
     pub fn is_secure(&self) -> bool {
         self.secure

@@ -20,6 +20,7 @@ use portolan_model::{
     client::AuthMethod,
     id::{GrantId, RequestId},
     member::Action,
+    redirect,
     resource::Resource,
     scope::ScopeSet,
     token_family::ABSOLUTE_LIFE,
@@ -43,12 +44,12 @@ use crate::{
     answer::Answer,
     authorize::needs_sign_in,
     browser::Browser,
+    entry,
     error::ErrorCode,
-    factor, forms,
+    forms,
     login::{self, login_path},
     pages::{self, Message, PageError},
     session::{BrowserSession, MaybeAnySession},
-    sso,
     state::AuthState,
     visitor::Visitor,
 };
@@ -219,7 +220,19 @@ async fn load(
         return Err(PageError::StartAgain);
     }
     let client = clients::get(tx, request.client).await?;
+    if request.status == Status::Pending && !is_still_good(&request, &client) {
+        return Err(PageError::StartAgain);
+    }
     Ok((request, client))
+}
+
+/// Whether the client is still what it was when it asked: not blocked or deleted, and to be answered there (A2).
+fn is_still_good(request: &AuthorizationRequest, client: &Client) -> bool {
+    !client.is_blocked
+        && client
+            .redirect_uris
+            .iter()
+            .any(|registered| redirect::matches(registered, &request.redirect_uri))
 }
 
 /// The form's token: of this browser, this session and this request (case 27).
@@ -273,12 +286,8 @@ async fn lacking(
     choice: &Choice,
 ) -> Result<Option<String>, PageError> {
     let target = login::Target::Request(request.id);
-    // F7: where the person has to come from, before how.
-    if sso::lacking(tx, choice.tenant, choice.role, session).await? {
-        return Ok(Some(sso::path(&choice.slug, &target)));
-    }
-    let rule = factor::lacking(tx, choice.tenant, session).await?;
-    Ok(rule.map(|_| factor::path(&choice.slug, &target)))
+    let lacking = entry::lacking(tx, choice.tenant, choice.role, session).await?;
+    Ok(lacking.map(|lacking| lacking.path(&choice.slug, &target)))
 }
 
 /// A decided request: the same redirect while it is young, then a page.
@@ -340,8 +349,10 @@ async fn approve(
     if let Some(choice) = chosen {
         // Looked at again under the lock: whoever blocks the client at this moment ends what is allowed here, or was first (M7).
         client_admission::hold_still(&mut tx, choice.tenant).await?;
-        let now = admission::present(&mut tx, client, choice.tenant, session.user).await?;
-        chosen = chosen.filter(|_| now.is_admitted());
+        let present = clients::get(&mut tx, client.id).await?;
+        let now = admission::present(&mut tx, &present, choice.tenant, session.user).await?;
+        let is_good = now.is_admitted() && is_still_good(request, &present);
+        chosen = chosen.filter(|_| is_good);
     }
     let Some(choice) = chosen else {
         journey::refused(state, visitor, request, client, &target, workspace);

@@ -33,6 +33,7 @@ mod consent;
 )]
 pub mod console;
 mod discovery;
+mod entry;
 pub mod error;
 mod factor;
 pub mod forms;

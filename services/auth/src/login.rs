@@ -62,7 +62,8 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/login/code", post(code::submit))
         .route("/login/code/passkey", post(passkey::submit_code))
         .route("/login/code/options", post(passkey::code_options));
-    let router = router.merge(others::router());
+    // Whoever comes back from a provider may be asked for the second step, which a passkey can be.
+    let with_script = with_script.merge(others::router());
     pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
         with_script,
         &state.site,

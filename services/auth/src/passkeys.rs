@@ -62,7 +62,7 @@ pub(crate) async fn creation_options(
     let party = party(state)?;
     let known = {
         let mut tx = state.store.system(Reason::SignIn).await?;
-        passkeys::of(&mut tx, session.user).await?
+        passkeys::of(&mut tx, session.user, party.id()).await?
     };
     let asked = Asked {
         purpose: Purpose::Register,
@@ -104,7 +104,7 @@ pub(crate) async fn request_options(
     let known = match user {
         Some(user) => {
             let mut tx = state.store.system(Reason::SignIn).await?;
-            passkeys::of(&mut tx, user).await?
+            passkeys::of(&mut tx, user, party.id()).await?
         }
         None => Vec::new(),
     };
@@ -129,7 +129,28 @@ const fn is_only_factor(purpose: Purpose) -> bool {
 /// Whether a person has any.
 pub(crate) async fn has_any(state: &AuthState, user: UserId) -> Result<bool, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
-    Ok(state.site.passkeys().is_some() && passkeys::count(&mut tx, user).await? > 0)
+    let host = state.site.passkey_host();
+    Ok(passkeys::count(&mut tx, user, Some(host)).await? > 0)
+}
+
+/// What the script sends before it asks the authenticator.
+#[derive(Deserialize)]
+pub(crate) struct OptionsForm {
+    #[serde(default)]
+    pub(crate) form_token: String,
+    /// Of the second step of a sign-in.
+    #[serde(default)]
+    pub(crate) ticket: String,
+}
+
+/// No more than people need: every page that can use a passkey asks, and each question is a row.
+pub(crate) fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
+    state
+        .throttle
+        .challenge(visitor.ip, state.now())
+        .map_err(|early| PageError::Throttled {
+            retry_after: early.seconds(),
+        })
 }
 
 /// What the script fills into a form: base64url, as everything of this kind.
@@ -196,7 +217,7 @@ pub(crate) async fn check(
         tracing::info!("a passkey answered a challenge that is not open in this browser");
         return Ok(Proof::Bad);
     }
-    let Some(passkey) = passkeys::find(&mut tx, &credential).await? else {
+    let Some(passkey) = passkeys::find(&mut tx, &credential, party.id()).await? else {
         tx.commit().await?;
         return Ok(Proof::Bad);
     };
@@ -259,7 +280,7 @@ async fn alert(
     passkey: &Passkey,
 ) -> Result<(), PageError> {
     let now = state.now();
-    passkeys::suspect(&mut tx, passkey.id, now).await?;
+    let is_news = passkeys::suspect(&mut tx, passkey.id, now).await?;
     let event = event(
         passkey,
         "passkey.copied",
@@ -267,7 +288,10 @@ async fn alert(
     );
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let mut queued = None;
-    if let Some(person) = users::find(&mut tx, passkey.user).await? {
+    if let Some(person) = users::find(&mut tx, passkey.user)
+        .await?
+        .filter(|_| is_news)
+    {
         let letter = mail::passkeys::copied(
             &person.display_name,
             &passkey.name,

@@ -91,6 +91,15 @@ pub(crate) fn named(state: &AuthState, parameters: &Parameters) -> Option<Resour
 pub(crate) fn kept_uri(text: &str) -> Option<String> {
     let cut = text.find(['?', '#']);
     let uri = kept(&text[..cut.unwrap_or(text.len())])?;
+    // What stands before the host may be a password.
+    let uri = match uri.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => uri,
+    };
     Some(if cut.is_some() {
         format!("{uri}?…")
     } else {
@@ -163,5 +172,7 @@ mod tests {
         let text = Value::Object(kept).to_string();
         assert!(!text.contains("planted"), "{text}");
         assert!(text.contains("https://app.example/cb?…") && text.contains("S256"));
+        let faulty = kept_uri("https://ann:planted@app.example/cb");
+        assert_eq!(faulty.as_deref(), Some("https://app.example/cb"));
     }
 }

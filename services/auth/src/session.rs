@@ -12,7 +12,7 @@ use portolan_model::{
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
     browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
-    users,
+    single_sign_on, users,
 };
 
 use crate::{console::error::ConsoleError, pages::PageError, state::AuthState, visitor::Visitor};
@@ -178,9 +178,10 @@ pub(crate) async fn start(
     amr: &[&str],
 ) -> Result<(SessionId, HeaderValue), PageError> {
     let now = state.now();
-    if let Some(old) = cookie_digest(headers, state) {
-        browser_sessions::end(tx, &old, EndReason::Replaced, now).await?;
-    }
+    let old = match cookie_digest(headers, state) {
+        Some(old) => browser_sessions::end(tx, &old, EndReason::Replaced, now).await?,
+        None => None,
+    };
     let token = SecretToken::generate(TokenForm::Session)?;
     let id = browser_sessions::start(
         tx,
@@ -194,6 +195,12 @@ pub(crate) async fn start(
         now,
     )
     .await?;
+    // What workspaces' providers proved of the same person goes on to hold (F7).
+    if let Some((old, owner)) = old
+        && owner == user
+    {
+        single_sign_on::carry_steps(tx, old, id).await?;
+    }
     users::signed_in(tx, user, now).await?;
     audit::record(
         tx,

@@ -71,35 +71,58 @@ pub(crate) async fn look(
     tenant: TenantId,
     domain: &Domain,
 ) -> Result<Looked, StorageError> {
-    let (name, text) = record(&domain.domain, &domain.token);
+    let (name, _) = record(&domain.domain, &domain.token);
     let now = state.now();
     let texts = match state.config.domain_records.of(&name).await {
         Ok(texts) => texts,
         Err(error) => {
             tracing::info!(tenant.id = %tenant, domain = domain.domain, %error, "no answer on the record of a domain");
+            let mut tx = state.store.system(Reason::SignIn).await?;
+            if tenant_domains::unanswered(&mut tx, tenant, domain.id, now).await? {
+                note(&mut tx, tenant, "domain.lost", domain, now).await?;
+            }
+            tx.commit().await?;
             return Ok(Looked::Unknown);
         }
     };
+    let says = |token: &str| {
+        let (_, text) = record(&domain.domain, token);
+        texts.iter().any(|one| one.trim() == text)
+    };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    if texts.iter().any(|one| one.trim() == text) {
-        return match tenant_domains::found(&mut tx, tenant, domain.id, now).await {
-            Ok(()) => {
-                if domain.verified_at.is_none() {
-                    note(&mut tx, tenant, "domain.verified", domain, now).await?;
-                }
-                tx.commit().await?;
-                Ok(Looked::Proved)
-            }
-            Err(error) if error.is_conflict_on("tenant_domains_verified") => Ok(Looked::Taken),
-            Err(error) => Err(error),
+    if !says(&domain.token) {
+        if tenant_domains::missed(&mut tx, tenant, domain.id, now).await? {
+            note(&mut tx, tenant, "domain.lost", domain, now).await?;
+            tracing::warn!(tenant.id = %tenant, domain = domain.domain, "the record of a domain has been missing for days: the domain is not the tenant's any more");
+        }
+        tx.commit().await?;
+        return Ok(Looked::Missing);
+    }
+    // The records of both stand under one name: who had it and does not say so any more has it no more.
+    if let Some((other, id, token)) = tenant_domains::holder(&mut tx, &domain.domain).await?
+        && other != tenant
+    {
+        if says(&token) {
+            return Ok(Looked::Taken);
+        }
+        tenant_domains::lose(&mut tx, other, id, now).await?;
+        let lost = Domain {
+            id,
+            ..domain.clone()
         };
+        note(&mut tx, other, "domain.lost", &lost, now).await?;
     }
-    if tenant_domains::missed(&mut tx, tenant, domain.id, now).await? {
-        note(&mut tx, tenant, "domain.lost", domain, now).await?;
-        tracing::warn!(tenant.id = %tenant, domain = domain.domain, "the record of a domain has been missing for days: the domain is not the tenant's any more");
+    match tenant_domains::found(&mut tx, tenant, domain.id, now).await {
+        Ok(()) => {
+            if domain.verified_at.is_none() {
+                note(&mut tx, tenant, "domain.verified", domain, now).await?;
+            }
+            tx.commit().await?;
+            Ok(Looked::Proved)
+        }
+        Err(error) if error.is_conflict_on("tenant_domains_verified") => Ok(Looked::Taken),
+        Err(error) => Err(error),
     }
-    tx.commit().await?;
-    Ok(Looked::Missing)
 }
 
 async fn note(

@@ -217,7 +217,7 @@ impl McpState {
             node,
             instruments: Instruments::default(),
             call_log,
-            newcomers: Newcomers::new(recorder),
+            newcomers: Newcomers::new(recorder, config.verified_tokens),
             parking: Arc::new(Parking::new(
                 config.parked_per_node,
                 config.parked_per_principal,

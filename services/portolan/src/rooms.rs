@@ -425,12 +425,13 @@ pub(crate) fn proxies(settings: &Settings) -> Result<TrustedProxies> {
 
 /// Passwords that nobody may choose.
 fn breached(settings: &Settings) -> Result<BreachedPasswords> {
-    let list = match &settings.breached_passwords_file {
-        Some(path) => std::fs::read_to_string(path)
+    let ranges = settings.breached_passwords_url.clone();
+    let known = match &settings.breached_passwords_file {
+        Some(path) => std::fs::File::open(path)
+            .and_then(|file| BreachedPasswords::read(std::io::BufReader::new(file), ranges))
             .with_context(|| format!("breached_passwords_list: cannot read {}", path.display()))?,
-        None => String::new(),
+        None => BreachedPasswords::new("", ranges),
     };
-    let known = BreachedPasswords::new(&list, settings.breached_passwords_url.clone());
     if !known.is_empty() {
         tracing::info!(passwords = known.len(), "list of stolen passwords read");
     }

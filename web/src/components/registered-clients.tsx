@@ -198,14 +198,18 @@ export function RegisteredClients({ ws }: { ws: string }) {
           )
         }
       </Loaded>
-      {editing && (
-        <ClientDialog
+      <Dialog
+        opened={editing !== undefined}
+        onClose={() => setEditing(undefined)}
+        title={editing === undefined || editing === 'new' ? 'Register a client' : `Edit ${editing.name}`}
+      >
+        <ClientForm
           ws={ws}
           client={editing === 'new' ? undefined : editing}
           close={() => setEditing(undefined)}
           show={setShown}
         />
-      )}
+      </Dialog>
       <SecretDialog shown={shown} close={() => setShown(undefined)} />
       <Confirm
         title="Delete this client?"
@@ -250,7 +254,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
   );
 }
 
-function ClientDialog({
+function ClientForm({
   ws,
   client,
   close,
@@ -312,74 +316,70 @@ function ClientDialog({
   }
 
   return (
-    <Dialog opened onClose={close} title={client ? `Edit ${client.name}` : 'Register a client'}>
-      <form onSubmit={submit} noValidate>
-        <Stack gap="md">
-          {!known && (
-            <Refused error={error} title={client ? 'Nothing was changed' : 'It was not registered'} />
-          )}
-          <TextInput
-            label="Name"
-            description="People see it when they allow it to connect."
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={errorAt(error, 'name')}
-          />
+    <form onSubmit={submit} noValidate>
+      <Stack gap="md">
+        {!known && <Refused error={error} title={client ? 'Nothing was changed' : 'It was not registered'} />}
+        <TextInput
+          label="Name"
+          description="People see it when they allow it to connect."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+          error={errorAt(error, 'name')}
+        />
+        <Textarea
+          label="Redirect URIs"
+          description="Where the program wants to be answered: one in each line."
+          placeholder="https://app.example/oauth/callback"
+          autosize
+          minRows={2}
+          value={uris}
+          onChange={(event) => setUris(event.currentTarget.value)}
+          error={errorAt(error, 'redirect_uris')}
+        />
+        {!client && (
+          <div>
+            <span id="proof">Proves itself by</span>
+            <SegmentedControl
+              fullWidth
+              aria-labelledby="proof"
+              value={proof}
+              onChange={(value) => setProof(value as NewClient['proof'])}
+              data={[
+                { value: 'none', label: 'Nothing' },
+                { value: 'client_secret', label: 'A secret' },
+                { value: 'private_key_jwt', label: 'Its own key' },
+              ]}
+            />
+          </div>
+        )}
+        {!client && proof === 'private_key_jwt' && (
           <Textarea
-            label="Redirect URIs"
-            description="Where the program wants to be answered: one in each line."
-            placeholder="https://app.example/oauth/callback"
+            label="Public keys"
+            description="The address of its key set, or the key set as JSON."
             autosize
             minRows={2}
-            value={uris}
-            onChange={(event) => setUris(event.currentTarget.value)}
-            error={errorAt(error, 'redirect_uris')}
+            value={keys}
+            onChange={(event) => setKeys(event.currentTarget.value)}
+            error={
+              unreadable
+                ? 'This is neither an https address nor a key set in JSON.'
+                : errorAt(error, 'jwks', 'jwks_uri')
+            }
           />
-          {!client && (
-            <div>
-              <span id="proof">Proves itself by</span>
-              <SegmentedControl
-                fullWidth
-                aria-labelledby="proof"
-                value={proof}
-                onChange={(value) => setProof(value as NewClient['proof'])}
-                data={[
-                  { value: 'none', label: 'Nothing' },
-                  { value: 'client_secret', label: 'A secret' },
-                  { value: 'private_key_jwt', label: 'Its own key' },
-                ]}
-              />
-            </div>
-          )}
-          {!client && proof === 'private_key_jwt' && (
-            <Textarea
-              label="Public keys"
-              description="The address of its key set, or the key set as JSON."
-              autosize
-              minRows={2}
-              value={keys}
-              onChange={(event) => setKeys(event.currentTarget.value)}
-              error={
-                unreadable
-                  ? 'This is neither an https address nor a key set in JSON.'
-                  : errorAt(error, 'jwks', 'jwks_uri')
-              }
-            />
-          )}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              Cancel
-            </Button>
-            <Button
-              type="submit"
-              disabled={name.trim() === '' || lines(uris).length === 0}
-              loading={register.isPending || change.isPending}
-            >
-              {client ? 'Save' : 'Register'}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            type="submit"
+            disabled={name.trim() === '' || lines(uris).length === 0}
+            loading={register.isPending || change.isPending}
+          >
+            {client ? 'Save' : 'Register'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
   );
 }

@@ -11,6 +11,7 @@ import {
   useDismissAskers,
   useSetRule,
 } from '../api/clients';
+import { ApiError } from '../api/http';
 import { Ago } from '../components/ago';
 import { Status, Tag } from '../components/badges';
 import { Confirm } from '../components/confirm';
@@ -284,6 +285,7 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
 function AllowForm({ ws }: { ws: string }) {
   const allow = useAllowClient(ws);
   const [id, setId] = useState('');
+  const atField = allow.error instanceof ApiError && allow.error.field === 'client_id';
   function submit(event: FormEvent) {
     event.preventDefault();
     if (id.trim() === '') return;
@@ -296,6 +298,7 @@ function AllowForm({ ws }: { ws: string }) {
   }
   return (
     <form onSubmit={submit} noValidate style={{ padding: 'var(--mantine-spacing-md)' }}>
+      {!atField && <Refused error={allow.error} title="It was not allowed" />}
       <Group align="flex-end" gap="sm">
         <TextInput
           label="Allow a client that was not seen yet"
@@ -303,7 +306,7 @@ function AllowForm({ ws }: { ws: string }) {
           placeholder="https://app.example/oauth/client.json"
           value={id}
           onChange={(event) => setId(event.currentTarget.value)}
-          error={allow.error instanceof Error ? allow.error.message : null}
+          error={atField ? allow.error?.message : null}
           style={{ flex: '1 1 18rem' }}
         />
         <Button type="submit" variant="default" disabled={id.trim() === ''} loading={allow.isPending}>

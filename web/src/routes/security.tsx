@@ -1,7 +1,13 @@
 import { Alert, Button, Radio, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { factorPath, type SecondFactorRule, type Security, securityQuery, useChangeSecurity } from '../api/security';
+import {
+  factorPath,
+  type SecondFactorRule,
+  type Security,
+  securityQuery,
+  useChangeSecurity,
+} from '../api/security';
 import { Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { toastDone } from '../components/toast';
@@ -77,9 +83,13 @@ function SecondFactor({ security }: { security: Security }) {
             </Stack>
           </Radio.Group>
           {rule !== security.second_factor && lacking > 0 && (
-            <Alert color="yellow" data-tone="yellow" title={`${lacking} of ${members} ${lacking === 1 ? 'has' : 'have'} none yet`}>
-              They are led to set one up when they come back. Apps that they connected without it have to be connected
-              again; API keys and service accounts go on.
+            <Alert
+              color="yellow"
+              data-tone="yellow"
+              title={`${lacking} of ${members} ${lacking === 1 ? 'has' : 'have'} none yet`}
+            >
+              They are led to set one up when they come back. Apps that they connected without it have to be
+              connected again; API keys and service accounts go on.
             </Alert>
           )}
           <div>

@@ -153,6 +153,12 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
             error={fault(save.error, 'client_secret')}
             autoComplete="off"
           />
+          {provider && (issuer.trim() !== provider.issuer || clientId.trim() !== provider.client_id) && (
+            <Alert color="yellow" data-tone="yellow" title="This is another provider">
+              Who signed in with the one before is signed out, and what they connected is disconnected.
+              {provider.enforced && ' It is not the only way in any more until you switch that on again.'}
+            </Alert>
+          )}
           <Group>
             <Button type="submit" loading={save.isPending}>
               {provider ? 'Save' : 'Set up'}

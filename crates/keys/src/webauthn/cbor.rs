@@ -3,6 +3,9 @@
 /// Deepest nesting; CTAP allows four levels.
 const DEEPEST: u8 = 6;
 
+/// Most entries of a map. The largest that is read here has five.
+const MOST_ENTRIES: u64 = 32;
+
 /// Not what an authenticator may write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
@@ -127,7 +130,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(Value::Array)
             }
-            5 => {
+            5 if argument <= MOST_ENTRIES => {
                 let mut entries: Vec<(Value<'a>, Value<'a>)> = Vec::new();
                 for _ in 0..length()? {
                     let key = self.value(depth)?;
@@ -185,11 +188,27 @@ mod tests {
             &[0xbb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
             // Beyond i64.
             &[0x3b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            // 33 entries, all different: more than anything that is read here.
+            &many_entries(33),
             // Too deep.
             &[0x81, 0x81, 0x81, 0x81, 0x81, 0x81, 0x81, 0x00],
         ] {
             assert_eq!(first(bytes), Err(Malformed), "{bytes:x?}");
         }
+    }
+
+    /// A map of that many entries.
+    fn many_entries(count: u8) -> Vec<u8> {
+        let mut bytes = vec![0xb8, count];
+        for key in 0..count {
+            bytes.extend([0x18, key + 24, 0x00]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_map_has_no_more_entries_than_the_reader_compares() {
+        assert!(first(&many_entries(32)).is_ok());
     }
 
     proptest! {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use portolan_model::id::{GrantId, RequestId};
+use portolan_model::{
+    Digest,
+    id::{GrantId, RequestId},
+};
 use portolan_storage::{
     client_fetches,
     connect_events::{self, NewEvent, Place, Step, StepOutcome, Which},
@@ -147,6 +150,74 @@ async fn x2_steps_find_their_tenant_and_those_without_one_are_shown_only_if_they
         9,
         "operators see all, but for slugs of nobody"
     );
+}
+
+#[tokio::test]
+async fn x2_what_a_client_did_before_it_named_a_workspace_is_shown_only_where_it_can_be_of_no_other()
+ {
+    let database = Database::new().await;
+    let store = database.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let slug = "beta".parse().unwrap();
+    let beta = portolan_storage::tenants::create(&mut tx, "Beta", &slug, scene.user, now())
+        .await
+        .unwrap()
+        .id;
+    let of = |name: &str, mut event: NewEvent| {
+        let mut bytes = [0; 32];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        event.client_name = Some(name.to_owned());
+        event.of_client(name, Digest::from_bytes(bytes))
+    };
+    let asked = |name: &str, tenant| {
+        let mut event = of(
+            name,
+            step(Step::Authorize, "browser/1", Place::Tenant(tenant)),
+        );
+        event.authorization = Some(RequestId::generate());
+        event
+    };
+    let mut fault = of("lonely", step(Step::Authorize, "browser/1", Place::Unknown));
+    fault.outcome = StepOutcome::Refused;
+    let mut elsewhere = of("lonely", step(Step::Register, "lonely/1", Place::Unknown));
+    elsewhere.ip_block = "198.51.100.0/24".to_owned();
+    let events = [
+        of("lonely", step(Step::Register, "lonely/1", Place::Unknown)),
+        fault,
+        elsewhere,
+        asked("lonely", scene.tenant),
+        of("hosted", step(Step::Register, "hosted/1", Place::Unknown)),
+        asked("hosted", scene.tenant),
+        asked("hosted", beta),
+        of("stranger", step(Step::Register, "lonely/1", Place::Unknown)),
+    ];
+    connect_events::insert_many(&mut tx, &events).await.unwrap();
+    let mut seen = async |tenant| -> Vec<(Step, Option<String>)> {
+        let which = Which {
+            tenant: Some(tenant),
+            ..Which::default()
+        };
+        let events = connect_events::list(&mut tx, which, 100).await.unwrap();
+        let mut all: Vec<_> = events
+            .into_iter()
+            .map(|event| (event.step, event.client_name))
+            .collect();
+        all.sort();
+        all
+    };
+    let name = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        seen(scene.tenant).await,
+        [
+            (Step::Register, name("lonely")),
+            (Step::Authorize, name("hosted")),
+            (Step::Authorize, name("lonely")),
+            (Step::Authorize, name("lonely")),
+        ],
+        "one of them is the refused one"
+    );
+    assert_eq!(seen(beta).await, [(Step::Authorize, name("hosted"))]);
 }
 
 #[tokio::test]

@@ -163,6 +163,17 @@ insert into sources (tenant_id, id, kind, name, base_url, created_at, updated_at
   values ('{t}', '{x}', 'mcp', 'source', 'https://api.example', now(), now());
 insert into source_credentials (tenant_id, source_id, kind, sealed, dek_id, hint, updated_at)
   values ('{t}', '{x}', 'bearer', 'sealed', '{x}', 'abcd', now());
+insert into tenant_domains (tenant_id, id, domain, txt_token, verified_at, created_at) values ('{t}', '{x}', '{x}.example', '1', now(), now());
+insert into identity_providers (tenant_id, id, name, issuer, client_id, secret_sealed, dek_id, created_at, updated_at)
+  values ('{t}', '{x}', 'Acme', 'https://id.example', 'us', 'sealed', '{x}', now(), now());
+insert into identity_links (id, user_id, tenant_id, provider, issuer, subject, label, created_at)
+  values ('{x}', '{u}', '{t}', 'idp', 'https://id.example', 'subject', 'label', now());
+insert into identity_offers (id, browser_digest, tenant_id, provider, issuer, subject, label, display_name, target, created_at, expires_at)
+  values ('{x}', sha256('{x}'::bytea), '{t}', 'idp', 'https://id.example', 'subject', 'label', 'name', '', now(), now());
+insert into session_steps (session_id, tenant_id, provider_id, at)
+  select id, '{t}', '{x}', now() from browser_sessions where user_id = '{u}' limit 1;
+insert into login_attempts (state_digest, provider, tenant_id, purpose, browser_digest, target, server, sealed, created_at, expires_at)
+  values (sha256('{x}'::bytea), 'idp', '{t}', 'sign_in', sha256('{x}'::bytea), '', '{}', 'sealed', now(), now());
 insert into upstreams (tenant_id, source_id, next_check_at) values ('{t}', '{x}', now());
 insert into upstream_sign_ins (tenant_id, source_id, sharing, client_kind, client_sealed, dek_id, updated_at)
   values ('{t}', '{x}', 'person', 'entered', 'sealed', '{x}', now());
@@ -249,7 +260,12 @@ async fn m6_a_purged_tenant_leaves_a_tombstone_and_its_log_and_no_other_tenant_l
     endings::shred(&mut tx, doomed).await.unwrap();
     tx.commit().await.unwrap();
     let left = rows(&mut owner, doomed).await;
-    for table in ["tenant_deks", "source_credentials", "upstream_connections"] {
+    for table in [
+        "tenant_deks",
+        "source_credentials",
+        "upstream_connections",
+        "identity_providers",
+    ] {
         assert_eq!(left[table], 0, "{table}");
     }
     assert!(left["sources"] > 0, "the rest is for the purge");

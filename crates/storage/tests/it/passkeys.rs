@@ -13,11 +13,15 @@ use crate::{
     scene::{Scene, digest, now, system},
 };
 
+/// What passkeys are bound to.
+const HOST: &str = "portolan.test";
+
 fn new(scene: &Scene, credential_id: &'static [u8]) -> New<'static> {
     New {
         user: scene.user,
         credential_id,
         public_key: b"key",
+        host: HOST,
         name: "Blue key",
         aaguid: [0; 16],
         is_backup_eligible: false,
@@ -127,7 +131,13 @@ async fn l13_a_credential_has_one_person_and_counts_as_a_way_in() {
     let id = passkeys::add(&mut tx, &new(&scene, b"one"), now())
         .await
         .unwrap();
-    assert_eq!(ways_in::of(&mut tx, scene.user).await.unwrap().passkeys, 1);
+    assert_eq!(
+        ways_in::of(&mut tx, scene.user, HOST)
+            .await
+            .unwrap()
+            .passkeys,
+        1
+    );
     tx.commit().await.unwrap();
     let mut tx = system(&store).await;
     let again = passkeys::add(&mut tx, &new(&scene, b"one"), now()).await;
@@ -175,7 +185,7 @@ async fn l14_a_stricter_rule_raises_the_epoch_and_keeps_what_else_the_policy_say
     );
     let told = revocations::live(&mut tx, None, now()).await.unwrap();
     assert_eq!(told.len(), 2, "the nodes hear of each stricter one");
-    let ready = factor_rules::readiness(&mut tx, scene.tenant)
+    let ready = factor_rules::readiness(&mut tx, scene.tenant, HOST)
         .await
         .unwrap();
     assert_eq!(
@@ -185,7 +195,7 @@ async fn l14_a_stricter_rule_raises_the_epoch_and_keeps_what_else_the_policy_say
     passkeys::add(&mut tx, &new(&scene, b"one"), now())
         .await
         .unwrap();
-    let ready = factor_rules::readiness(&mut tx, scene.tenant)
+    let ready = factor_rules::readiness(&mut tx, scene.tenant, HOST)
         .await
         .unwrap();
     assert_eq!(
@@ -194,7 +204,7 @@ async fn l14_a_stricter_rule_raises_the_epoch_and_keeps_what_else_the_policy_say
     );
     for rule in [SecondFactor::Required, SecondFactor::Passkey] {
         assert!(
-            factor_rules::can_meet(&mut tx, scene.user, rule)
+            factor_rules::can_meet(&mut tx, scene.user, rule, HOST)
                 .await
                 .unwrap()
         );

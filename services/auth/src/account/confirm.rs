@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Secret, password::Verification};
-use portolan_model::factor::amr;
+use portolan_model::factor::{SecondFactor, amr};
 use portolan_storage::{Reason, audit, users};
 use serde::Deserialize;
 
@@ -38,6 +38,8 @@ struct Page<'a> {
     why: Why,
     email: &'a str,
     ways: Ways,
+    /// The session was proved by a passkey: what asks for one goes on asking, so it is proposed first.
+    passkey_first: bool,
     /// Accounts elsewhere that do as well.
     others: Vec<Other>,
     fault: Option<String>,
@@ -100,6 +102,13 @@ impl About {
             let mut tx = state.store.system(Reason::SignIn).await?;
             users::password_of(&mut tx, session.user).await?.is_some()
         };
+        let has_passkeys = passkeys::has_any(state, session.user).await?;
+        // What the person does not have any more cannot be asked for.
+        let why = match why {
+            Why::Passkey if !has_passkeys => Why::Change,
+            Why::Required if !has_passkeys && !needs_code => Why::Change,
+            asked => asked,
+        };
         let would_do = match why {
             Why::Change => true,
             Why::Required => needs_code,
@@ -113,7 +122,7 @@ impl About {
         let ways = Ways {
             password: has_password && would_do,
             needs_code,
-            passkeys: passkeys::has_any(state, session.user).await?,
+            passkeys: has_passkeys,
         };
         Ok(Self {
             target,
@@ -301,6 +310,7 @@ pub(super) fn page(
         form_token,
         request: about.target.to_string(),
         why: about.why,
+        passkey_first: about.ways.passkeys && SecondFactor::Passkey.is_met_by(&session.amr),
         email: &session.email,
         ways: about.ways,
         fault,

@@ -18,29 +18,24 @@ use crate::{
     browser::Browser,
     login::AccountPage,
     pages::PageError,
-    passkeys::{self, Proof, Signed},
+    passkeys::{self, OptionsForm, Proof, Signed},
     session::MaybeSession,
     state::AuthState,
     visitor::Visitor,
 };
-
-/// What the script sends before it asks the authenticator.
-#[derive(Deserialize)]
-pub(super) struct OptionsForm {
-    #[serde(default)]
-    form_token: String,
-}
 
 /// What to sign.
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
+    visitor: Visitor,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
+    passkeys::slow(&state, &visitor)?;
     let user = Some(session.user);
     let options = passkeys::request_options(&state, &browser, Purpose::Confirm, user).await?;
     Ok(Json(options).into_response())

@@ -63,16 +63,16 @@ pub(super) async fn show(
         let path = path_after(&state, session.user, &target).await?;
         return elsewhere(browser, &path);
     };
-    let can_meet = factor_rules::can_meet(&mut tx, session.user, rule).await?;
+    let host = state.site.passkey_host();
+    let can_meet = factor_rules::can_meet(&mut tx, session.user, rule, host).await?;
     drop(tx);
-    let confirm = target.on("/account/confirm");
     if can_meet {
-        let mark = if confirm.contains('?') { '&' } else { '?' };
-        return elsewhere(browser, &format!("{confirm}{mark}for={rule}"));
+        let confirm = target.on_with("/account/confirm", &format!("for={rule}"));
+        return elsewhere(browser, &confirm);
     }
     // A new factor asks for a recent proof. From there the way leads to the target, and from it here again.
     if !session.is_recent(state.now()) {
-        return elsewhere(browser, &confirm);
+        return elsewhere(browser, &target.on("/account/confirm"));
     }
     let passkey_only = rule == SecondFactor::Passkey;
     let page = Page {

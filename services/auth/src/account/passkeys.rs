@@ -17,13 +17,15 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, recent, sign_in::is_enough, signed_in, written};
+use super::{
+    check_form, event, form_token, may_change_factors, sign_in::is_enough, signed_in, written,
+};
 use crate::{
     browser::Browser,
     login::{AccountPage, Target, path_after},
     mail,
     pages::{self, PageError},
-    passkeys::{self, Created, MOST},
+    passkeys::{self, Created, MOST, OptionsForm},
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
     visitor::Visitor,
@@ -88,7 +90,8 @@ pub(super) async fn show(
     Query(query): Query<PasskeysQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Passkeys)?;
-    recent(&state, &session, AccountPage::Passkeys)?;
+    let request = query.request.unwrap_or_default();
+    may_change_factors(&state, &session, AccountPage::Passkeys, &request).await?;
     let notice = match query.done.as_deref() {
         Some("added") => Some("The passkey is added. Other browsers were signed out."),
         Some("removed") => Some(
@@ -97,7 +100,6 @@ pub(super) async fn show(
         Some("renamed") => Some("The passkey has a new name."),
         _ => None,
     };
-    let request = query.request.unwrap_or_default();
     let said = Said {
         notice,
         ..Said::default()
@@ -105,24 +107,19 @@ pub(super) async fn show(
     page(&state, browser, &session, &visitor, request, said).await
 }
 
-/// What the script sends before it asks the authenticator.
-#[derive(Deserialize)]
-pub(super) struct OptionsForm {
-    #[serde(default)]
-    form_token: String,
-}
-
 /// What a new passkey is to be made of.
 pub(super) async fn options(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
+    visitor: Visitor,
     form: Result<Form<OptionsForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Passkeys)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    recent(&state, &session, AccountPage::Passkeys)?;
+    may_change_factors(&state, &session, AccountPage::Passkeys, "").await?;
+    passkeys::slow(&state, &visitor)?;
     let options = passkeys::creation_options(&state, &browser, &session).await?;
     Ok(Json(options).into_response())
 }
@@ -157,7 +154,7 @@ pub(super) async fn submit(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Passkeys)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    recent(&state, &session, AccountPage::Passkeys)?;
+    may_change_factors(&state, &session, AccountPage::Passkeys, &form.request).await?;
     let done = match form.what.as_str() {
         "add" => add(&state, &browser, &visitor, &headers, &session, &form).await?,
         "rename" => rename(&state, &visitor, &session, &form).await?,
@@ -229,7 +226,9 @@ async fn add(
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
     // The person's row is locked: two at once are counted one after the other.
-    if ways_in::of(&mut tx, session.user).await?.passkeys >= i64::try_from(MOST).unwrap_or(i64::MAX)
+    let host = state.site.passkey_host();
+    if ways_in::of(&mut tx, session.user, host).await?.passkeys
+        >= i64::try_from(MOST).unwrap_or(i64::MAX)
     {
         let fault = "You have as many passkeys as one can have. Remove one that you do not use.";
         return Ok(Done::Refused(StatusCode::CONFLICT, fault));
@@ -238,6 +237,7 @@ async fn add(
         user: session.user,
         credential_id: &new.credential_id,
         public_key: &new.public_key,
+        host,
         name,
         aaguid: new.aaguid,
         is_backup_eligible: new.said.is_backup_eligible,
@@ -261,6 +261,8 @@ async fn add(
     }
     let (kept, cookie) =
         session::start(&mut tx, state, headers, visitor, session.user, &amr).await?;
+    // What was added is no proof of the time before it.
+    browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
     changed(state, visitor, tx, session, kept, (id, name), "added").await?;
     Ok(Done::Added(cookie))
 }
@@ -299,11 +301,12 @@ async fn remove(
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
     // Counted behind the lock: of two removals at once the later one sees what is left.
-    ways_in::of(&mut tx, session.user).await?;
+    let host = state.site.passkey_host();
+    ways_in::of(&mut tx, session.user, host).await?;
     let Some(name) = stored::remove(&mut tx, session.user, id).await? else {
         return Ok(Done::Nothing);
     };
-    if !is_enough(state, &ways_in::of(&mut tx, session.user).await?) {
+    if !is_enough(state, &ways_in::of(&mut tx, session.user, host).await?) {
         let fault = "This passkey is your only way in. Add another one, or a password, before you remove it.";
         return Ok(Done::Refused(StatusCode::CONFLICT, fault));
     }
@@ -364,7 +367,7 @@ async fn page(
 ) -> Result<Response, PageError> {
     let passkeys = {
         let mut tx = state.store.system(Reason::SignIn).await?;
-        stored::of(&mut tx, session.user).await?
+        stored::of(&mut tx, session.user, state.site.passkey_host()).await?
     };
     let page = Page {
         form_token: form_token(state, &browser, session),

@@ -105,11 +105,12 @@ pub(super) async fn submit(
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
     // Counted behind the lock: of two removals at once the later one sees what is left.
-    ways_in::of(&mut tx, session.user).await?;
+    ways_in::of(&mut tx, session.user, state.site.passkey_host()).await?;
     let Some(provider) = identities::unlink(&mut tx, session.user, id).await? else {
         return back(browser, AccountPage::SignIn.path());
     };
-    if !is_enough(&state, &ways_in::of(&mut tx, session.user).await?) {
+    let left = ways_in::of(&mut tx, session.user, state.site.passkey_host()).await?;
+    if !is_enough(&state, &left) {
         drop(tx);
         let fault =
             "This is your only way to sign in. Set a password or connect another account first.";
@@ -222,6 +223,7 @@ async fn leave(
         purpose,
         session: Some(session),
         hint: None,
+        fresh: false,
     };
     others::begin(state, browser, visitor, provider, target, bound).await
 }
@@ -260,7 +262,7 @@ async fn page(
     fault: Option<String>,
 ) -> Result<Response, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let ways = ways_in::of(&mut tx, session.user).await?;
+    let ways = ways_in::of(&mut tx, session.user, state.site.passkey_host()).await?;
     let identities = identities::of_user(&mut tx, session.user).await?;
     drop(tx);
     let form_token = form_token(state, &browser, session);

@@ -18,7 +18,7 @@ use portolan_storage::{
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, recent, signed_in};
+use super::{check_form, event, form_token, may_change_factors, signed_in};
 use crate::{
     browser::Browser,
     login::{AccountPage, Target, path_after},
@@ -97,7 +97,7 @@ pub(super) async fn show(
     Query(query): Query<TwoFactorQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::TwoFactor)?;
-    recent(&state, &session, AccountPage::TwoFactor)?;
+    may_change_factors(&state, &session, AccountPage::TwoFactor, &query.request).await?;
     let stage = stage(&state, &session).await?;
     let said = (StatusCode::OK, query.request, None);
     page(&state, browser, &session, said, stage).await
@@ -129,7 +129,7 @@ pub(super) async fn submit(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::TwoFactor)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    recent(&state, &session, AccountPage::TwoFactor)?;
+    may_change_factors(&state, &session, AccountPage::TwoFactor, &form.request).await?;
     let now = state.now();
     let again = match Target::parse(&form.request) {
         Some(target) => target.on(AccountPage::TwoFactor.path()),
@@ -179,6 +179,8 @@ pub(super) async fn submit(
             }
             let (kept, cookie) =
                 session::start(&mut tx, &state, &headers, &visitor, session.user, &amr).await?;
+            // What was added is no proof of the time before it.
+            browser_sessions::proved_at(&mut tx, kept, session.auth_time).await?;
             let session = BrowserSession {
                 id: kept,
                 ..session

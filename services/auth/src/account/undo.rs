@@ -16,7 +16,7 @@ use portolan_storage::{
     audit,
     browser_sessions::{self, EndReason},
     connected_apps::{self, Which},
-    identities, passkeys, users,
+    identities, passkeys, second_factors, users,
 };
 use serde::Deserialize;
 
@@ -29,6 +29,9 @@ use crate::{
     state::AuthState,
     visitor::Visitor,
 };
+
+/// How long before the change of address somebody else may have been at the account already.
+const LOOK_BACK: time::Duration = time::Duration::days(3);
 
 #[derive(Template)]
 #[template(path = "account_undo.html")]
@@ -100,9 +103,12 @@ pub(super) async fn submit(
         return Err(error.into());
     }
     browser_sessions::end_all(&mut tx, link.user, None, EndReason::AddressChanged, now).await?;
-    // Whoever changed the address may have left a way in. What was the person's own is connected again in a moment.
+    // Whoever changed the address may have left a way in, before or after that. Accounts elsewhere are connected again in a moment; passkeys and
+    // apps of the person are older.
     identities::unlink_all(&mut tx, link.user).await?;
-    passkeys::remove_all(&mut tx, link.user).await?;
+    let since = link.created_at - LOOK_BACK;
+    let passkeys = passkeys::remove_since(&mut tx, link.user, since).await?;
+    let app = second_factors::remove_since(&mut tx, link.user, since).await?;
     account_links::consume_all(&mut tx, Purpose::Reset, link.user, now).await?;
     let which = Which {
         user: Some(link.user),
@@ -119,7 +125,7 @@ pub(super) async fn submit(
         target_kind: "user",
         target_id: link.user.to_string(),
         outcome: Outcome::Ok,
-        detail: serde_json::json!({ "apps_disconnected": ended.apps() }),
+        detail: serde_json::json!({ "apps_disconnected": ended.apps(), "passkeys_removed": passkeys, "authenticator_removed": app }),
     };
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     let name = users::find(&mut tx, link.user)
@@ -134,7 +140,7 @@ pub(super) async fn submit(
     let page = Message {
         status: None,
         title: "Your account is back at this address",
-        text: "Every browser was signed out, and every app was disconnected. Now choose a new password: somebody else knew the old one.",
+        text: "Every browser was signed out, every app and every account elsewhere was disconnected, recovery codes are void, and passkeys and authenticator apps of the last days are removed. Now choose a new password: somebody else knew the old one.",
         link: Some(("Choose a new password", "/reset")),
         request_id: None,
     };

@@ -12,8 +12,8 @@ use crate::state::AuthState;
 
 /// A fetch has its own deadline of five seconds, and what it gave has to be stored.
 const AT_MOST: Duration = Duration::from_secs(8);
-/// Between two looks whether the other one is done.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Between two looks whether the other one is done: at first, and at most.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(250));
 
 /// What came of waiting for the turn.
 pub(super) enum Turn {
@@ -25,9 +25,10 @@ pub(super) enum Turn {
     Busy,
 }
 
-/// Waits for the turn to fetch the document, or for the document.
+/// Waits for the turn to fetch the document, or for the document. Who waits only looks; it writes when nobody fetches any more.
 pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageError> {
     let end = Instant::now() + 2 * AT_MOST;
+    let mut pause = LOOK_AGAIN.0;
     loop {
         let holder = at_once(state, url).await?;
         // Also with the turn: the one before may have stored it between our last look and now.
@@ -35,7 +36,7 @@ pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageEr
             && state.now() < document.fresh_until
         {
             if let Some(holder) = holder {
-                give_back(state, url, holder).await?;
+                give_back(state, url, holder).await;
             }
             return Ok(Turn::Found(Box::new(client)));
         }
@@ -45,26 +46,31 @@ pub(super) async fn wait(state: &AuthState, url: &str) -> Result<Turn, StorageEr
         if Instant::now() >= end {
             return Ok(Turn::Busy);
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(pause).await;
+        pause = (pause * 2).min(LOOK_AGAIN.1);
     }
 }
 
 /// The turn, if nobody has it.
 pub(super) async fn at_once(state: &AuthState, url: &str) -> Result<Option<Uuid>, StorageError> {
-    let holder = Uuid::now_v7();
     let mut tx = state.store.system(Reason::OAuth).await?;
+    if !client_fetches::is_free(&mut tx, url).await? {
+        return Ok(None);
+    }
+    let holder = Uuid::now_v7();
     let is_ours = client_fetches::claim(&mut tx, url, holder, AT_MOST).await?;
     tx.commit().await?;
     Ok(is_ours.then_some(holder))
 }
 
-/// Lets the next one.
-pub(super) async fn give_back(
-    state: &AuthState,
-    url: &str,
-    holder: Uuid,
-) -> Result<(), StorageError> {
-    let mut tx = state.store.system(Reason::OAuth).await?;
-    client_fetches::release(&mut tx, url, holder).await?;
-    tx.commit().await
+/// Lets the next one. If that fails, the next one waits until the time is over: what was fetched is good all the same.
+pub(super) async fn give_back(state: &AuthState, url: &str, holder: Uuid) {
+    let released = async {
+        let mut tx = state.store.system(Reason::OAuth).await?;
+        client_fetches::release(&mut tx, url, holder).await?;
+        tx.commit().await
+    };
+    if let Err(error) = released.await {
+        tracing::warn!(error = %crate::error::chain(&error), "the turn to fetch a document was not given back");
+    }
 }

@@ -22,6 +22,7 @@ use portolan_storage::{
 use serde_json::{Map, Value, json};
 use time::Duration;
 use tokio::sync::{Mutex, Semaphore};
+use tokio_util::task::TaskTracker;
 use url::{Host, Url};
 
 use super::{
@@ -88,6 +89,8 @@ pub(crate) struct Fetches {
     by_host: std::sync::Mutex<HashMap<String, Arc<Semaphore>>>,
     by_source: Rates,
     by_client: Rates,
+    /// Fetches that go on when nobody waits for them any more; each ends within seconds.
+    tasks: TaskTracker,
 }
 
 impl fmt::Debug for Fetches {
@@ -109,6 +112,7 @@ impl Default for Fetches {
                 burst: 1,
                 per: Duration::MINUTE,
             }),
+            tasks: TaskTracker::new(),
         }
     }
 }
@@ -149,6 +153,21 @@ pub(crate) async fn resolve(
     {
         return Ok(client);
     }
+    // In a task of its own: whoever asked may go away, and the others who wait must not wait for what nobody does any more.
+    let (task_state, task_visitor) = (state.clone(), visitor.clone());
+    let text = client_id.to_owned();
+    let task = async move { in_turn(&task_state, &text, url, &task_visitor).await };
+    let done = state.oauth.fetches.tasks.spawn(task).await;
+    done.unwrap_or(Err(DocumentFault::Answer("it could not be read")))
+}
+
+/// Fetches and stores the document when it is our turn, in this process and in the cluster.
+async fn in_turn(
+    state: &AuthState,
+    client_id: &str,
+    url: Url,
+    visitor: &Visitor,
+) -> Result<Client, DocumentFault> {
     let flight = state.oauth.fetches.flight(client_id);
     let _turn = flight.lock().await;
     // Whoever waited finds what the first one stored.
@@ -158,28 +177,31 @@ pub(crate) async fn resolve(
     {
         return Ok(client.clone());
     }
+    let stale = |fault| match &known {
+        Some((client, document)) if state.now() < document.stale_until => Ok(client.clone()),
+        _ => Err(fault),
+    };
+    // Waiting for another node costs as much as fetching, and is paid for alike.
+    if take_fetch(state, visitor).is_err() {
+        return stale(DocumentFault::TooMany);
+    }
     let holder = match alone::wait(state, client_id).await? {
         Turn::Fetch(holder) => holder,
         // Another node fetched it meanwhile.
-        Turn::Found(client) => return Ok(*client),
-        Turn::Busy => {
-            return match known {
-                Some((client, document)) if state.now() < document.stale_until => Ok(client),
-                _ => Err(DocumentFault::Answer("it took too long")),
-            };
+        Turn::Found(client) => {
+            state.oauth.fetches.by_source.give_back(&visitor.ip_block());
+            return Ok(*client);
         }
+        Turn::Busy => return stale(DocumentFault::Answer("it took too long")),
     };
     let fetched = fetch_and_store(state, client_id, url, known.as_ref(), visitor).await;
-    alone::give_back(state, client_id, holder).await?;
+    alone::give_back(state, client_id, holder).await;
     match fetched {
         Ok(client) => Ok(client),
         Err(fault @ DocumentFault::Storage(_)) => Err(fault),
         Err(fault) => {
             tracing::warn!(client.digest = ?digest(client_id.as_bytes()), error = %crate::error::chain(&fault), "client document not loaded");
-            match known {
-                Some((client, document)) if state.now() < document.stale_until => Ok(client),
-                _ => Err(fault),
-            }
+            stale(fault)
         }
     }
 }
@@ -220,8 +242,11 @@ pub(super) async fn renewed(
     let Some(holder) = alone::at_once(state, client_id).await? else {
         return Ok(client.clone());
     };
-    let fetched = fetch_and_store(state, client_id, url, Some(&known), visitor).await;
-    alone::give_back(state, client_id, holder).await?;
+    let fetched = match take_fetch(state, visitor) {
+        Ok(()) => fetch_and_store(state, client_id, url, Some(&known), visitor).await,
+        Err(_) => Err(DocumentFault::TooMany),
+    };
+    alone::give_back(state, client_id, holder).await;
     match fetched {
         Ok(client) => Ok(client),
         Err(fault @ DocumentFault::Storage(_)) => Err(fault),
@@ -267,7 +292,6 @@ async fn fetch_and_store(
     known: Option<&(Client, Document)>,
     visitor: &Visitor,
 ) -> Result<Client, DocumentFault> {
-    take_fetch(state, visitor).map_err(|_| DocumentFault::TooMany)?;
     let host = state.oauth.fetches.host(url.host_str().unwrap_or_default());
     let _permit = host.try_acquire().map_err(|_| DocumentFault::TooMany)?;
     let mut request = EgressRequest::get(url);

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     browser::Browser,
+    entry,
     pages::{self, Message, PageError},
     session::{BrowserSession, MaybeAnySession},
     state::AuthState,
@@ -147,9 +148,12 @@ async fn workspace_path(
     };
     let found = mine
         .into_iter()
-        .find(|workspace| workspace.tenant.id == account.tenant && workspace.role.may(action))
-        .filter(|_| session.opens(account.tenant));
-    Ok(found.map(|workspace| workspace.tenant.slug.to_string()))
+        .find(|workspace| workspace.tenant.id == account.tenant && workspace.role.may(action));
+    let Some(workspace) = found else {
+        return Ok(None);
+    };
+    let lacking = entry::lacking(&mut tx, account.tenant, workspace.role, session).await?;
+    Ok(lacking.is_none().then(|| workspace.tenant.slug.to_string()))
 }
 
 async fn redeemed(

@@ -17,7 +17,7 @@ use url::Url;
 use super::{Asked, ConnectError, begin};
 use crate::{
     browser::Browser,
-    forms,
+    entry, forms,
     login::Target,
     pages::{self, Message, PageError},
     session::{BrowserSession, MaybeAnySession},
@@ -152,7 +152,6 @@ async fn meant(
     };
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let mine = members::workspaces_of(&mut tx, session.user).await?;
-    drop(tx);
     let here = mine
         .into_iter()
         .find(|workspace| workspace.tenant.id == account.tenant && session.opens(account.tenant))
@@ -160,6 +159,13 @@ async fn meant(
     let Some(workspace) = here else {
         return Ok(Err(gone()?));
     };
+    let lacking = entry::lacking(&mut tx, account.tenant, workspace.role, &session).await?;
+    drop(tx);
+    if let Some(lacking) = lacking {
+        let target = Target::Connect(link.to_owned());
+        let path = lacking.path(workspace.tenant.slug.as_str(), &target);
+        return Err(PageError::Elsewhere(path));
+    }
     let mut tx = state.store.tenant(account.tenant).await?;
     let (Some(source), Some(sign_in)) = (
         sources::find(&mut tx, account.source).await?,

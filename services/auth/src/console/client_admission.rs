@@ -33,6 +33,7 @@ use crate::{
         metadata_document::{self, DocumentFault},
         verified::{self, Trust},
     },
+    login::ConsolePage,
     mail, revoke,
     state::AuthState,
     visitor::Visitor,
@@ -258,6 +259,10 @@ pub(crate) async fn set_client_rule(
     let mut tx = state.store.system(Reason::Workspaces).await?;
     client_admission::take_turn(&mut tx, workspace.id).await?;
     let before = client_admission::rule(&mut tx, workspace.id).await?;
+    // Being stricter is always possible at once; admitting more gives access.
+    if rule.admits_more_than(before) {
+        workspace.require_recent(now, ConsolePage::Clients)?;
+    }
     client_admission::set_rule(&mut tx, workspace.id, rule).await?;
     let ended = admission::end_unadmitted(&state, &mut tx, workspace.id, rule).await?;
     let detail =
@@ -289,6 +294,7 @@ pub(crate) async fn allow_client(
     JsonBody(body): JsonBody<AllowBody>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
+    workspace.require_recent(state.now(), ConsolePage::Clients)?;
     let client = by_wire_id(&state, &visitor, body.client_id.trim()).await?;
     decide(
         &state,
@@ -348,6 +354,9 @@ pub(crate) async fn decide_client(
     workspace.require(Action::Administer)?;
     let client = seen_client(&state, &workspace, id).await?;
     let decision = body.decision.map(Into::into);
+    if decision != Some(ClientDecision::Blocked) {
+        workspace.require_recent(state.now(), ConsolePage::Clients)?;
+    }
     let ended = decide(&state, &workspace, &visitor, &client, decision).await?;
     Ok(Json(AdmissionChanged { ended }))
 }
@@ -359,10 +368,7 @@ async fn seen_client(
     id: ClientId,
 ) -> Result<Client, ConsoleError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let is_seen = client_admission::seen(&mut tx, workspace.id)
-        .await?
-        .iter()
-        .any(|seen| seen.client == id);
+    let is_seen = client_admission::is_seen(&mut tx, workspace.id, id).await?;
     if !is_seen {
         return Err(ConsoleError::not_found("this client"));
     }

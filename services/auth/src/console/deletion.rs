@@ -25,7 +25,12 @@ use super::{
     workspaces::RoleName,
 };
 use crate::{
-    login::ConsolePage, mail, session::BrowserSession, state::AuthState, visitor::Visitor,
+    factor,
+    login::{ConsolePage, Target},
+    mail,
+    session::BrowserSession,
+    state::AuthState,
+    visitor::Visitor,
 };
 
 /// A workspace of the person that does not work now.
@@ -148,6 +153,10 @@ pub(crate) async fn restore_workspace(
         return Err(ConsoleError::owners_only());
     }
     let tenant = stopped.tenant.id;
+    if let Some(rule) = factor::lacking(&mut tx, tenant, &session).await? {
+        let path = factor::path(stopped.tenant.slug.as_str(), &Target::Console);
+        return Err(ConsoleError::factor_first(rule, &path));
+    }
     if stopped.is_by_operator
         || stopped.delete_after.is_none()
         || !endings::apply(&mut tx, tenant, Ending::TakeBack, now).await?

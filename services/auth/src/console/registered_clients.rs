@@ -32,7 +32,11 @@ use super::{
     workspace::Workspace,
 };
 use crate::{
-    admission, clients::register::describe_redirect, login::ConsolePage, revoke, state::AuthState,
+    admission,
+    clients::{name, register::describe_redirect},
+    login::ConsolePage,
+    revoke,
+    state::AuthState,
     visitor::Visitor,
 };
 
@@ -188,6 +192,14 @@ pub struct CreatedClient {
     client_secret: Option<String>,
 }
 
+/// People read it on the consent page: cleaned as every client's (C7).
+fn client_name(text: &str) -> Result<String, ConsoleError> {
+    let text = account_name(text)?;
+    name::clean(text).ok_or_else(|| {
+        ConsoleError::invalid("name_invalid", "Give it a name that can be read.").field("name")
+    })
+}
+
 /// C14, without doubles, in the order given.
 fn checked_uris(uris: Vec<String>) -> Result<Vec<String>, ConsoleError> {
     let invalid = |message: String| {
@@ -225,7 +237,7 @@ pub(crate) async fn register_client(
     JsonBody(new): JsonBody<NewClientBody>,
 ) -> Result<(StatusCode, Json<CreatedClient>), ConsoleError> {
     workspace.require(Action::Administer)?;
-    let name = account_name(&new.name)?;
+    let name = &client_name(&new.name)?;
     let redirect_uris = checked_uris(new.redirect_uris)?;
     let now = state.now();
     let (auth_method, metadata) = match new.proof {
@@ -320,7 +332,7 @@ pub(crate) async fn change_registered_client(
     let client = view(&mut tx, &workspace, id).await?;
     if change.name.is_some() || change.redirect_uris.is_some() {
         let name = match &change.name {
-            Some(name) => account_name(name)?.to_owned(),
+            Some(name) => client_name(name)?,
             None => client.name.clone(),
         };
         let redirect_uris = match change.redirect_uris {

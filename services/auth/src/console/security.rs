@@ -48,7 +48,8 @@ async fn seen(
     tx: &mut SystemTx,
     workspace: &Workspace,
 ) -> Result<Security, ConsoleError> {
-    let ready = factor_rules::readiness(tx, workspace.id).await?;
+    let host = state.site.passkey_host();
+    let ready = factor_rules::readiness(tx, workspace.id, host).await?;
     Ok(Security {
         second_factor: factor_rules::of(tx, workspace.id).await?,
         members: ready.members,
@@ -99,10 +100,11 @@ pub(crate) async fn change_security(
     // Whoever sets a rule that they do not meet would lock themselves out with the same click.
     if !rule.is_met_by(&workspace.session.amr) {
         let mut tx = state.store.system(Reason::Workspaces).await?;
-        let can = factor_rules::can_meet(&mut tx, workspace.session.user, rule).await?;
+        let (user, host) = (workspace.session.user, state.site.passkey_host());
+        let can = factor_rules::can_meet(&mut tx, user, rule, host).await?;
         let target = Target::Workspace(workspace.slug.clone(), ConsolePage::Security);
         let path = if can {
-            format!("{}&for={rule}", target.on("/account/confirm"))
+            target.on_with("/account/confirm", &format!("for={rule}"))
         } else if rule == SecondFactor::Passkey {
             target.on("/account/passkeys")
         } else {

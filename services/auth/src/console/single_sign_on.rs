@@ -196,7 +196,7 @@ pub(crate) async fn set_identity_provider(
         let message = "Enter the client id that the provider gave you.";
         return Err(ConsoleError::invalid("client_id_missing", message).field("client_id"));
     }
-    reachable(&state, issuer).await?;
+    reachable(&state, &workspace, issuer).await?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let before = stored::of(&mut tx).await?;
     let same = before
@@ -226,14 +226,20 @@ pub(crate) async fn set_identity_provider(
         version,
         is_enforced: same.is_some_and(|same| same.is_enforced),
     };
-    stored::put(&mut tx, &provider, now).await?;
+    if !stored::put(&mut tx, &provider, now).await? {
+        let message = "Somebody changed the provider a moment ago. Look at it again.";
+        return Err(ConsoleError::conflict("changed_meanwhile", message));
+    }
     let detail = json!({ "issuer": issuer, "client_id": client_id });
     let event = workspace.event("sso.provider_set", "provider", id, detail);
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-    tx.commit().await?;
-    if same.is_none() {
-        end_sessions(&state, &workspace).await?;
+    if before.as_ref().is_some_and(|before| before.is_enforced) && !provider.is_enforced {
+        let detail = json!({ "enforced": false, "reason": "another provider" });
+        let event = workspace.event("sso.enforcement", "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
+    tx.commit().await?;
+    settle(&state, &workspace, &visitor).await?;
     Ok(Json(seen(&state, &workspace).await?))
 }
 
@@ -262,7 +268,18 @@ async fn seal(
 }
 
 /// Asks an issuer for what every sign-in needs.
-async fn reachable(state: &AuthState, issuer: &str) -> Result<(), ConsoleError> {
+async fn reachable(
+    state: &AuthState,
+    workspace: &Workspace,
+    issuer: &str,
+) -> Result<(), ConsoleError> {
+    if state.throttle.look(workspace.id, state.now()).is_err() {
+        return Err(ConsoleError::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too_many_looks",
+            "The provider was asked often enough for now. Try again in a few minutes.",
+        ));
+    }
     if issuer.is_empty() || issuer.len() > LONGEST {
         let message = "Enter the issuer, such as https://login.example.com.";
         return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
@@ -292,7 +309,7 @@ pub(crate) async fn test_identity_provider(
     let provider = stored::of(&mut tx).await?;
     drop(tx);
     let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
-    reachable(&state, &provider.issuer).await?;
+    reachable(&state, &workspace, &provider.issuer).await?;
     let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
     Ok(Json(ProviderTest {
         sign_in_path: sso::path(workspace.slug.as_str(), &target),
@@ -317,14 +334,35 @@ pub(crate) async fn delete_identity_provider(
     let event = workspace.event("sso.provider_removed", "tenant", workspace.id, json!({}));
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     tx.commit().await?;
-    end_sessions(&state, &workspace).await?;
+    settle(&state, &workspace, &visitor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn end_sessions(state: &AuthState, workspace: &Workspace) -> Result<(), ConsoleError> {
+/// Ends what the provider, as it is now, does not let act any more: sessions and grants by the word of a former one, grants of who came by
+/// none where it is the only way (R7). It asks what holds, so that the next change does what one before it could not finish.
+async fn settle(
+    state: &AuthState,
+    workspace: &Workspace,
+    visitor: &Visitor,
+) -> Result<(), ConsoleError> {
+    let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    stored::end_confined(&mut tx, workspace.id, state.now()).await?;
-    Ok(tx.commit().await?)
+    let sessions = stored::end_confined(&mut tx, workspace.id, now).await?;
+    let ended = stored::end_others(&mut tx, workspace.id, now).await?;
+    if sessions > 0 || !ended.is_empty() {
+        let detail = json!({ "sessions": sessions, "apps_disconnected": ended.len() });
+        let event = workspace.event("sso.ended", "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
+    tx.commit().await?;
+    for grant in ended {
+        let until = now + REVOCATION_MEMORY;
+        state
+            .oauth
+            .revocations
+            .insert(Revocation::Grant(grant), until);
+    }
+    Ok(())
 }
 
 /// Whether members have to come by the provider.
@@ -348,46 +386,39 @@ pub(crate) async fn enforce_single_sign_on(
     workspace.require(Action::Administer)?;
     let now = state.now();
     workspace.require_recent(now, PAGE)?;
+    let provider = {
+        let mut tx = state.store.tenant(workspace.id).await?;
+        stored::of(&mut tx).await?
+    };
+    let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
+    if body.enforced {
+        if !may_enforce(&state, &workspace, provider.id).await? {
+            let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
+            let path = sso::path(workspace.slug.as_str(), &target);
+            let message =
+                "Sign in with the provider yourself first: otherwise this would lock you out.";
+            return Err(ConsoleError::conflict("company_sign_in_first", message)
+                .details(json!({ "path": path })));
+        }
+        let mut tx = state.store.system(Reason::Workspaces).await?;
+        if !stored::has_break_glass(&mut tx, workspace.id, state.site.passkey_host()).await? {
+            let message = "An owner needs a passkey first: it is the way in when the provider fails. Owners add one at Account › Passkeys.";
+            return Err(ConsoleError::conflict("passkey_first", message));
+        }
+    }
     let mut tx = state.store.tenant(workspace.id).await?;
-    let mut provider = stored::of(&mut tx)
-        .await?
-        .ok_or_else(|| ConsoleError::not_found("this provider"))?;
-    if body.enforced && !may_enforce(&state, &workspace, provider.id).await? {
-        let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
-        let path = sso::path(workspace.slug.as_str(), &target);
-        let message =
-            "Sign in with the provider yourself first: otherwise this would lock you out.";
-        return Err(ConsoleError::conflict("company_sign_in_first", message)
-            .details(json!({ "path": path })));
+    if !stored::set_enforced(&mut tx, provider.id, body.enforced, now).await? {
+        let message = "Somebody changed the provider a moment ago. Look at it again.";
+        return Err(ConsoleError::conflict("changed_meanwhile", message));
     }
     if provider.is_enforced != body.enforced {
-        provider.is_enforced = body.enforced;
-        stored::put(&mut tx, &provider, now).await?;
         let detail = json!({ "enforced": body.enforced });
         let event = workspace.event("sso.enforcement", "tenant", workspace.id, detail);
         audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-        tx.commit().await?;
-        if body.enforced {
-            end_others(&state, &workspace).await?;
-        }
     }
-    Ok(Json(seen(&state, &workspace).await?))
-}
-
-/// R7: what members connected without the provider ends, and this node knows it at once.
-async fn end_others(state: &AuthState, workspace: &Workspace) -> Result<(), ConsoleError> {
-    let now = state.now();
-    let mut tx = state.store.system(Reason::Workspaces).await?;
-    let ended = stored::end_others(&mut tx, workspace.id, now).await?;
     tx.commit().await?;
-    for grant in ended {
-        let until = now + REVOCATION_MEMORY;
-        state
-            .oauth
-            .revocations
-            .insert(Revocation::Grant(grant), until);
-    }
-    Ok(())
+    settle(&state, &workspace, &visitor).await?;
+    Ok(Json(seen(&state, &workspace).await?))
 }
 
 /// A domain to be added.

@@ -5,6 +5,7 @@ use http::request::Parts;
 use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
+    factor::SecondFactor,
     id::TenantId,
     member::{Action, Role},
     slug::Slug,
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use super::{error::ConsoleError, input::path_parameter};
 use crate::{
-    factor,
+    entry::{self, Lacking},
     login::{ConsolePage, Target},
     session::{AnySession, BrowserSession},
     sso,
@@ -57,9 +58,21 @@ impl Workspace {
         }
         let target = Target::Workspace(self.slug.clone(), page);
         if self.session.only_tenant.is_some() {
-            return Err(ConsoleError::confirm_first(&sso::path(self.slug.as_str(), &target)));
+            return Err(ConsoleError::confirm_first(&sso::path(
+                self.slug.as_str(),
+                &target,
+            )));
         }
-        Err(ConsoleError::confirm_first(&target.on("/account/confirm")))
+        // The proof takes the place of the session's: what the workspace asks for has to be in it again.
+        let proved = &self.session.amr;
+        let path = [SecondFactor::Passkey, SecondFactor::Required]
+            .into_iter()
+            .find(|rule| rule.is_met_by(proved))
+            .map_or_else(
+                || target.on("/account/confirm"),
+                |rule| target.on_with("/account/confirm", &format!("for={rule}")),
+            );
+        Err(ConsoleError::confirm_first(&path))
     }
 
     /// An audit entry of something that this person did here.
@@ -93,19 +106,18 @@ impl FromRequestParts<AuthState> for Workspace {
         let slug = path_parameter(parts, "ws").await?;
         let mut tx = state.store.system(Reason::Workspaces).await?;
         let found = members::workspace_of(&mut tx, session.user, &slug).await?;
-        // A session of another workspace's provider sees no more than a stranger (case 107).
-        let found = found.filter(|workspace| session.opens(workspace.tenant.id));
         let workspace = found.ok_or_else(|| ConsoleError::not_found("this workspace"))?;
-        if sso::lacking(&mut tx, workspace.tenant.id, workspace.role, &session).await? {
+        let lacking =
+            entry::lacking(&mut tx, workspace.tenant.id, workspace.role, &session).await?;
+        if let Some(lacking) = lacking {
             let slug = workspace.tenant.slug;
             let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
-            return Err(ConsoleError::company_first(&sso::path(slug.as_str(), &target)));
-        }
-        if let Some(rule) = factor::lacking(&mut tx, workspace.tenant.id, &session).await? {
-            let slug = workspace.tenant.slug;
-            let target = Target::Workspace(slug.clone(), ConsolePage::Overview);
-            let path = factor::path(slug.as_str(), &target);
-            return Err(ConsoleError::factor_first(rule, &path));
+            let path = lacking.path(slug.as_str(), &target);
+            return Err(match lacking {
+                Lacking::Everything => ConsoleError::not_found("this workspace"),
+                Lacking::Company => ConsoleError::company_first(&path),
+                Lacking::Factor(rule) => ConsoleError::factor_first(rule, &path),
+            });
         }
         if let Some(arrival) = parts.extensions.get::<Arrival>() {
             arrival.note_tenant(workspace.tenant.id.to_string());

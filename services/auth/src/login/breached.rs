@@ -1,10 +1,18 @@
 //! Passwords that stand in lists of stolen ones (`auth.md` L4): a list of the operator's own in memory, and a service that is asked for a
 //! range of digests, so that it never learns which password was meant (k-anonymity, as Have I Been Pwned answers it).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    io::{self, BufRead},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{HeaderName, HeaderValue, StatusCode};
-use portolan_keys::{Secret, password::breach_digest};
+use portolan_keys::{
+    Secret,
+    password::{breach_digest, listed_digest},
+};
 use portolan_net::egress::{Egress, EgressRequest};
 use url::Url;
 
@@ -34,15 +42,24 @@ impl BreachedPasswords {
     /// With the text of a list, one password or one SHA-1 in hex a line (what stands behind a colon is ignored), and the address of a
     /// service to which the first five digits of a SHA-1 are appended.
     pub fn new(list: &str, ranges: Option<Url>) -> Self {
-        let mut found: Vec<u64> = list
+        let found = list
             .lines()
-            .map(|line| line.trim_end_matches('\r'))
-            .filter(|line| !line.is_empty())
-            .map(|line| {
-                digest_of_line(line)
-                    .unwrap_or_else(|| head(&breach_digest(&Secret::new(line.to_owned()))))
-            })
-            .collect();
+            .filter_map(|line| head_of_line(line.as_bytes()));
+        Self::of(found.collect(), ranges)
+    }
+
+    /// The same from a file of any size, line by line, in whatever encoding its passwords are.
+    pub fn read(mut list: impl BufRead, ranges: Option<Url>) -> io::Result<Self> {
+        let (mut found, mut line) = (Vec::new(), Vec::new());
+        while list.read_until(b'\n', &mut line)? > 0 {
+            let end = line.strip_suffix(b"\n").unwrap_or(&line);
+            found.extend(head_of_line(end));
+            line.clear();
+        }
+        Ok(Self::of(found, ranges))
+    }
+
+    fn of(mut found: Vec<u64>, ranges: Option<Url>) -> Self {
         found.sort_unstable();
         found.dedup();
         Self {
@@ -118,13 +135,24 @@ fn head(digest: &[u8; 20]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The digest in a line of a downloaded list, `<40 hex digits>[:<count>]`.
-fn digest_of_line(line: &str) -> Option<u64> {
-    let hex = line.split(':').next()?;
-    if hex.len() != 40 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+/// What a line stands for: the digest in one of a downloaded list, `<40 hex digits>[:<count>]`, or a password. `None` for an empty one.
+fn head_of_line(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.is_empty() {
         return None;
     }
-    u64::from_str_radix(&hex[..16], 16).ok()
+    let digest = line.split(|byte| *byte == b':').next().unwrap_or(line);
+    let hex = std::str::from_utf8(digest)
+        .ok()
+        .filter(|hex| hex.len() == 40 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    hex.and_then(|hex| u64::from_str_radix(&hex[..16], 16).ok())
+        .or_else(|| {
+            let password = std::str::from_utf8(line).ok();
+            Some(head(&password.map_or_else(
+                || listed_digest(line),
+                |text| breach_digest(&Secret::new(text.to_owned())),
+            )))
+        })
 }
 
 #[cfg(test)]
@@ -151,5 +179,11 @@ mod tests {
             assert_eq!(list.know(&egress, &word).await, known);
         }
         assert!(!format!("{list:?}").contains("trustno1"), "X1");
+        // A file of another encoding, and what a person types in another form of the same letters.
+        let bytes = b"caf\xe9 au lait\r\n\npassword".as_slice();
+        let list = BreachedPasswords::read(bytes, None).unwrap();
+        assert_eq!(list.len(), 2);
+        let wide = Secret::new("\u{ff50}assword".to_owned());
+        assert!(list.know(&egress, &wide).await);
     }
 }

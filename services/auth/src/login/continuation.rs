@@ -15,6 +15,8 @@ pub struct Continuation {
     client_name: Option<String>,
     /// Prefills the form (A10).
     login_hint: Option<String>,
+    /// The client wants the person to prove who they are now (A10).
+    wants_fresh: bool,
 }
 
 impl Continuation {
@@ -30,6 +32,7 @@ impl Continuation {
             target,
             client_name: None,
             login_hint: None,
+            wants_fresh: false,
         };
         let Some(id) = plain.target.request() else {
             return Ok(plain);
@@ -44,6 +47,12 @@ impl Continuation {
         let client = clients::get(&mut tx, request.client).await?;
         Ok(Self {
             client_name: Some(client.name),
+            wants_fresh: request.max_age.is_some()
+                || request.prompt.as_deref().is_some_and(|prompt| {
+                    prompt
+                        .split(' ')
+                        .any(|word| matches!(word, "login" | "select_account"))
+                }),
             login_hint: request.login_hint,
             ..plain
         })
@@ -57,6 +66,11 @@ impl Continuation {
     /// Who asks, if a client does.
     pub fn client_name(&self) -> Option<&str> {
         self.client_name.as_deref()
+    }
+
+    /// Whether an earlier sign-in, here or elsewhere, is not enough for who asks.
+    pub(super) const fn wants_fresh(&self) -> bool {
+        self.wants_fresh
     }
 
     /// What the address field begins with.

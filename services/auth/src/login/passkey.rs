@@ -20,21 +20,11 @@ use super::{
 use crate::{
     browser::Browser,
     pages::{self, PageError},
-    passkeys::{self, Proof, Signed},
+    passkeys::{self, OptionsForm, Proof, Signed},
     session,
     state::AuthState,
     visitor::Visitor,
 };
-
-/// What the script sends before it asks the authenticator.
-#[derive(Deserialize)]
-pub(super) struct OptionsForm {
-    #[serde(default)]
-    form_token: String,
-    /// Of the second step.
-    #[serde(default)]
-    ticket: String,
-}
 
 /// What to sign for a sign-in. Whoever asks: the answer is the same for everybody (L5).
 pub(super) async fn options(
@@ -45,7 +35,7 @@ pub(super) async fn options(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor)?;
     let options = passkeys::request_options(&state, &browser, Purpose::SignIn, None).await?;
     Ok(Json(options).into_response())
 }
@@ -59,20 +49,11 @@ pub(super) async fn code_options(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor)?;
     let ticket = code::read(&state, &browser, &form.ticket).ok_or(PageError::StartAgain)?;
     let purpose = Purpose::SecondFactor;
     let options = passkeys::request_options(&state, &browser, purpose, Some(ticket.user)).await?;
     Ok(Json(options).into_response())
-}
-
-fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
-    state
-        .throttle
-        .challenge(visitor.ip, state.now())
-        .map_err(|early| PageError::Throttled {
-            retry_after: early.seconds(),
-        })
 }
 
 /// What the form sends.
@@ -99,7 +80,7 @@ pub(super) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor)?;
     let purpose = Purpose::SignIn;
     let proof = passkeys::check(&state, &visitor, &browser, purpose, None, &form.signed).await?;
     let fault = match proof {
@@ -132,7 +113,7 @@ pub(super) async fn submit_code(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor)?;
     let Some(ticket) = code::read(&state, &browser, &form.ticket) else {
         let path = continuation.target.on("/login");
         return Ok((browser, pages::see_other(&path)?).into_response());

@@ -167,7 +167,11 @@ pub(super) async fn submit(
         None
     };
     // L4: whoever knows it comes in, and is asked to change it.
-    let is_stolen = state.config.breached.know(&state.egress, &form.password).await;
+    let is_stolen = state
+        .config
+        .breached
+        .know(&state.egress, &form.password)
+        .await;
     let mut tx = state.store.system(Reason::SignIn).await?;
     if let (Some(new), Some(old)) = (rehashed, stored) {
         users::rehash(&mut tx, login.user, old, &new).await?;
@@ -195,9 +199,7 @@ pub(super) async fn submit(
 
 /// The page that asks for another password, and leads on to where the person wanted to go (L4).
 pub(super) fn stolen_path(target: &Target) -> String {
-    let path = target.on(AccountPage::Password.path());
-    let mark = if path.contains('?') { '&' } else { '?' };
-    format!("{path}{mark}why=stolen")
+    target.on_with(AccountPage::Password.path(), "why=stolen")
 }
 
 async fn find(state: &AuthState, address: &EmailAddress) -> Result<Option<Login>, PageError> {

@@ -186,6 +186,13 @@ impl Target {
             other => format!("{page}?request={other}"),
         }
     }
+
+    /// The same with one parameter more.
+    pub fn on_with(&self, page: &str, more: &str) -> String {
+        let path = self.on(page);
+        let mark = if path.contains('?') { '&' } else { '?' };
+        format!("{path}{mark}{more}")
+    }
 }
 
 impl fmt::Display for Target {

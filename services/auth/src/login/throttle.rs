@@ -6,7 +6,10 @@
 use std::net::IpAddr;
 
 use portolan_keys::{Keys, Purpose};
-use portolan_model::{Timestamp, id::UserId};
+use portolan_model::{
+    Timestamp,
+    id::{TenantId, UserId},
+};
 use time::Duration;
 
 use crate::rate::{Budget, Rates};
@@ -30,6 +33,20 @@ const SIGN_UPS_AN_HOUR: Budget = Budget {
 const SIGN_UPS_A_DAY: Budget = Budget {
     burst: 20,
     per: Duration::days(1),
+};
+/// New members of one workspace by its provider.
+const JOINS_AN_HOUR: Budget = Budget {
+    burst: 200,
+    per: Duration::hours(1),
+};
+const JOINS_A_DAY: Budget = Budget {
+    burst: 5000,
+    per: Duration::days(1),
+};
+/// Looks at the provider of one workspace.
+const LOOKS: Budget = Budget {
+    burst: 30,
+    per: Duration::hours(1),
 };
 const MAILS: Budget = Budget {
     burst: 5,
@@ -68,6 +85,9 @@ pub struct Throttle {
     hints: Rates,
     codes: Rates,
     challenges: Rates,
+    joins_an_hour: Rates,
+    joins_a_day: Rates,
+    looks: Rates,
 }
 
 /// Too early: how long to wait.
@@ -129,6 +149,17 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Throttle {
+    /// Before somebody becomes a member by a workspace's provider.
+    pub fn join(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        take(&self.joins_an_hour, &tenant.to_string(), now)?;
+        take(&self.joins_a_day, &tenant.to_string(), now)
+    }
+
+    /// Before a workspace's provider, or what is to become one, is asked for its metadata.
+    pub fn look(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        take(&self.looks, &tenant.to_string(), now)
+    }
+
     /// Nothing used yet. `loopback_is_unthrottled` is for development, where every visitor comes from 127.0.0.1.
     pub fn new(loopback_is_unthrottled: bool) -> Self {
         Self {
@@ -146,6 +177,9 @@ impl Throttle {
             misses: Rates::new(MISSES),
             hints: Rates::new(HINTS),
             codes: Rates::new(CODES),
+            joins_an_hour: Rates::new(JOINS_AN_HOUR),
+            joins_a_day: Rates::new(JOINS_A_DAY),
+            looks: Rates::new(LOOKS),
             challenges: Rates::new(CHALLENGES),
         }
     }

@@ -164,7 +164,15 @@ pub(super) async fn submit(
     // Whoever came from a provider that vouched for no address has no password.
     let provider =
         identity_offers::keep_promise(&mut tx, verification.user, browser.digest(), now).await?;
-    let amr = if provider.is_some() { "fed" } else { "pwd" };
+    let has_password = users::password_of(&mut tx, verification.user)
+        .await?
+        .is_some();
+    let amr = match (&provider, has_password) {
+        (Some(_), _) => "fed",
+        (None, true) => "pwd",
+        // The identity became somebody else's meanwhile: the mail is all that was proved.
+        (None, false) => "mail",
+    };
     let event = Event {
         tenant: None,
         actor: Actor::User(verification.user),

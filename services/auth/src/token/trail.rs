@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     clients as oauth_clients,
-    error::OAuthError,
+    error::{ErrorCode, OAuthError},
     parameters::Parameters,
     recorder::{self, Telling},
     state::AuthState,
@@ -63,13 +63,17 @@ impl Trail {
         error: Option<&OAuthError>,
     ) {
         let Some(step) = self.step else { return };
-        if error.is_some_and(|error| {
-            matches!(
-                error,
-                OAuthError::Refused { .. } | OAuthError::BasicRefused { .. }
+        let is_unproved = matches!(
+            error,
+            Some(
+                OAuthError::BasicRefused { .. }
+                    | OAuthError::Refused {
+                        code: ErrorCode::InvalidClient,
+                        ..
+                    }
             )
-        }) && self.grant.is_none()
-        {
+        );
+        if step == Step::Token && is_unproved {
             self.grant = self.of_code(state).await.ok().flatten();
         }
         let mut event = recorder::step(state, visitor, step).resource(self.resource.as_ref());

@@ -11,7 +11,7 @@ const CALLBACK: &str = "http://127.0.0.1:3333/callback";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
 /// A client that registered itself, and where the browser is sent when the client begins.
-async fn begin(browser: &Browser<'_>) -> Answer {
+pub(crate) async fn begin(browser: &Browser<'_>) -> Answer {
     let metadata = json!({ "client_name": "Harbour Pilot", "redirect_uris": [CALLBACK] });
     let register =
         Request::post("/oauth/register").header(header::CONTENT_TYPE, "application/json");
@@ -30,7 +30,7 @@ async fn begin(browser: &Browser<'_>) -> Answer {
     browser.get(&format!("/oauth/authorize?{query}")).await
 }
 
-fn request_id(answer: &Answer) -> String {
+pub(crate) fn request_id(answer: &Answer) -> String {
     let location = answer.location();
     let at = location
         .find("req_")

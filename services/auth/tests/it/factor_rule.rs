@@ -159,7 +159,7 @@ async fn l14_a_member_without_the_factor_is_led_to_it_and_goes_on_where_she_was(
 }
 
 #[tokio::test]
-async fn l14_required_by_passkey_is_met_by_a_passkey_alone() {
+async fn l14_where_a_passkey_is_asked_for_an_app_does_not_do_and_the_way_leads_to_one() {
     let house = House::open().await;
     let ann = house.person("ann@acme.example").await;
     workspace(&ann).await;
@@ -191,6 +191,7 @@ async fn l14_required_by_passkey_is_met_by_a_passkey_alone() {
         user,
         credential_id: b"one",
         public_key: b"key",
+        host: "portolan.test",
         name: "Blue key",
         aaguid: [0; 16],
         is_backup_eligible: false,

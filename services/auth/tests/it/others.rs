@@ -492,6 +492,11 @@ async fn l14_a_second_factor_is_asked_for_behind_a_provider_too() {
         .sign_in(&house, &other, "/login?request=account.apps")
         .await;
     assert_eq!(page.status, StatusCode::OK);
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.contains("script-src 'self'"),
+        "L13: a passkey can stand in for the code here too: {policy}"
+    );
     assert!(!other.is_signed_in().await);
     let fields = [
         ("form_token", page.field("form_token")),

@@ -274,7 +274,7 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
     let ann = house.person("ann@acme.example").await;
     let (app, _) = enrol(&house, &ann).await;
     house.wait(Duration::minutes(11));
-    let path = "/account/confirm?request=account.two-factor";
+    let path = "/account/confirm?request=account.two-factor&for=required";
     assert_eq!(ann.get(PAGE).await.location(), path);
     let token = ann.get(path).await.field("form_token");
     let removal = [("form_token", token.as_str()), ("what", "remove")];

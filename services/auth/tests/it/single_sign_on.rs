@@ -2,6 +2,11 @@
 
 use http::{Method, StatusCode};
 use portolan_net::txt::TxtRecords;
+use portolan_storage::{
+    Reason,
+    passkeys::{self, New},
+    users,
+};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use time::Duration;
@@ -130,6 +135,27 @@ fn domain(seen: &Value, name: &str) -> Value {
         .find(|one| one["domain"] == name)
         .unwrap()
         .clone()
+}
+
+/// As if the person of this address had enrolled one.
+async fn give_passkey(house: &House, email: &str) {
+    let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+    let user = users::find_login(&mut tx, email).await.unwrap().unwrap();
+    let new = New {
+        user: user.user,
+        credential_id: b"one",
+        public_key: b"key",
+        host: "portolan.test",
+        name: "Blue key",
+        aaguid: [0; 16],
+        is_backup_eligible: false,
+        is_backed_up: false,
+        sign_count: 0,
+    };
+    passkeys::add(&mut tx, &new, house.clock.now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
 }
 
 async fn workspaces(browser: &Browser<'_>) -> Vec<String> {
@@ -289,6 +315,8 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
         (StatusCode::NOT_FOUND, unknown.text),
         "M2"
     );
+    let page = impersonator.get("/login/company/anns").await;
+    assert!(!page.text.contains("Ann"), "{}", page.text);
     for page in [
         "/account/email",
         "/account/password",
@@ -297,6 +325,7 @@ async fn case_107_a_hostile_provider_of_a_workspace_reaches_nobody_outside_of_it
         "/account/sessions",
         "/account/linked",
         "/account/two-factor",
+        "/workspaces/new",
     ] {
         let answer = impersonator.get(page).await;
         assert_eq!(answer.status, StatusCode::SEE_OTHER, "{page}");
@@ -326,6 +355,7 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     carl.fill(opened.location(), &[]).await;
     assert_eq!(workspaces(&carl).await, ["acme"]);
 
+    let ann = scene.ann().await;
     let enforce = async |who: &Browser<'_>, on: bool| {
         let path = format!("{SSO}/enforcement");
         who.call(Method::PUT, &path, Some(json!({ "enforced": on })))
@@ -353,6 +383,14 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         "{}",
         connected.text
     );
+    let early = enforce(&olga, true).await;
+    assert_eq!(
+        early.json()["error"]["code"],
+        "passkey_first",
+        "{}",
+        early.text
+    );
+    give_passkey(&scene.house, OWNER).await;
     let on = enforce(&olga, true).await;
     assert_eq!(on.status, StatusCode::OK, "{}", on.text);
     assert_eq!(on.json()["provider"]["enforced"], true);
@@ -386,6 +424,36 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
     let page = stranger.get("/login/company/acme").await;
     assert!(!page.text.contains("Acme"), "{}", page.text);
 
+    // S2: ten minutes later a confirmation does not lose the proof.
+    scene.house.wait(Duration::minutes(11));
+    let stale = enforce(&olga, true).await;
+    assert_eq!(
+        stale.json()["error"]["code"],
+        "confirm_first",
+        "{}",
+        stale.text
+    );
+    let confirm = "/account/confirm?request=w.single-sign-on.acme";
+    let form = olga.get(confirm).await;
+    let fields = [
+        ("form_token", form.field("form_token")),
+        ("request", form.field("request")),
+        ("for", "change".to_owned()),
+        ("password", crate::house::PASSWORD.to_owned()),
+    ];
+    let fields = fields
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let confirmed = olga.post("/account/confirm", &fields).await;
+    assert_eq!(
+        confirmed.status,
+        StatusCode::SEE_OTHER,
+        "{}",
+        confirmed.text
+    );
+    let again = enforce(&olga, true).await;
+    assert_eq!(again.status, StatusCode::OK, "{}", again.text);
+
     // Another client at the provider is another provider: who came by the former one comes again (and the rule is set again).
     let mut other = scene.provider();
     other["client_id"] = json!("us-2");
@@ -394,6 +462,135 @@ async fn f7_where_it_is_the_only_way_all_others_are_refused() {
         .await;
     assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
     assert_eq!(changed.json()["provider"]["enforced"], false);
+    assert!(
+        !ann.is_signed_in().await,
+        "who was here on the word of the former one is not any more"
+    );
+}
+
+#[tokio::test]
+async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_same_person() {
+    let scene = Scene::new().await;
+    let house = &scene.house;
+    let olga = scene.olga().await;
+    let ann = scene.ann().await;
+    let members = olga
+        .call(Method::GET, "/workspaces/acme/members", None)
+        .await
+        .json();
+    let hers = members["items"].as_array().unwrap().iter();
+    let hers = hers
+        .filter(|one| one["email"] == ANN)
+        .map(|one| &one["user_id"]);
+    let path = format!(
+        "/workspaces/acme/members/{}",
+        hers.last().unwrap().as_str().unwrap()
+    );
+    let promoted = olga
+        .call(Method::PATCH, &path, Some(json!({"role": "admin"})))
+        .await;
+    assert!(promoted.status.is_success(), "{}", promoted.text);
+    let add = async || {
+        let domain = Some(json!({"domain": "more.example"}));
+        ann.call(Method::POST, &format!("{SSO}/domains"), domain)
+            .await
+    };
+    house.wait(Duration::minutes(11));
+    let stale = add().await;
+    let way = stale.json()["error"]["details"]["path"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(way, "/login/company/acme?request=w.single-sign-on.acme");
+    let go = async || {
+        let path = link(&ann.get(&way).await, &scene.slug);
+        let location = ann.get(&path).await.location().to_owned();
+        assert!(location.contains("max_age=0"), "S2: {location}");
+        let (code, state) = scene.idp.visit_for(house, &location, &scene.slug);
+        ann.get(&format!(
+            "/login/callback/{}?code={code}&state={state}",
+            scene.slug
+        ))
+        .await
+    };
+    let now = house.clock.now().unix_timestamp();
+    // Signed in there for an hour: no proof of now.
+    scene
+        .idp
+        .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now - 3600}));
+    assert_eq!(go().await.status, StatusCode::BAD_REQUEST);
+    // Somebody else of the company.
+    scene
+        .idp
+        .say(json!({"sub": "bea-1", "email": "bea@acme.example", "auth_time": now}));
+    assert_eq!(go().await.status, StatusCode::FORBIDDEN);
+    assert_eq!(add().await.status, StatusCode::FORBIDDEN);
+    scene
+        .idp
+        .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now}));
+    let done = go().await;
+    assert_eq!(done.location(), "/w/acme/single-sign-on", "{}", done.text);
+    assert_eq!(add().await.status, StatusCode::CREATED);
+    // A plain sign-in tells how old it is.
+    scene
+        .idp
+        .say(json!({"sub": "ann-1", "email": ANN, "auth_time": now - 3600}));
+    let old = house.browser();
+    scene
+        .sign_in(&old, &format!("/login/company?email={ANN}"))
+        .await;
+    let domain = Some(json!({"domain": "yet.example"}));
+    let refused = old
+        .call(Method::POST, &format!("{SSO}/domains"), domain)
+        .await;
+    assert_eq!(refused.json()["error"]["code"], "confirm_first");
+}
+
+#[tokio::test]
+async fn f7_a_newcomer_who_comes_from_a_client_goes_on_to_its_consent_page() {
+    let scene = Scene::new().await;
+    scene
+        .idp
+        .say(json!({"sub": "ann-1", "email": ANN, "name": "Ann"}));
+    let ann = scene.house.browser();
+    let begun = crate::continuations::begin(&ann).await;
+    let id = crate::continuations::request_id(&begun);
+    let done = scene
+        .sign_in(&ann, &format!("/login/company?email={ANN}&request={id}"))
+        .await;
+    assert_eq!(
+        done.location(),
+        format!("/oauth/consent/{id}"),
+        "{}",
+        done.text
+    );
+    let page = ann.get(done.location()).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    assert!(page.text.contains("Acme"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
+    let scene = Scene::new().await;
+    scene
+        .idp
+        .say(json!({"sub": "x-1", "email": ANN, "email_verified": false}));
+    let somebody = scene.house.browser();
+    let offered = scene
+        .sign_in(&somebody, &format!("/login/company?email={ANN}"))
+        .await
+        .location()
+        .to_owned();
+    assert!(offered.starts_with("/login/connect/"), "{offered}");
+    // Nor does the page for platform providers take such an offer (a code by mail would make it an account).
+    let address = offered.replace("/login/connect/", "/login/address/");
+    assert_eq!(somebody.get(&address).await.status, StatusCode::NOT_FOUND);
+    let shown = somebody.get(&offered).await;
+    assert!(
+        !shown.text.contains(ANN) && !shown.text.contains("an account already"),
+        "L5: it is not told who has an account: {}",
+        shown.text
+    );
 }
 
 #[tokio::test]

@@ -317,3 +317,29 @@ async fn case_106_clients_of_others_are_as_unknown_as_none() {
     assert_eq!(answers[0].text, answers[2].text);
     assert_eq!(answers[1].text, answers[3].text);
 }
+
+#[tokio::test]
+async fn case_157_admitting_more_needs_a_recent_proof_and_admitting_less_does_not() {
+    let mut scene = Scene::new().await;
+    scene.ann.tokens(&scene.client).await;
+    let seen = clients(&mut scene.ann).await;
+    scene.node.clock.advance(Duration::minutes(11));
+    rule(&mut scene.ann, "verified").await;
+    let id = seen[0]["id"].as_str().unwrap();
+    let decision = format!("/acme/clients/{id}/decision");
+    decide(&mut scene.ann, &seen[0], json!("blocked")).await;
+    for (method, path, body) in [
+        (Method::PUT, "/acme/client-rule", json!({"rule": "any"})),
+        (
+            Method::POST,
+            "/acme/clients",
+            json!({"client_id": scene.client}),
+        ),
+        (Method::PUT, &decision, json!({"decision": "allowed"})),
+        (Method::PUT, &decision, json!({"decision": null})),
+    ] {
+        let refused = scene.ann.api(method, path, Some(body)).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{path}");
+        assert_eq!(refused.json()["error"]["code"], "confirm_first");
+    }
+}

@@ -350,3 +350,47 @@ async fn case_85_c2_a_fetch_that_failed_lets_the_next_one_try_on_any_node() {
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
     assert_eq!(server.count("/client.json"), 2);
 }
+
+#[tokio::test]
+async fn case_85_c2_who_goes_away_while_a_document_is_fetched_keeps_nobody_waiting() {
+    let (asked_for, was_asked) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    let server = HttpsServer::start("DNS:app.example", move |head, before| {
+        let (_, url) = asked(head);
+        if before == 0 {
+            asked_for.send(()).unwrap();
+            let _ = may_go_on
+                .lock()
+                .unwrap()
+                .recv_timeout(StdDuration::from_secs(4));
+        }
+        Answer::json(&document(&url).to_string())
+    })
+    .unwrap();
+    let (scene, internet) = scene(&server).await;
+    let path = format!("/oauth/authorize?{}", encode(&request(VENDOR)));
+    let (node, asked_path) = (scene.node.clone(), path.clone());
+    let gone = tokio::spawn(async move { node.get(&asked_path).await });
+    tokio::task::spawn_blocking(move || was_asked.recv_timeout(StdDuration::from_secs(10)))
+        .await
+        .unwrap()
+        .unwrap();
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    go_on.send(()).unwrap();
+    let second = Node::reaching(&scene.database, &scene.node.clock, internet.egress(&server)).await;
+    let began = Instant::now();
+    let answer = second.get(&path).await;
+    assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
+    assert!(
+        began.elapsed() < StdDuration::from_secs(6),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(
+        server.count("/client.json"),
+        1,
+        "what was begun is of use to others"
+    );
+}

@@ -24,6 +24,7 @@ async fn give_passkey(scene: &Scene, user: UserId) {
         user,
         credential_id: b"one",
         public_key: b"key",
+        host: "mcp.example.com",
         name: "Blue key",
         aaguid: [0; 16],
         is_backup_eligible: false,

@@ -265,3 +265,37 @@ async fn case_157_a_client_is_registered_only_by_somebody_who_proved_lately_who_
         "/account/confirm?request=w.clients.acme"
     );
 }
+
+#[tokio::test]
+async fn c16_a2_a_request_that_waits_does_not_outlive_what_its_client_was() {
+    let mut scene = Scene::new().await;
+    let (id, client, _) = made(&mut scene.ann, json!({})).await;
+    let one = format!("/acme/registered-clients/{id}");
+    let path = scene.ann.begin(&request(&client)).await;
+    let page = scene.ann.get(&path).await;
+    let (token, workspace) = (
+        page.field("token").unwrap(),
+        page.field("workspace").unwrap(),
+    );
+    // It is not answered there any more.
+    let moved = json!({"redirect_uris": ["https://app.example/cb"]});
+    let moved = scene.ann.api(Method::PATCH, &one, Some(moved)).await;
+    assert_eq!(moved.status, StatusCode::OK, "{}", moved.text);
+    scene.node.clock.advance(Duration::SECOND);
+    let fields = [
+        ("token", token.as_str()),
+        ("workspace", &workspace),
+        ("decision", "approve"),
+    ];
+    scene.ann.post(&path, &fields).await.assert_page();
+    scene.ann.get(&path).await.assert_page();
+    // It is gone.
+    let asked = with(
+        request(&client),
+        "redirect_uri",
+        Some("https://app.example/cb"),
+    );
+    let path = scene.ann.begin(&asked).await;
+    scene.ann.api(Method::DELETE, &one, None).await;
+    scene.ann.get(&path).await.assert_page();
+}

@@ -1,15 +1,16 @@
 //! A workspace whose provider is the only way in, at consent, at refresh and for what was allowed before (`auth.md` F7, R7, K16; case 126).
 
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 use portolan_model::{
     id::{IdentityProviderId, SessionId},
     member::Role,
 };
 use portolan_storage::{
     Reason, browser_sessions, members,
+    passkeys::{self, New},
     single_sign_on::{self as stored, Provider},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     harness::{Scene, request},
@@ -17,17 +18,45 @@ use crate::{
 };
 
 async fn provider(scene: &Scene, id: IdentityProviderId, is_enforced: bool) {
+    let mut tx = scene.node.store().tenant(scene.acme).await.unwrap();
+    let before = stored::of(&mut tx).await.unwrap();
     let provider = Provider {
         id,
         name: "Acme Works".to_owned(),
         issuer: "https://id.acme.example".to_owned(),
         client_id: "us".to_owned(),
         secret: None,
-        version: 1,
+        version: before.map_or(1, |before| before.version + 1),
         is_enforced,
     };
-    let mut tx = scene.node.store().tenant(scene.acme).await.unwrap();
-    stored::put(&mut tx, &provider, scene.node.clock.now())
+    assert!(
+        stored::put(&mut tx, &provider, scene.node.clock.now())
+            .await
+            .unwrap()
+    );
+    assert!(
+        !stored::put(&mut tx, &provider, scene.node.clock.now())
+            .await
+            .unwrap(),
+        "of two changes of one state one wins"
+    );
+    tx.commit().await.unwrap();
+}
+
+async fn give_passkey(scene: &Scene) {
+    let mut tx = scene.node.store().system(Reason::SignIn).await.unwrap();
+    let new = New {
+        user: scene.ann.user,
+        credential_id: b"one",
+        public_key: b"key",
+        host: "mcp.example.com",
+        name: "Blue key",
+        aaguid: [0; 16],
+        is_backup_eligible: false,
+        is_backed_up: false,
+        sign_count: 0,
+    };
+    passkeys::add(&mut tx, &new, scene.node.clock.now())
         .await
         .unwrap();
     tx.commit().await.unwrap();
@@ -124,16 +153,37 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
         (400, "invalid_grant".to_owned())
     );
     assert!(!is_revoked(&scene.node, &with));
+}
 
-    // R7: another provider, made the only way, ends the rest at once.
-    let other = IdentityProviderId::generate();
-    provider(&scene, other, true).await;
-    let mut tx = scene.node.store().system(Reason::Workspaces).await.unwrap();
-    let ended = stored::end_others(&mut tx, scene.acme, scene.node.clock.now())
-        .await
-        .unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(ended.len(), 1);
+#[tokio::test]
+async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
+    const SSO: &str = "/acme/single-sign-on";
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let id = IdentityProviderId::generate();
+    provider(&scene, id, false).await;
+    let without = scene.ann.tokens(&client).await;
+    step(&scene, id).await;
+    let with = scene.ann.tokens(&client).await;
+    let enforced = format!("{SSO}/enforcement");
+    let on = Some(json!({"enforced": true}));
+    let early = scene.ann.api(Method::PUT, &enforced, on.clone()).await;
+    assert_eq!(
+        (early.status, early.json()["error"]["code"].as_str()),
+        (StatusCode::CONFLICT, Some("passkey_first")),
+        "no owner could get in when the provider fails: {}",
+        early.text
+    );
+    give_passkey(&scene).await;
+    let done = scene.ann.api(Method::PUT, &enforced, on).await;
+    assert_eq!(done.status, StatusCode::OK, "{}", done.text);
+    assert!(is_revoked(&scene.node, &without), "R7: its tokens too");
+    assert!(!is_revoked(&scene.node, &with));
+    // What came by a provider ends with it.
+    let provider = format!("{SSO}/provider");
+    let gone = scene.ann.api(Method::DELETE, &provider, None).await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.text);
+    assert!(is_revoked(&scene.node, &with));
     assert_eq!(
         scene.node.refresh(&client, &refresh(&with)).await.refusal(),
         (400, "invalid_grant".to_owned())

@@ -6,7 +6,7 @@ use portolan_keys::digest;
 use portolan_model::{Timestamp, id::GrantId, subject::Subject};
 use portolan_net::{client_ip, layers::Arrival};
 use portolan_storage::{
-    connect_events::{NewEvent, Place, Step, StepOutcome},
+    connect_events::{KEPT, NewEvent, Place, Step, StepOutcome},
     recorder::{Recorder, bare, kept},
 };
 use quick_cache::sync::Cache;
@@ -16,14 +16,12 @@ use crate::{
     error::McpError,
 };
 
-/// Grants of which a request is known to have come.
-const KNOWN: usize = 20_000;
-
 /// Hands steps over.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
     recorder: Recorder,
-    known: Cache<GrantId, ()>,
+    /// By grant, good and refused requests apart.
+    known: Cache<(GrantId, bool), ()>,
 }
 
 fn step(step: Step, parts: &Parts, arrival: &Arrival, now: Timestamp) -> NewEvent {
@@ -42,10 +40,11 @@ fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
 }
 
 impl Newcomers {
-    pub(crate) fn new(recorder: Recorder) -> Self {
+    /// As many grants are known as tokens are remembered.
+    pub(crate) fn new(recorder: Recorder, remembered: usize) -> Self {
         Self {
             recorder,
-            known: Cache::new(KNOWN),
+            known: Cache::new(remembered.max(1)),
         }
     }
 
@@ -97,11 +96,9 @@ impl Newcomers {
         if claims.client_id.starts_with("key_") {
             return;
         }
-        if refused.is_none() {
-            if self.known.get(&claims.gid).is_some() {
-                return;
-            }
-            self.known.insert(claims.gid, ());
+        // What is older than all that is kept was new once, and is not again because this node forgot it.
+        if self.known.get(&(claims.gid, refused.is_some())).is_some() || is_older(claims.gid, now) {
+            return;
         }
         let mut event = at(step(Step::Request, parts, arrival, now), target)
             .of_client(&claims.client_id, digest(claims.client_id.as_bytes()));
@@ -116,6 +113,18 @@ impl Newcomers {
                 _ => "the token does not open this address",
             });
         }
-        self.recorder.record(event);
+        // Only what was taken is not offered again.
+        if self.recorder.record(event) {
+            self.known.insert((claims.gid, refused.is_some()), ());
+        }
     }
+}
+
+/// Whether a grant was made before the oldest step that is kept: its id tells when.
+fn is_older(grant: GrantId, now: Timestamp) -> bool {
+    grant.uuid().get_timestamp().is_some_and(|made| {
+        let (seconds, _) = made.to_unix();
+        let kept_since = (now - KEPT).unix_timestamp();
+        i64::try_from(seconds).is_ok_and(|seconds| seconds < kept_since)
+    })
 }

@@ -165,7 +165,7 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
         ..Which::default()
     };
     let apps = connected_apps::list(&mut tx, which, desk.now()).await?;
-    let passkeys = passkeys::count(&mut tx, person.id).await?;
+    let passkeys = passkeys::count(&mut tx, person.id, None).await?;
     if desk.is_json {
         let mut all = facts(&person);
         all["passkeys"] = passkeys.into();

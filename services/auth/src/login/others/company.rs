@@ -73,7 +73,14 @@ pub(super) async fn show(
     let fault = found.is_none().then_some(
         "There is no company sign-in for this address here. Check it, or sign in in another way.",
     );
-    page(&state, browser, &continuation, (email, None), found, fault)
+    page(
+        &state,
+        browser,
+        &continuation,
+        (email, None),
+        found.map(|found| (found, false)),
+        fault,
+    )
 }
 
 /// The way to the provider of a workspace, for its members: to all others there is none (M2).
@@ -89,7 +96,9 @@ pub(super) async fn show_workspace(
         return Err(PageError::Elsewhere(continuation.target.on("/login")));
     };
     let mut tx = state.store.system(Reason::SignIn).await?;
-    let mine = members::workspace_of(&mut tx, session.user, &workspace).await?;
+    let mine = members::workspace_of(&mut tx, session.user, &workspace)
+        .await?
+        .filter(|mine| session.opens(mine.tenant.id));
     let found = match &mine {
         Some(mine) => single_sign_on::for_tenant(&mut tx, mine.tenant.id).await?,
         None => None,
@@ -103,7 +112,7 @@ pub(super) async fn show_workspace(
         browser,
         &continuation,
         ("", name.as_deref()),
-        found,
+        found.map(|found| (found, session.only_tenant.is_some())),
         None,
     )
 }
@@ -113,7 +122,7 @@ fn page(
     browser: Browser,
     continuation: &Continuation,
     (email, workspace): (&str, Option<&str>),
-    found: Option<(IdentityProviderId, String)>,
+    found: Option<((IdentityProviderId, String), bool)>,
     fault: Option<&'static str>,
 ) -> Result<Response, PageError> {
     let token = form_token(&state.keys, &browser);
@@ -121,9 +130,16 @@ fn page(
         Some(_) => StatusCode::NOT_FOUND,
         None => StatusCode::OK,
     };
-    let others = found.into_iter().map(|(id, name)| Other {
-        name,
-        path: link(&format!("/login/with/{id}"), &continuation.target, &token),
+    let others = found.into_iter().map(|((id, name), confirm)| {
+        let path = link(&format!("/login/with/{id}"), &continuation.target, &token);
+        Other {
+            name,
+            path: if confirm {
+                format!("{path}&confirm=1")
+            } else {
+                path
+            },
+        }
     });
     let page = Page {
         request: continuation.parameter(),

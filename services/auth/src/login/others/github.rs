@@ -95,7 +95,7 @@ impl Github {
             subject: user.id.to_string(),
             label: label.unwrap_or_else(|| user.id.to_string()),
             name: cleaned([user.name.as_deref(), Some(&user.login)]),
-            is_email_verified: email.is_some() && primary.is_some_and(|email| email.verified),
+            email_verified: primary.map(|email| email.verified),
             email,
             auth_time: None,
         })

@@ -11,12 +11,12 @@ use portolan_keys::{Purpose, random};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
-    id::{TenantId, VerificationId},
+    id::VerificationId,
 };
 use portolan_storage::{
     Reason, audit,
     identity_offers::{self, Offer},
-    members, single_sign_on, users,
+    users,
     verifications::{self, NewVerification},
 };
 use serde::Deserialize;
@@ -38,7 +38,7 @@ use crate::{
         throttle::AccountKey,
     },
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeSession},
+    session::MaybeSession,
     state::AuthState,
     visitor::Visitor,
 };
@@ -111,14 +111,6 @@ pub(super) async fn connect(
     if !session.is_recent(state.now()) {
         return Err(PageError::Elsewhere(here.on("/account/confirm")));
     }
-    if let Some(tenant) = offer.tenant
-        && !may_enter(&state, &visitor, &offer, tenant, &session).await?
-    {
-        let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.";
-        let (status, fault) = (StatusCode::FORBIDDEN, Some(fault.to_owned()));
-        let email = Some(session.email.as_str());
-        return connect_page(&state, browser, &offer, email, status, fault).await;
-    }
     let provider = provider_name(&state, &offer).await?;
     let said = (offer.label.as_str(), offer.email.as_deref());
     let linked = settle::connect(
@@ -127,21 +119,22 @@ pub(super) async fn connect(
         &session,
         &offer.identity(),
         (&provider, said),
-        Some((offer.id, &browser)),
+        Some((&offer, &browser)),
     )
     .await?;
     match linked {
         Linked::Now | Linked::Before => {
-            if let (Some(tenant), Ok(id)) = (offer.tenant, offer.provider.parse()) {
-                let mut tx = state.store.system(Reason::SignIn).await?;
-                single_sign_on::step(&mut tx, session.id, tenant, id, state.now()).await?;
-                tx.commit().await?;
-            }
             let target = Target::parse(&offer.target).unwrap_or(Target::Console);
             let path = path_after(&state, session.user, &target).await?;
             Ok((browser, pages::see_other(&path)?).into_response())
         }
         Linked::Gone => gone(browser),
+        Linked::Stranger => {
+            let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.".to_owned();
+            let email = Some(session.email.as_str());
+            let status = StatusCode::FORBIDDEN;
+            connect_page(&state, browser, &offer, email, status, Some(fault)).await
+        }
         Linked::Elsewhere => {
             let fault = format!("This {provider} account signs in to another Portolan account.");
             let email = Some(session.email.as_str());
@@ -158,41 +151,13 @@ pub(super) async fn connect(
     }
 }
 
-/// Whether the person of this session is a member of the tenant whose provider this is, or becomes one: its domain is proved (F7).
-async fn may_enter(
-    state: &AuthState,
-    visitor: &Visitor,
-    offer: &Offer,
-    id: TenantId,
-    session: &BrowserSession,
-) -> Result<bool, PageError> {
-    let mut tx = state.store.system(Reason::SignIn).await?;
-    if members::role_of(&mut tx, id, session.user).await?.is_some() {
-        return Ok(true);
-    }
-    let Some(address) = offer
-        .email
-        .as_deref()
-        .and_then(|email| EmailAddress::parse(email).ok())
-    else {
-        return Ok(false);
-    };
-    // It is the address of the person too: nobody becomes a member with somebody else's.
-    let is_theirs = users::has_address(&mut tx, session.user, address.normalised()).await?;
-    let joined = is_theirs
-        && tenant::speaks_for(&mut tx, id, &address).await?
-        && tenant::join(state, visitor, &mut tx, id, session.user).await?;
-    tx.commit().await?;
-    Ok(joined)
-}
-
 /// Asks for name and address, since nobody vouched for an address.
 pub(super) async fn show_address(
     State(state): State<AuthState>,
     browser: Browser,
     Path(offer): Path<String>,
 ) -> Result<Response, PageError> {
-    let Some(offer) = find(&state, &browser, &offer).await? else {
+    let Some(offer) = own(find(&state, &browser, &offer).await?) else {
         return gone(browser);
     };
     let email = offer.email.clone().unwrap_or_default();
@@ -229,7 +194,7 @@ pub(super) async fn take_address(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    let Some(offer) = find(&state, &browser, &offer).await? else {
+    let Some(offer) = own(find(&state, &browser, &offer).await?) else {
         return gone(browser);
     };
     let refuse = |browser, status, fault: String| {
@@ -286,6 +251,11 @@ pub(super) async fn take_address(
     Ok((browser, pages::see_other("/verify")?).into_response())
 }
 
+/// One of a provider of the platform: what a workspace's provider says makes nobody an account here but by its domain.
+fn own(offer: Option<Offer>) -> Option<Offer> {
+    offer.filter(|offer| offer.tenant.is_none())
+}
+
 /// The offer, if it is this browser's, and its provider is still one.
 async fn find(state: &AuthState, browser: &Browser, id: &str) -> Result<Option<Offer>, PageError> {
     let Ok(id) = id.parse() else {
@@ -320,7 +290,8 @@ async fn connect_page(
         action: format!("/login/connect/{}", offer.id),
         provider: &provider,
         label: &offer.label,
-        email: offer.email.as_deref(),
+        // A workspace's provider may say what it likes: whether the address has an account is not told (L5).
+        email: offer.email.as_deref().filter(|_| offer.tenant.is_none()),
         signed_in_as,
         login_path: format!("{login_path}&again=1"),
         fault,

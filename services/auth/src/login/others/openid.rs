@@ -71,18 +71,29 @@ impl OpenId {
         if token.email.is_none()
             && let Some(address) = &server.userinfo_endpoint
         {
-            let told = bearer(&state.egress, address, &tokens.access).await?;
-            let told: UserInfo =
-                serde_json::from_value(told).map_err(|_| Unproved::Missing("a sub"))?;
-            // §5.3.2: or it is about somebody else.
-            if told.sub == token.subject {
-                token.email = told.email;
-                token.is_email_verified = told.email_verified.is_some_and(|flag| flag.is_set());
-                token.name = token.name.or(told.name);
-                token.preferred_username = token.preferred_username.or(told.preferred_username);
-            }
+            self.complete(state, address, &tokens.access, &mut token)
+                .await;
         }
         self.read(token)
+    }
+
+    /// Adds what the userinfo endpoint tells. Who it is, is known without it: an endpoint that does not answer keeps nobody out.
+    async fn complete(&self, state: &AuthState, address: &str, access: &str, token: &mut IdToken) {
+        let told = bearer(&state.egress, address, access)
+            .await
+            .ok()
+            .and_then(|told| serde_json::from_value::<UserInfo>(told).ok());
+        let Some(told) = told else {
+            tracing::info!(issuer = self.issuer, "no word of the userinfo endpoint");
+            return;
+        };
+        // §5.3.2: or it is about somebody else.
+        if told.sub == token.subject {
+            token.email = told.email;
+            token.email_verified = told.email_verified.map(|flag| flag.is_set());
+            token.name = token.name.take().or(told.name);
+            token.preferred_username = token.preferred_username.take().or(told.preferred_username);
+        }
     }
 
     async fn verified(
@@ -160,7 +171,7 @@ impl OpenId {
             issuer: self.issuer.clone(),
             label: label.unwrap_or_else(|| "?".to_owned()),
             name: cleaned([token.name.as_deref(), token.preferred_username.as_deref()]),
-            is_email_verified: token.is_email_verified && email.is_some(),
+            email_verified: token.email_verified,
             email,
             subject,
             auth_time: token.auth_time,

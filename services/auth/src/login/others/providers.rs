@@ -83,9 +83,23 @@ pub(super) struct Proved {
     /// Cleaned.
     pub(super) name: Option<String>,
     pub(super) email: Option<EmailAddress>,
-    pub(super) is_email_verified: bool,
+    /// Whether the provider says that the address is theirs; `None` if it says nothing of that.
+    pub(super) email_verified: Option<bool>,
     /// When they last proved who they are, if that was told.
     pub(super) auth_time: Option<i64>,
+}
+
+impl Proved {
+    /// Whether the provider vouches for the address.
+    pub(super) fn is_email_verified(&self) -> bool {
+        self.email_verified == Some(true)
+    }
+
+    /// When the person proved who they are, if that was told and is not just now.
+    pub(super) fn since(&self, now: Timestamp) -> Option<Timestamp> {
+        let at = Timestamp::from_unix_timestamp(self.auth_time?).ok()?;
+        (at < now).then_some(at)
+    }
 }
 
 /// Why nobody was proved. For the log: people read one sentence.

@@ -3,12 +3,13 @@
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
     id::{IdentityOfferId, UserId},
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, identities,
+    Reason, StorageError, SystemTx, audit, browser_sessions, identities,
     identities::Identity,
     identity_offers::{self, Offer},
     mails::Mail,
@@ -16,7 +17,10 @@ use portolan_storage::{
 };
 use serde_json::json;
 
-use super::providers::{LoginProvider, Proved};
+use super::{
+    providers::{LoginProvider, Proved},
+    tenant,
+};
 use crate::{
     browser::Browser,
     login::{Continuation, Target, code, continuation::path_after, throttle::AccountKey},
@@ -67,15 +71,27 @@ impl Arrived<'_> {
             return self.newcomer(proved).await;
         };
         if !holder.is_active {
-            drop(tx);
+            self.note(
+                &mut tx,
+                Some(holder.user),
+                "session.refused",
+                Outcome::Refused,
+            )
+            .await?;
+            tx.commit().await?;
             return self.stopped();
         }
         identities::used(&mut tx, holder.link, &proved.label, now).await?;
-        self.enter(tx, holder.user).await
+        self.enter(tx, holder.user, proved.since(now)).await
     }
 
     /// Starts the session, unless a code of the person's own second factor is still to come (L14).
-    async fn enter(self, mut tx: SystemTx, user: UserId) -> Result<Response, PageError> {
+    async fn enter(
+        self,
+        mut tx: SystemTx,
+        user: UserId,
+        since: Option<Timestamp>,
+    ) -> Result<Response, PageError> {
         if second_factors::is_enrolled(&mut tx, user).await? {
             let person = users::find(&mut tx, user)
                 .await?
@@ -96,7 +112,7 @@ impl Arrived<'_> {
             )
             .await;
         }
-        let (_, cookie) = session::start(
+        let (id, cookie) = session::start(
             &mut tx,
             self.state,
             self.headers,
@@ -105,6 +121,10 @@ impl Arrived<'_> {
             &[FEDERATED],
         )
         .await?;
+        // Who was signed in there for hours has proved nothing now (S2).
+        if let Some(since) = since {
+            browser_sessions::proved_at(&mut tx, id, since).await?;
+        }
         tx.commit().await?;
         let path = path_after(self.state, user, &self.target).await?;
         let cookies = AppendHeaders([(header::SET_COOKIE, cookie)]);
@@ -114,7 +134,7 @@ impl Arrived<'_> {
     /// Somebody whose identity is nobody's yet.
     async fn newcomer(self, proved: Proved) -> Result<Response, PageError> {
         let address = match &proved.email {
-            Some(address) if proved.is_email_verified => address.clone(),
+            Some(address) if proved.is_email_verified() => address.clone(),
             // Nobody vouches for an address: a mail will.
             _ => return self.offer(proved, "/login/address").await,
         };
@@ -141,7 +161,7 @@ impl Arrived<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.enter(tx, user).await
+        self.enter(tx, user, proved.since(now)).await
     }
 
     /// A new account, with a proved address and without a password. What others began with the address is gone (F5).
@@ -160,7 +180,7 @@ impl Arrived<'_> {
             identities::link(tx, user, &self.identity(proved), (&proved.label, seen), now).await?;
         identities::used(tx, link, &proved.label, now).await?;
         let event = Event {
-            tenant: None,
+            tenant: self.provider.tenant,
             actor: Actor::User(user),
             action: "user.signed_up",
             target_kind: "user",
@@ -184,7 +204,11 @@ impl Arrived<'_> {
             subject: proved.subject,
             display_name: name.unwrap_or_else(|| proved.label.clone()),
             label: proved.label,
-            email: proved.email.map(|email| email.as_typed().to_owned()),
+            // An address that a workspace's provider denies is none for us.
+            email: proved
+                .email
+                .filter(|_| self.provider.tenant.is_none() || proved.email_verified != Some(false))
+                .map(|email| email.as_typed().to_owned()),
             target: self.target.to_string(),
         };
         let now = self.state.now();
@@ -224,7 +248,7 @@ impl Arrived<'_> {
                 pages::see_other("/account/sign-in?done=there")?,
             )
                 .into_response()),
-            Linked::Elsewhere | Linked::Gone => {
+            Linked::Elsewhere | Linked::Gone | Linked::Stranger => {
                 let name = &self.provider.name;
                 let text = format!(
                     "This {name} account signs in to another Portolan account. Disconnect it there first, or use another {name} account."
@@ -246,10 +270,24 @@ impl Arrived<'_> {
         match holder.filter(|holder| holder.user == session.user && holder.is_active) {
             Some(holder) => {
                 identities::used(&mut tx, holder.link, &proved.label, now).await?;
-                self.enter(tx, holder.user).await
+                self.note(
+                    &mut tx,
+                    Some(session.user),
+                    "session.confirmed",
+                    Outcome::Ok,
+                )
+                .await?;
+                self.enter(tx, holder.user, proved.since(now)).await
             }
             None => {
-                drop(tx);
+                self.note(
+                    &mut tx,
+                    Some(session.user),
+                    "session.refused",
+                    Outcome::Refused,
+                )
+                .await?;
+                tx.commit().await?;
                 let text = format!(
                     "This is another {} account than the one that is connected with your Portolan account.",
                     self.provider.name
@@ -257,6 +295,26 @@ impl Arrived<'_> {
                 self.says(StatusCode::FORBIDDEN, "Not confirmed", &text)
             }
         }
+    }
+
+    /// An entry about somebody who came from here.
+    pub(super) async fn note(
+        &self,
+        tx: &mut SystemTx,
+        user: Option<UserId>,
+        action: &'static str,
+        outcome: Outcome,
+    ) -> Result<(), StorageError> {
+        let event = Event {
+            tenant: self.provider.tenant,
+            actor: user.map_or(Actor::Anonymous, Actor::User),
+            action,
+            target_kind: "provider",
+            target_id: self.provider.slug.clone(),
+            outcome,
+            detail: json!({}),
+        };
+        audit::record(tx, &event, &self.visitor.origin(), self.state.now()).await
     }
 
     /// Locked or deactivated. The person has proved who they are, so they may know.
@@ -299,31 +357,39 @@ pub(super) enum Linked {
     Elsewhere,
     /// What was offered has been used, or is too old.
     Gone,
+    /// The person is no member of the workspace whose provider it is.
+    Stranger,
 }
 
-/// Makes an identity one of the signed-in person's, with the offer that it came by used up, and tells them by mail (L16).
+/// Makes an identity one of the signed-in person's, and tells them by mail (L16). An offer by which it came is used up; one of a workspace's
+/// provider needs a member, or makes one, and the session knows of the proof: all of it or nothing.
 pub(super) async fn connect(
     state: &AuthState,
     visitor: &Visitor,
     session: &BrowserSession,
     identity: &Identity<'_>,
     (provider, said): (&str, (&str, Option<&str>)),
-    offer: Option<(IdentityOfferId, &Browser)>,
+    offer: Option<(&Offer, &Browser)>,
 ) -> Result<Linked, PageError> {
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
-    if let Some((id, browser)) = offer
-        && !identity_offers::consume(&mut tx, id, browser.digest(), now).await?
-    {
-        return Ok(Linked::Gone);
+    if let Some((offer, browser)) = offer {
+        if !identity_offers::consume(&mut tx, offer.id, browser.digest(), now).await? {
+            return Ok(Linked::Gone);
+        }
+        if offer.tenant.is_some() && !tenant::admit(state, visitor, &mut tx, offer, session).await?
+        {
+            return Ok(Linked::Stranger);
+        }
     }
-    if let Some(holder) = identities::holder(&mut tx, identity).await? {
-        tx.commit().await?;
-        return Ok(if holder.user == session.user {
-            Linked::Before
-        } else {
-            Linked::Elsewhere
-        });
+    let before = identities::holder(&mut tx, identity).await?;
+    match before {
+        Some(holder) if holder.user != session.user => return Ok(Linked::Elsewhere),
+        Some(_) => {
+            tx.commit().await?;
+            return Ok(Linked::Before);
+        }
+        None => {}
     }
     match identities::link(&mut tx, session.user, identity, said, now).await {
         Ok(_) => {}

@@ -5,13 +5,14 @@ use http::{StatusCode, header};
 use portolan_connections::{SealError, open_provider_secret};
 use portolan_keys::Secret;
 use portolan_model::{
+    Timestamp,
     audit::{Actor, Event, Outcome},
     email::EmailAddress,
     id::{IdentityProviderId, TenantId, UserId},
 };
 use portolan_storage::{
-    Reason, StorageError, SystemTx, audit, identities, members, single_sign_on as stored,
-    tenant_domains, users,
+    Reason, StorageError, SystemTx, audit, browser_sessions, identities, identity_offers::Offer,
+    login_attempts::Purpose, members, single_sign_on as stored, tenant_domains, users,
 };
 use serde_json::json;
 
@@ -25,6 +26,7 @@ use crate::{
     pages::{self, PageError},
     session::{self, BrowserSession},
     state::AuthState,
+    visitor::Visitor,
 };
 
 /// The provider of this name: one of the platform, or one of a tenant that works.
@@ -95,35 +97,57 @@ pub(super) async fn speaks_for(
 
 impl Arrived<'_> {
     /// Signs in to the tenant and to nothing else. Somebody new becomes a member if the tenant has proved the domain of their address;
-    /// whoever has an account signs in to that first (case 107).
+    /// whoever has an account signs in to that first (case 107). A confirmation is one of the same person.
     pub(super) async fn sign_in_to(
         self,
         tenant: TenantId,
         before: Option<BrowserSession>,
+        purpose: Purpose,
         proved: Proved,
     ) -> Result<Response, PageError> {
         let now = self.state.now();
+        let since = proved.since(now);
         let mut tx = self.state.store.system(Reason::SignIn).await?;
         let holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        let is_other = |user: UserId| before.as_ref().is_none_or(|session| session.user != user);
         let user = match (holder, &proved.email) {
             (Some(holder), _) => {
-                let is_member = members::role_of(&mut tx, tenant, holder.user)
-                    .await?
-                    .is_some();
-                if !holder.is_active || !is_member {
-                    drop(tx);
-                    return self.no_member();
+                let role = members::role_of(&mut tx, tenant, holder.user).await?;
+                let is_wrong = purpose == Purpose::Confirm && is_other(holder.user);
+                if !holder.is_active || role.is_none() || is_wrong {
+                    self.note(
+                        &mut tx,
+                        Some(holder.user),
+                        "session.refused",
+                        Outcome::Refused,
+                    )
+                    .await?;
+                    tx.commit().await?;
+                    return if is_wrong {
+                        self.another()
+                    } else {
+                        self.no_member()
+                    };
                 }
                 identities::used(&mut tx, holder.link, &proved.label, now).await?;
                 holder.user
             }
+            (None, _) if purpose == Purpose::Confirm => return self.another(),
             (None, Some(address))
-                if speaks_for(&mut tx, tenant, address).await?
+                if proved.email_verified != Some(false)
+                    && speaks_for(&mut tx, tenant, address).await?
                     && !users::is_address_verified(&mut tx, address.normalised()).await? =>
             {
                 // Not counted among sign-ups of the address: a company comes from one, all on one morning.
-                match self.join(&mut tx, tenant, &proved, address).await {
-                    Ok(user) => user,
+                if let Err(early) = self.state.throttle.join(tenant, now) {
+                    return Err(PageError::Throttled {
+                        retry_after: early.seconds(),
+                    });
+                }
+                match self.newcomer_of(&mut tx, tenant, &proved, address).await {
+                    Ok(Some(user)) => user,
+                    // The provider or the tenant went a moment ago.
+                    Ok(None) => return self.no_member(),
                     Err(error)
                         if error.is_conflict_on("user_emails_verified")
                             || error.is_conflict_on("identity_links_key") =>
@@ -139,20 +163,23 @@ impl Arrived<'_> {
                 return self.offer(proved, "/login/connect").await;
             }
         };
-        self.enter_only(tx, tenant, user, before).await
+        self.enter_only(tx, tenant, user, before, since).await
     }
 
     /// A new account, and a member.
-    async fn join(
+    async fn newcomer_of(
         &self,
         tx: &mut SystemTx,
         tenant: TenantId,
         proved: &Proved,
         address: &EmailAddress,
-    ) -> Result<UserId, StorageError> {
+    ) -> Result<Option<UserId>, StorageError> {
+        let Ok(provider) = self.provider.slug.parse() else {
+            return Ok(None);
+        };
         let user = self.create(tx, proved, address).await?;
-        join(self.state, self.visitor, tx, tenant, user).await?;
-        Ok(user)
+        let joined = join(self.state, self.visitor, tx, (tenant, provider), user).await?;
+        Ok(joined.then_some(user))
     }
 
     /// A session for this tenant; one that the person has of their own goes on, and knows of the proof.
@@ -162,6 +189,7 @@ impl Arrived<'_> {
         tenant: TenantId,
         user: UserId,
         before: Option<BrowserSession>,
+        since: Option<Timestamp>,
     ) -> Result<Response, PageError> {
         let now = self.state.now();
         let provider: IdentityProviderId = self
@@ -169,26 +197,33 @@ impl Arrived<'_> {
             .slug
             .parse()
             .map_err(|_| PageError::Internal("provider of a tenant"))?;
-        let path = path_after(self.state, user, &self.target).await?;
         let own = before.filter(|session| session.user == user && session.only_tenant.is_none());
-        if let Some(session) = own {
+        let cookie = if let Some(session) = own {
             stored::step(&mut tx, session.id, tenant, provider, now).await?;
-            tx.commit().await?;
-            return Ok((self.browser, pages::see_other(&path)?).into_response());
-        }
-        let (id, cookie) = session::start(
-            &mut tx,
-            self.state,
-            self.headers,
-            self.visitor,
-            user,
-            &[FEDERATED],
-        )
-        .await?;
-        stored::confine(&mut tx, id, tenant).await?;
-        stored::step(&mut tx, id, tenant, provider, now).await?;
+            self.note(&mut tx, Some(user), "session.step", Outcome::Ok)
+                .await?;
+            None
+        } else {
+            let (id, cookie) = session::start(
+                &mut tx,
+                self.state,
+                self.headers,
+                self.visitor,
+                user,
+                &[FEDERATED],
+            )
+            .await?;
+            stored::confine(&mut tx, id, tenant).await?;
+            stored::step(&mut tx, id, tenant, provider, now).await?;
+            if let Some(since) = since {
+                browser_sessions::proved_at(&mut tx, id, since).await?;
+            }
+            Some(cookie)
+        };
         tx.commit().await?;
-        let cookies = AppendHeaders([(header::SET_COOKIE, cookie)]);
+        // Afterwards: it looks at the workspaces that the person has by now.
+        let path = path_after(self.state, user, &self.target).await?;
+        let cookies = AppendHeaders(cookie.map(|cookie| (header::SET_COOKIE, cookie)));
         Ok((self.browser, cookies, pages::see_other(&path)?).into_response())
     }
 
@@ -196,18 +231,55 @@ impl Arrived<'_> {
         let text = "You are no member of this workspace any more. Ask one of its admins for an invitation.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
     }
+
+    fn another(self) -> Result<Response, PageError> {
+        let text = "You signed in there as somebody else than you are here. Sign out here first, if that is who you are.";
+        self.says(StatusCode::FORBIDDEN, "Not confirmed", text)
+    }
 }
 
-/// Makes a person a member, on the word of the tenant's provider. False if they were one before and are no more.
-pub(super) async fn join(
+/// Whether the person of this session is a member of the tenant whose provider made this offer, or becomes one: its domain is proved, and the
+/// address is theirs here too. Their session knows of the proof then.
+pub(super) async fn admit(
     state: &AuthState,
-    visitor: &crate::visitor::Visitor,
+    visitor: &Visitor,
     tx: &mut SystemTx,
-    tenant: TenantId,
+    offer: &Offer,
+    session: &BrowserSession,
+) -> Result<bool, StorageError> {
+    let (Some(tenant), Ok(provider)) = (offer.tenant, offer.provider.parse()) else {
+        return Ok(false);
+    };
+    if members::role_of(tx, tenant, session.user).await?.is_none() {
+        let address = offer
+            .email
+            .as_deref()
+            .and_then(|email| EmailAddress::parse(email).ok());
+        let Some(address) = address else {
+            return Ok(false);
+        };
+        // Nobody becomes a member with somebody else's address.
+        let joined = users::has_address(tx, session.user, address.normalised()).await?
+            && speaks_for(tx, tenant, &address).await?
+            && join(state, visitor, tx, (tenant, provider), session.user).await?;
+        if !joined {
+            return Ok(false);
+        }
+    }
+    stored::step(tx, session.id, tenant, provider, state.now()).await?;
+    Ok(true)
+}
+
+/// Makes a person a member, on the word of the tenant's provider. False if they were one before and are no more, or the provider is none.
+async fn join(
+    state: &AuthState,
+    visitor: &Visitor,
+    tx: &mut SystemTx,
+    (tenant, provider): (TenantId, IdentityProviderId),
     user: UserId,
 ) -> Result<bool, StorageError> {
     let now = state.now();
-    if !stored::join(tx, tenant, user, now).await? {
+    if !stored::join(tx, tenant, provider, user, now).await? {
         return Ok(false);
     }
     let event = Event {

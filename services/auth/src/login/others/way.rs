@@ -60,6 +60,8 @@ pub(crate) struct Bound<'a> {
     pub(crate) session: Option<&'a BrowserSession>,
     /// An address that the provider may prefill.
     pub(crate) hint: Option<&'a str>,
+    /// Whether whoever is signed in there has to prove it now: a client asked for that.
+    pub(crate) fresh: bool,
 }
 
 /// Parameters of a link to a provider.
@@ -68,12 +70,15 @@ pub(super) struct StartQuery {
     request: Option<String>,
     #[serde(default)]
     t: String,
+    /// Prove again who is signed in to the workspace that this provider speaks for.
+    confirm: Option<String>,
 }
 
 /// Sends the browser to a provider, to sign in.
 pub(super) async fn start(
     State(state): State<AuthState>,
     browser: Browser,
+    MaybeAnySession(session): MaybeAnySession,
     visitor: Visitor,
     Path(slug): Path<String>,
     Query(query): Query<StartQuery>,
@@ -83,10 +88,19 @@ pub(super) async fn start(
     let Some(provider) = tenant::find(&state, &slug).await? else {
         return nobody(browser);
     };
+    let confined = session.filter(|session| {
+        query.confirm.is_some()
+            && session.only_tenant.is_some()
+            && session.only_tenant == provider.tenant
+    });
     let bound = Bound {
-        purpose: Purpose::SignIn,
-        session: None,
+        purpose: match confined {
+            Some(_) => Purpose::Confirm,
+            None => Purpose::SignIn,
+        },
+        session: confined.as_ref(),
         hint: Some(continuation.login_hint()).filter(|hint| !hint.is_empty()),
+        fresh: continuation.wants_fresh(),
     };
     begin(
         &state,
@@ -137,7 +151,7 @@ pub(crate) async fn begin(
         let mut query = address.query_pairs_mut();
         if provider.is_openid() {
             query.append_pair("nonce", &nonce);
-            if bound.purpose == Purpose::Confirm {
+            if bound.purpose == Purpose::Confirm || bound.fresh {
                 // Not whoever finds the browser open there.
                 query.append_pair("max_age", "0");
             }
@@ -239,7 +253,9 @@ pub(super) async fn take(
                 target,
             };
             if let Some(tenant) = provider.tenant {
-                return arrived.sign_in_to(tenant, session, proved).await;
+                return arrived
+                    .sign_in_to(tenant, session, attempt.purpose, proved)
+                    .await;
             }
             let session = session.filter(|_| attempt.signed.is_some());
             match (attempt.purpose, session) {
