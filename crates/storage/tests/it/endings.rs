@@ -150,6 +150,9 @@ async fn m6_a_deleted_tenant_can_be_restored_for_a_month() {
 const ROWS: &str = "
 insert into oauth_clients (id, client_id, kind, tenant_id, name, metadata, metadata_digest, auth_method, application_type, grant_types, created_at)
   values ('{x}', 'svc-{x}', 'service', '{t}', 'robot', '{}', sha256('{x}'::bytea), 'client_secret_basic', 'web', '{client_credentials}', now());
+insert into client_decisions (tenant_id, client_ref, decision, decided_at) values ('{t}', '{x}', 'allowed', now());
+insert into client_requests (tenant_id, client_ref, user_id, asked_at) values ('{t}', '{x}', '{u}', now());
+insert into connect_events (at, tenant_id, step, outcome) values (now(), '{t}', 'consent', 'ok');
 insert into service_accounts (tenant_id, id, client_ref, created_at) values ('{t}', '{x}', '{x}', now());
 insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, created_at, expires_at)
   values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());

@@ -236,7 +236,7 @@ async fn case_157_without_a_recent_proof_each_sensitive_change_is_refused_and_sa
     house.wait(Duration::minutes(11));
 
     // Pages. The token of a form is read on one that asks for nothing.
-    let token = ann.get("/account/sessions").await.field("form_token");
+    let token = ann.get("/account/password").await.field("form_token");
     for (path, page, fields) in [
         (
             "/account/email",
