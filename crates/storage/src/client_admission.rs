@@ -283,11 +283,15 @@ pub struct Seen {
 }
 
 /// The clients that a tenant has to do with, at most a thousand; those in most use first. Its own are not among them.
-pub async fn seen(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Seen>, StorageError> {
+pub async fn seen(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<Vec<Seen>, StorageError> {
     let rows = sqlx::query!(
         r#"with live as (
              select client_ref, count(*) as apps, count(distinct user_id) as people, max(coalesce(last_used_at, created_at)) as last_used_at
-             from grants where tenant_id = $1 and revoked_at is null and expires_at > now() group by client_ref
+             from grants where tenant_id = $1 and revoked_at is null and expires_at > $2 group by client_ref
            ), known as (
              select client_ref from live union select client_ref from client_decisions where tenant_id = $1
              union select client_ref from client_requests where tenant_id = $1
@@ -299,6 +303,7 @@ pub async fn seen(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Seen>, Stor
              left join client_decisions d on d.tenant_id = $1 and d.client_ref = k.client_ref
            order by coalesce(l.people, 0) desc, lower(c.name), c.id limit 1000"#,
         tenant.uuid(),
+        now,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -319,12 +324,14 @@ pub async fn seen(tx: &mut SystemTx, tenant: TenantId) -> Result<Vec<Seen>, Stor
 pub async fn live(
     tx: &mut SystemTx,
     tenant: TenantId,
+    now: Timestamp,
 ) -> Result<Vec<(ClientId, Option<ClientDecision>)>, StorageError> {
     let rows = sqlx::query!(
         r#"select g.client_ref, d.decision as "decision?" from (
-             select distinct client_ref from grants where tenant_id = $1 and revoked_at is null and expires_at > now()) g
+             select distinct client_ref from grants where tenant_id = $1 and revoked_at is null and expires_at > $2) g
            left join client_decisions d on d.tenant_id = $1 and d.client_ref = g.client_ref"#,
         tenant.uuid(),
+        now,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -343,14 +350,16 @@ pub async fn is_seen(
     tx: &mut SystemTx,
     tenant: TenantId,
     client: ClientId,
+    now: Timestamp,
 ) -> Result<bool, StorageError> {
     Ok(sqlx::query_scalar!(
         r#"select exists (select 1 from oauth_clients where id = $2 and kind in ('dynamic', 'cimd')) and (
-             exists (select 1 from grants where tenant_id = $1 and client_ref = $2 and revoked_at is null and expires_at > now())
+             exists (select 1 from grants where tenant_id = $1 and client_ref = $2 and revoked_at is null and expires_at > $3)
              or exists (select 1 from client_decisions where tenant_id = $1 and client_ref = $2)
              or exists (select 1 from client_requests where tenant_id = $1 and client_ref = $2)) as "seen!""#,
         tenant.uuid(),
         client.uuid(),
+        now,
     )
     .fetch_one(tx.connection())
     .await?)

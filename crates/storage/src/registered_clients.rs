@@ -41,14 +41,16 @@ pub struct RegisteredClient {
 pub async fn list(
     tx: &mut SystemTx,
     tenant: TenantId,
+    now: Timestamp,
 ) -> Result<Vec<RegisteredClient>, StorageError> {
     let rows = sqlx::query!(
         r#"select c.id, c.client_id, c.name, c.auth_method, c.metadata, c.status, c.created_at, c.last_used_at,
              array(select uri from oauth_client_redirects where client_ref = c.id order by uri) as "redirect_uris!",
              exists (select 1 from client_decisions d where d.tenant_id = $1 and d.client_ref = c.id and d.decision = 'blocked') as "is_blocked!",
-             (select count(*) from grants g where g.client_ref = c.id and g.revoked_at is null and g.expires_at > now()) as "apps!"
+             (select count(*) from grants g where g.client_ref = c.id and g.revoked_at is null and g.expires_at > $2) as "apps!"
            from oauth_clients c where c.tenant_id = $1 and c.kind = 'static' and c.status <> 'deleted' order by lower(c.name), c.id"#,
         tenant.uuid(),
+        now,
     )
     .fetch_all(tx.connection())
     .await?;

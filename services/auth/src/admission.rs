@@ -109,7 +109,7 @@ pub(crate) async fn end_unadmitted(
     tenant: TenantId,
     rule: ClientRule,
 ) -> Result<Ended, StorageError> {
-    let live = client_admission::live(tx, tenant).await?;
+    let live = client_admission::live(tx, tenant, state.now()).await?;
     let ids: Vec<ClientId> = live.iter().map(|(client, _)| *client).collect();
     let decisions: HashMap<ClientId, Option<ClientDecision>> = live.into_iter().collect();
     let mut ended = Ended::default();

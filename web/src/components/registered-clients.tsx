@@ -330,8 +330,7 @@ function ClientForm({
           label="Redirect URIs"
           description="Where the program wants to be answered: one in each line."
           placeholder="https://app.example/oauth/callback"
-          autosize
-          minRows={2}
+          rows={3}
           value={uris}
           onChange={(event) => setUris(event.currentTarget.value)}
           error={errorAt(error, 'redirect_uris')}
@@ -356,8 +355,7 @@ function ClientForm({
           <Textarea
             label="Public keys"
             description="The address of its key set, or the key set as JSON."
-            autosize
-            minRows={2}
+            rows={3}
             value={keys}
             onChange={(event) => setKeys(event.currentTarget.value)}
             error={

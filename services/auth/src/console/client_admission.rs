@@ -161,9 +161,13 @@ pub struct ClientAdmission {
     clients: Vec<SeenClient>,
 }
 
-async fn seen(tx: &mut SystemTx, workspace: &Workspace) -> Result<ClientAdmission, ConsoleError> {
+async fn seen(
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+    now: OffsetDateTime,
+) -> Result<ClientAdmission, ConsoleError> {
     let rule = client_admission::rule(tx, workspace.id).await?;
-    let seen = client_admission::seen(tx, workspace.id).await?;
+    let seen = client_admission::seen(tx, workspace.id, now).await?;
     let ids: Vec<ClientId> = seen.iter().map(|one| one.client).collect();
     let clients: HashMap<ClientId, Client> = clients::many(tx, &ids)
         .await?
@@ -226,7 +230,7 @@ pub(crate) async fn show_client_admission(
 ) -> Result<Json<ClientAdmission>, ConsoleError> {
     workspace.require(Action::Administer)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    Ok(Json(seen(&mut tx, &workspace).await?))
+    Ok(Json(seen(&mut tx, &workspace, state.now()).await?))
 }
 
 /// Another rule.
@@ -368,7 +372,7 @@ async fn seen_client(
     id: ClientId,
 ) -> Result<Client, ConsoleError> {
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let is_seen = client_admission::is_seen(&mut tx, workspace.id, id).await?;
+    let is_seen = client_admission::is_seen(&mut tx, workspace.id, id, state.now()).await?;
     if !is_seen {
         return Err(ConsoleError::not_found("this client"));
     }

@@ -107,8 +107,9 @@ const fn proof_of(method: AuthMethod) -> ClientProof {
 async fn views(
     tx: &mut SystemTx,
     workspace: &Workspace,
+    now: OffsetDateTime,
 ) -> Result<Vec<RegisteredClient>, ConsoleError> {
-    let registered = registered_clients::list(tx, workspace.id).await?;
+    let registered = registered_clients::list(tx, workspace.id, now).await?;
     let ids: Vec<ClientId> = registered.iter().map(|client| client.id).collect();
     let mut secrets = client_secrets::list(tx, &ids).await?;
     Ok(registered
@@ -141,9 +142,10 @@ async fn views(
 async fn view(
     tx: &mut SystemTx,
     workspace: &Workspace,
+    now: OffsetDateTime,
     id: ClientId,
 ) -> Result<RegisteredClient, ConsoleError> {
-    views(tx, workspace)
+    views(tx, workspace, now)
         .await?
         .into_iter()
         .find(|client| client.id == id)
@@ -159,7 +161,9 @@ pub(crate) async fn list_registered_clients(
 ) -> Result<Json<Listing<RegisteredClient>>, ConsoleError> {
     workspace.require(Action::Administer)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    Ok(Json(Listing::whole(views(&mut tx, &workspace).await?)))
+    Ok(Json(Listing::whole(
+        views(&mut tx, &workspace, state.now()).await?,
+    )))
 }
 
 /// What a new client is made of.
@@ -251,7 +255,11 @@ pub(crate) async fn register_client(
     workspace.require_recent(now, ConsolePage::Clients)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     service_accounts::take_turn(&mut tx, workspace.id).await?;
-    if registered_clients::list(&mut tx, workspace.id).await?.len() >= MOST {
+    if registered_clients::list(&mut tx, workspace.id, now)
+        .await?
+        .len()
+        >= MOST
+    {
         return Err(ConsoleError::conflict(
             "too_many_clients",
             format!("A workspace can register {MOST} clients. Delete one that is not used."),
@@ -290,7 +298,7 @@ pub(crate) async fn register_client(
     let detail = json!({ "name": name, "proof": new.proof, "redirect_uris": redirect_uris });
     let event = workspace.event("registered_client.created", "client", id, detail);
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
     let created = CreatedClient {
         client,
@@ -329,7 +337,7 @@ pub(crate) async fn change_registered_client(
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
     client_admission::take_turn(&mut tx, workspace.id).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     if change.name.is_some() || change.redirect_uris.is_some() {
         let name = match &change.name {
             Some(name) => client_name(name)?,
@@ -367,7 +375,7 @@ pub(crate) async fn change_registered_client(
         let event = workspace.event(action, "client", id, detail);
         audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
     revoke::tell(&state, &ended);
     Ok(Json(client))
@@ -387,7 +395,7 @@ pub(crate) async fn delete_registered_client(
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
     client_admission::take_turn(&mut tx, workspace.id).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     let ended = admission::end_client(&state, &mut tx, workspace.id, id).await?;
     registered_clients::delete(&mut tx, id, now).await?;
     let detail = json!({ "name": client.name, "ended": ended.apps() });
@@ -413,7 +421,7 @@ pub(crate) async fn replace_client_keys(
     let now = state.now();
     let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     if client.proof != ClientProof::PrivateKeyJwt {
         return Err(ConsoleError::conflict(
             "has_no_keys",
@@ -425,7 +433,7 @@ pub(crate) async fn replace_client_keys(
     client_proofs::forget_key_set(&mut tx, id).await?;
     let event = workspace.event("registered_client.keys_replaced", "client", id, json!({}));
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     tx.commit().await?;
     Ok(Json(client))
 }
@@ -443,7 +451,7 @@ pub(crate) async fn add_client_secret(
     workspace.require(Action::Administer)?;
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    let client = view(&mut tx, &workspace, id).await?;
+    let client = view(&mut tx, &workspace, now, id).await?;
     if client.proof != ClientProof::ClientSecret {
         return Err(ConsoleError::conflict(
             "has_no_secrets",
@@ -474,7 +482,7 @@ pub(crate) async fn revoke_client_secret(
     workspace.require(Action::Administer)?;
     let now = state.now();
     let mut tx = state.store.system(Reason::Workspaces).await?;
-    view(&mut tx, &workspace, id).await?;
+    view(&mut tx, &workspace, now, id).await?;
     if !client_secrets::revoke(&mut tx, id, secret.id, now).await? {
         return Err(ConsoleError::not_found("this secret"));
     }

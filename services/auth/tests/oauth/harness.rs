@@ -49,6 +49,7 @@ use scraper::{Html, Selector};
 use serde_json::{Value, json};
 use time::Duration;
 use tower::ServiceExt;
+use tracing::instrument::WithSubscriber;
 
 use crate::database::Database;
 
@@ -168,7 +169,9 @@ impl Node {
         let public_url: url::Url = ISSUER.parse().unwrap();
         let store = database.store(10).await;
         let (recorder, writer) = Recorder::new(store.clone());
-        tokio::spawn(writer.run(std::future::pending()));
+        // Beside what a test listens to: its statements are nobody's answer.
+        let quiet = tracing::subscriber::NoSubscriber::default();
+        tokio::spawn(writer.run(std::future::pending()).with_subscriber(quiet));
         let mut oauth = OAuthParts::new(
             OAuthConfig::default(),
             resource::Site::new(ISSUER).unwrap(),
