@@ -287,8 +287,7 @@ mod tests {
     use crate::catalog::server::Access;
 
     #[test]
-    fn el_3_el_9_el_10_and_el_16_a_person_is_sent_to_a_page_of_ours_and_never_asked_for_a_secret()
-     {
+    fn el_3_el_9_el_10_and_el_16_a_person_is_sent_to_a_page_of_ours_and_never_asked_for_a_secret() {
         let url = "https://up.example/mcp?key=secret".parse().expect("a URL");
         let source = UpstreamSource::new(
             TenantId::generate(),
