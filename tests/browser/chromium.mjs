@@ -72,9 +72,13 @@ export async function look(page, name, { except = [] } = {}) {
   check(overflow <= 1, `${name}: nothing sticks out sideways at ${page.viewportSize().width} px`, overflow);
 }
 
+/** The debugger's sessions. They are never detached: that would switch off the virtual authenticators of another session of the page. */
+const sessions = new WeakMap();
+
 async function accessible(page, name, except) {
   // The isolated world of the debugger runs it, so the page's own policy stays as strict as it is.
-  const session = await page.context().newCDPSession(page);
+  if (!sessions.has(page)) sessions.set(page, await page.context().newCDPSession(page));
+  const session = sessions.get(page);
   const { frameTree } = await session.send("Page.getFrameTree");
   const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
   const run = async (expression) => {
@@ -87,5 +91,4 @@ async function accessible(page, name, except) {
     results.violations.map((one) => one.id + ": " + one.nodes.map((node) => node.target.join(" ")).slice(0, 4).join(", ")))`);
   const faults = found.filter((fault) => !except.includes(fault.split(":")[0]));
   check(faults.length === 0, `${name}: no accessibility fault`, faults);
-  await session.detach();
 }

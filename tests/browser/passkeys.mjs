@@ -50,6 +50,7 @@ await signOut();
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: laptop, enabled: false });
 await page.goto(`${base}/login`);
 await look(page, "42-login-with-passkey");
+check((await page.getByLabel("E-mail").getAttribute("autocomplete")) === "username webauthn", "the address field offers passkeys");
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: laptop, enabled: true });
 await button("Sign in with a passkey").click();
 await page.waitForURL((url) => url.pathname !== "/login" && url.pathname !== "/login/passkey");
@@ -66,7 +67,6 @@ await session.send("WebAuthn.setUserVerified", { authenticatorId: laptop, isUser
 
 // Autofill: the page asks by itself, and the browser answers when the person picks the passkey.
 await page.goto(`${base}/login`);
-check((await page.getByLabel("E-mail").getAttribute("autocomplete")) === "username webauthn", "the address field offers passkeys");
 await page.waitForURL((url) => url.pathname !== "/login" && url.pathname !== "/login/passkey");
 check(await isSignedIn(), "a passkey among the autofill of the address field signs in");
 

@@ -324,10 +324,10 @@ async fn case_157_admitting_more_needs_a_recent_proof_and_admitting_less_does_no
     scene.ann.tokens(&scene.client).await;
     let seen = clients(&mut scene.ann).await;
     scene.node.clock.advance(Duration::minutes(11));
-    rule(&mut scene.ann, "verified").await;
     let id = seen[0]["id"].as_str().unwrap();
     let decision = format!("/acme/clients/{id}/decision");
     decide(&mut scene.ann, &seen[0], json!("blocked")).await;
+    rule(&mut scene.ann, "verified").await;
     for (method, path, body) in [
         (Method::PUT, "/acme/client-rule", json!({"rule": "any"})),
         (
