@@ -193,7 +193,7 @@ async fn ar_17_a_call_with_one_body_ends_with_its_token_and_not_with_the_patienc
         .await
         .expect("it ends");
     let error = answer.json()["error"].clone();
-    assert_eq!((answer.status, &error["code"]), (200, &json!(-32010)));
+    assert_eq!((answer.status, &error["code"]), (200, &json!(-31004)));
     assert_eq!(error["data"]["reason"], "revoked", "{error}");
     node.stopping.cancel();
     watching.await.unwrap();

@@ -477,7 +477,7 @@ async fn re_7_and_n_4_a_session_that_subscribed_is_told_of_an_update_on_another_
     assert!(is_quiet(&mut stream).await, "unsubscribed");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn sb_3_a_listen_stream_is_told_of_its_resources_and_lists_and_of_nothing_else() {
     let node = Node::offering().await;
     let wanted = json!({"promptsListChanged": true, "resourceSubscriptions": ["notes://a", "x://none", "notes://1/data"]});
