@@ -63,7 +63,7 @@ test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () =
   });
   open('/w/harbour/settings');
   const user = userEvent.setup();
-  const toggle = await screen.findByRole('switch', { name: 'Serve HTTP+SSE too' }, patient);
+  const toggle = await screen.findByRole('switch', { name: /^Serve HTTP\+SSE too/ }, patient);
   expect(toggle).toHaveProperty('checked', true);
   await user.click(toggle);
   expect(await screen.findByText('HTTP+SSE is no longer served.', {}, patient)).toBeTruthy();
@@ -73,7 +73,7 @@ test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () =
 test('a viewer sees the switch for HTTP+SSE and cannot turn it, DP-6', async () => {
   serve(as('viewer'));
   open('/w/harbour/settings');
-  const toggle = await screen.findByRole('switch', { name: 'Serve HTTP+SSE too' }, patient);
+  const toggle = await screen.findByRole('switch', { name: /^Serve HTTP\+SSE too/ }, patient);
   expect(toggle).toHaveProperty('disabled', true);
   expect(screen.getByText('An admin or owner can change this.')).toBeTruthy();
 });
