@@ -243,7 +243,7 @@ async fn case_116_ten_thousand_keys_that_nobody_knows_make_nobody_read_keys() ->
     let quiet = p99(&scene, 200).await?;
     let before = keys_read(&scene.stack).await?;
     let began = Instant::now();
-    let http = reqwest::Client::new();
+    let http = reqwest::Client::builder().build()?;
     let strangers = stream::iter(0..10_000)
         .map(|number| {
             let request = http

@@ -163,10 +163,7 @@ pub fn verify(
         .typ
         .as_deref()
         .is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"));
-    if header.brings_something()
-        || !is_id_token
-        || !expected.algorithms.contains(&header.alg)
-    {
+    if header.brings_something() || !is_id_token || !expected.algorithms.contains(&header.alg) {
         return Err(IdTokenError::Header);
     }
     let algorithm = algorithm(&header.alg).ok_or(IdTokenError::Header)?;

@@ -230,7 +230,9 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             // Boxed: an API key may have to be looked up, and the future of a remembered token need not carry that.
             let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
             if let (Err(error), Some(arrival)) = (&known, arrival) {
-                state.newcomers.challenged(&target, error, parts, arrival, now);
+                state
+                    .newcomers
+                    .challenged(&target, error, parts, arrival, now);
             }
             known?
         }
@@ -249,7 +251,9 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         });
     if let Some(arrival) = arrival {
         let outcome = authorized.as_ref().err();
-        state.newcomers.came(&target, &caller, outcome, parts, arrival, now);
+        state
+            .newcomers
+            .came(&target, &caller, outcome, parts, arrival, now);
     }
     authorized?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;

@@ -18,8 +18,12 @@ use serde::{Deserialize, Serialize};
 use time::Duration;
 
 use super::{
-    Continuation, check_form, continuation::path_after, device, form_token,
-    password::{self, with_retry_after}, throttle::AccountKey, throttle::TooEarly,
+    Continuation, check_form,
+    continuation::path_after,
+    device, form_token,
+    password::{self, with_retry_after},
+    throttle::AccountKey,
+    throttle::TooEarly,
 };
 use crate::{
     browser::Browser,

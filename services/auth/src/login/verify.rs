@@ -155,12 +155,7 @@ pub(super) async fn submit(
         return Err(error.into());
     }
     // What others began with this address is theirs no more (F5, case 160).
-    users::forget_unverified(
-        &mut tx,
-        &verification.address_norm,
-        verification.user,
-    )
-    .await?;
+    users::forget_unverified(&mut tx, &verification.address_norm, verification.user).await?;
     // Whoever came from a provider that vouched for no address has no password.
     let provider =
         identity_offers::keep_promise(&mut tx, verification.user, browser.digest(), now).await?;

@@ -92,6 +92,7 @@ impl Provider {
             .route("/api/user", get(user))
             .route("/api/user/emails", get(emails))
             .with_state(provider.clone());
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(async move { axum::serve(listener, router).await });
         provider
     }

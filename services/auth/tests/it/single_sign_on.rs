@@ -478,13 +478,11 @@ async fn s2_a_session_of_the_provider_is_confirmed_by_the_provider_and_by_the_sa
         .call(Method::GET, "/workspaces/acme/members", None)
         .await
         .json();
-    let hers = members["items"].as_array().unwrap().iter();
-    let hers = hers
-        .filter(|one| one["email"] == ANN)
-        .map(|one| &one["user_id"]);
+    let mut all = members["items"].as_array().unwrap().iter();
+    let her = all.rfind(|one| one["email"] == ANN).unwrap();
     let path = format!(
         "/workspaces/acme/members/{}",
-        hers.last().unwrap().as_str().unwrap()
+        her["user_id"].as_str().unwrap()
     );
     let promoted = olga
         .call(Method::PATCH, &path, Some(json!({"role": "admin"})))

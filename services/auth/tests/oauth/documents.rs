@@ -371,6 +371,7 @@ async fn case_85_c2_who_goes_away_while_a_document_is_fetched_keeps_nobody_waiti
     let (scene, internet) = scene(&server).await;
     let path = format!("/oauth/authorize?{}", encode(&request(VENDOR)));
     let (node, asked_path) = (scene.node.clone(), path.clone());
+    #[expect(clippy::disallowed_methods, reason = "it is aborted below")]
     let gone = tokio::spawn(async move { node.get(&asked_path).await });
     tokio::task::spawn_blocking(move || was_asked.recv_timeout(StdDuration::from_secs(10)))
         .await

@@ -171,6 +171,7 @@ impl Node {
         let (recorder, writer) = Recorder::new(store.clone());
         // Beside what a test listens to: its statements are nobody's answer.
         let quiet = tracing::subscriber::NoSubscriber::default();
+        #[expect(clippy::disallowed_methods, reason = "it ends with the test's runtime")]
         tokio::spawn(writer.run(std::future::pending()).with_subscriber(quiet));
         let mut oauth = OAuthParts::new(
             OAuthConfig::default(),
