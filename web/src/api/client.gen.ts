@@ -2841,7 +2841,7 @@ export interface components {
             client_id: string;
             /** @description Absent: the one that is kept, if issuer and client stay the same; else none. */
             client_secret?: string | null;
-            /** @description As the provider writes it, such as https://login.example.com. */
+            /** @description As the provider writes it, such as `https://login.example.com`. */
             issuer: string;
             /** @description On the button: "Continue with …". */
             name: string;

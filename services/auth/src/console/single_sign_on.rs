@@ -160,7 +160,7 @@ pub(crate) async fn show_single_sign_on(
 pub struct ProviderBody {
     /// On the button: "Continue with …".
     name: String,
-    /// As the provider writes it, such as https://login.example.com.
+    /// As the provider writes it, such as `https://login.example.com`.
     issuer: String,
     client_id: String,
     /// Absent: the one that is kept, if issuer and client stay the same; else none.
@@ -281,7 +281,7 @@ async fn reachable(
         ));
     }
     if issuer.is_empty() || issuer.len() > LONGEST {
-        let message = "Enter the issuer, such as https://login.example.com.";
+        let message = "Enter the issuer, such as `https://login.example.com`.";
         return Err(ConsoleError::invalid("issuer_missing", message).field("issuer"));
     }
     others::look_at(state, issuer).await.map_err(|error| {
