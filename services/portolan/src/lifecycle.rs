@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_net::listen::Shutdown;
 use tokio::{
     runtime::Runtime,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -30,6 +30,25 @@ pub fn runtime() -> Result<Runtime> {
 /// Ends the runtime. Work that cannot be interrupted, such as the check of a password, does not keep the process.
 pub fn end(runtime: Runtime) {
     runtime.shutdown_timeout(Duration::from_millis(500));
+}
+
+/// What ends a process in good order: SIGTERM, SIGINT, SIGHUP. From the moment on that this is made none is missed, and none kills.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    /// Begins to listen.
+    pub fn listen() -> Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
 }
 
 /// What stops a process, step by step, and what it waits for.
@@ -108,11 +127,13 @@ impl Lifecycle {
         }
     }
 
-    /// Returns at the first SIGTERM, SIGINT or SIGHUP. A second one ends the process at once.
-    pub async fn wait_for_signal(&self) -> Result<()> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut hangup = signal(SignalKind::hangup())?;
+    /// Returns at the first signal. A second SIGTERM or SIGINT ends the process at once.
+    pub async fn wait_for(&self, signals: Signals) {
+        let Signals {
+            mut terminate,
+            mut interrupt,
+            mut hangup,
+        } = signals;
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
@@ -129,7 +150,6 @@ impl Lifecycle {
             tracing::warn!("second signal: ending now");
             process::exit(130);
         });
-        Ok(())
     }
 
     /// The order of a stop (`streams.md` §16.4). Everything shares one budget of time. `detached` counts the calls that run without a

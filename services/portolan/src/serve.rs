@@ -17,7 +17,7 @@ use tower::Layer;
 
 use crate::{
     console,
-    lifecycle::{DrainTimes, Lifecycle},
+    lifecycle::{DrainTimes, Lifecycle, Signals},
     open_files,
     rooms::{self, Rooms},
     say,
@@ -180,12 +180,14 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     look(&health).await;
     life.tasks
         .spawn(watch(health.clone(), life.stopped.clone()));
+    // Who sees that it is ready may stop it at once.
+    let signals = Signals::listen()?;
     health.set_ready(true);
     tracing::info!(origin = settings.origin(), ?role, "ready");
     if extras.shows_mail {
         say(&format!("Portolan is ready at {}", settings.origin()));
     }
-    life.wait_for_signal().await?;
+    life.wait_for(signals).await;
     health.set_ready(false);
     let times = DrainTimes {
         accept: Duration::from_secs(settings.drain_accept_secs),
