@@ -51,7 +51,7 @@ promtool test rules deploy/prometheus/alerts_test.yml >"$work/log" || { cat "$wo
 promtool check rules "$work/dashboard-rules.yml" >"$work/log" || { cat "$work/log"; exit 1; }
 
 echo "- Redis: a server takes the settings"
-if command -v redis-server >/dev/null; then
+if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
     deploy=$PWD/deploy/compose
     cp -r "$deploy" "$work/compose"
     "$work/compose/secrets.sh" >/dev/null
@@ -68,7 +68,7 @@ if command -v redis-server >/dev/null; then
     wait "$redis" || true
     case $policy in *noeviction*) ;; *) cat "$work/log"; exit 1 ;; esac
 else
-    echo "  redis-server is not here: left out"
+    echo "  redis-server or redis-cli is not here: left out"
 fi
 
 echo "- Proxies: started in front of stand-in nodes"

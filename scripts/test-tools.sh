@@ -9,6 +9,8 @@ command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
 scripts/apt.sh python3 python3 python3-venv
 # Servers of the tests' own, started and stopped by them.
 scripts/unpack.sh redis-server redis-server redis-tools
+# The linters of deploy files ask a server with it.
+scripts/unpack.sh redis-cli redis-tools
 scripts/unpack.sh haproxy haproxy
 scripts/unpack.sh nginx nginx
 
