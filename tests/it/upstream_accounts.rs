@@ -618,7 +618,7 @@ async fn x_12_a_session_that_never_spoke_to_a_server_asks_no_token_for_it_when_i
     // From now on whoever asks for a token gets one that has to be renewed the next time.
     scene
         .authority
-        .set(json!({"ttl": 1, "refuse": true}))
+        .set(json!({"ttl": 8, "refuse": true}))
         .await?;
     assert_eq!(said(&call(&mcp).await?), SIMPLE);
     let (silent, _) = mcp.initialize(LEGACY).await?;
