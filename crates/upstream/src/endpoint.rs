@@ -110,12 +110,15 @@ impl Client {
         &self.endpoint.url
     }
 
-    fn request(&self, method: Method, url: Url, own: &[(HeaderName, String)]) -> EgressRequest {
+    fn request(
+        &self,
+        method: Method,
+        url: Url,
+        own: &[(HeaderName, HeaderValue)],
+    ) -> EgressRequest {
         let mut headers = HeaderMap::with_capacity(8);
         for (name, value) in own {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                headers.append(name, value);
-            }
+            headers.append(name, value.clone());
         }
         // The credential last: nothing of ours takes its place.
         for (name, value) in &self.endpoint.headers {
@@ -134,7 +137,7 @@ impl Client {
     pub(crate) async fn post(
         &self,
         url: &Url,
-        own: &[(HeaderName, String)],
+        own: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<EgressStream, UpstreamError> {
         let mut waited = false;
@@ -162,7 +165,7 @@ impl Client {
     pub(crate) async fn get(
         &self,
         url: &Url,
-        own: &[(HeaderName, String)],
+        own: &[(HeaderName, HeaderValue)],
     ) -> Result<EgressStream, UpstreamError> {
         let mut request = self.request(Method::GET, url.clone(), own);
         request.headers.insert(header::ACCEPT, EVENTS);
@@ -170,7 +173,10 @@ impl Client {
     }
 
     /// Ends a session.
-    pub(crate) async fn delete(&self, own: &[(HeaderName, String)]) -> Result<(), UpstreamError> {
+    pub(crate) async fn delete(
+        &self,
+        own: &[(HeaderName, HeaderValue)],
+    ) -> Result<(), UpstreamError> {
         let request = self.request(Method::DELETE, self.url().clone(), own);
         self.egress.open(request).await?;
         Ok(())

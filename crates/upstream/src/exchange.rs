@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use portolan_net::egress::{EgressError, EgressStream};
 use portolan_protocol::{
     error::RpcError,
@@ -353,7 +353,10 @@ impl Exchange {
         let doubled = PAUSE.saturating_mul(1 << self.tries.min(4));
         let pause = self.pause.unwrap_or(doubled).min(LONGEST_PAUSE);
         let mut headers = legacy.headers();
-        headers.push((LAST_EVENT_ID, last.clone()));
+        // What no header can carry comes back as nothing of ours.
+        let last =
+            HeaderValue::from_bytes(last.as_bytes()).map_err(|_| UpstreamError::Interrupted)?;
+        headers.push((LAST_EVENT_ID, last));
         sleep(pause).await;
         self.tries += 1;
         let client = self.connection.client();

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use portolan_protocol::{
     jsonrpc::Raw,
     method::Method,
@@ -26,8 +26,8 @@ const LONGEST_ID: usize = 1024;
 /// What must be kept to go on with a session.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// Its id; servers may give none.
-    pub(crate) session: Option<String>,
+    /// Its id, visible ASCII, as every message of it repeats it; servers may give none.
+    pub(crate) session: Option<HeaderValue>,
     /// The revision agreed on.
     pub(crate) revision: Revision,
 }
@@ -47,21 +47,20 @@ impl Ticket {
 
     /// As text, to be sealed.
     pub fn to_text(&self) -> String {
-        format!(
-            "{} {}",
-            self.revision,
-            self.session.as_deref().unwrap_or_default()
-        )
+        let session = self.session.as_ref().map(HeaderValue::to_str);
+        let session = session.and_then(Result::ok).unwrap_or_default();
+        format!("{} {session}", self.revision)
     }
 
     /// Reads [`Ticket::to_text`].
     pub fn read(text: &str) -> Option<Self> {
         let (revision, session) = text.split_once(' ')?;
         let revision = Revision::from_str(revision).ok()?;
-        Some(Self {
-            session: (!session.is_empty()).then(|| session.to_owned()),
-            revision,
-        })
+        let session = match session {
+            "" => None,
+            session => Some(HeaderValue::from_str(session).ok()?),
+        };
+        Some(Self { session, revision })
     }
 }
 
@@ -143,13 +142,14 @@ impl Legacy {
     }
 
     /// What every message of the session carries.
-    pub(crate) fn headers(&self) -> Vec<(HeaderName, String)> {
+    pub(crate) fn headers(&self) -> Vec<(HeaderName, HeaderValue)> {
         let mut headers = Vec::with_capacity(3);
         if !self.is_open {
             return headers;
         }
         if self.ticket.revision >= Revision::V2025_06_18 {
-            headers.push((PROTOCOL_VERSION, self.ticket.revision.to_string()));
+            let revision = HeaderValue::from_static(self.ticket.revision.as_str());
+            headers.push((PROTOCOL_VERSION, revision));
         }
         if let Some(id) = &self.ticket.session {
             headers.push((SESSION_ID, id.clone()));
@@ -181,7 +181,7 @@ pub(crate) fn handshake(speaker: &Speaker) -> Request<'static> {
 }
 
 /// The id that a server gave to the session, if it is one that can be sent back (T-41).
-fn session_id(headers: &HeaderMap) -> Result<Option<String>, UpstreamError> {
+fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, UpstreamError> {
     let Some(value) = headers.get(SESSION_ID) else {
         return Ok(None);
     };
@@ -195,7 +195,7 @@ fn session_id(headers: &HeaderMap) -> Result<Option<String>, UpstreamError> {
             "the id of its session has other characters than visible ASCII, or is longer than 1024",
         ));
     }
-    Ok(value.to_str().ok().map(str::to_owned))
+    Ok(Some(value.clone()))
 }
 
 /// The revision that a server chose. X-5: one that nobody here knows, or that has no handshake, is a fault of the server.

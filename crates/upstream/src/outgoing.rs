@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use portolan_protocol::{
     error::RpcError,
     header::{self, ParamHeader},
@@ -162,23 +162,24 @@ pub(crate) fn cancelled(id: &RequestId, reason: &str) -> Vec<u8> {
 }
 
 /// The headers that repeat a request (H-1, H-2, H-12). Values that no header could carry come in their Base64 form.
-pub(crate) fn mirrored(request: &Request<'_>) -> Vec<(HeaderName, String)> {
-    let mut headers = vec![
-        (PROTOCOL_VERSION, Revision::V2026_07_28.to_string()),
-        (METHOD, request.method.to_owned()),
-    ];
+pub(crate) fn mirrored(request: &Request<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let revision = HeaderValue::from_static(Revision::V2026_07_28.as_str());
+    let mut headers = vec![(PROTOCOL_VERSION, revision)];
+    headers.extend(HeaderValue::from_str(request.method).map(|method| (METHOD, method)));
     let named = Method::from_name(request.method)
         .and_then(Method::mirrored_param)
         .and_then(|param| request.params.get(param))
         .and_then(|raw| raw.string());
     if let Some(name) = named {
-        headers.push((NAME, header::encode(&name).into_owned()));
+        let name = HeaderValue::from_str(&header::encode(&name));
+        headers.extend(name.map(|name| (NAME, name)));
     }
     if !request.mirrored.is_empty()
         && let Some(arguments) = request.params.get("arguments")
     {
         for (name, value) in header::mirrored_params(request.mirrored, &arguments) {
-            if let Ok(name) = HeaderName::try_from(format!("mcp-param-{name}")) {
+            let name = HeaderName::try_from(format!("mcp-param-{name}"));
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
                 headers.push((name, value));
             }
         }
@@ -227,7 +228,7 @@ mod tests {
         call.mirrored = &mirrors;
         let headers: Vec<(String, String)> = mirrored(&call)
             .into_iter()
-            .map(|(name, value)| (name.to_string(), value))
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
             .collect();
         let has = |name: &str, value: &str| headers.contains(&(name.to_owned(), value.to_owned()));
         assert!(has("mcp-protocol-version", "2026-07-28") && has("mcp-method", "tools/call"));

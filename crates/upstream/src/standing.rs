@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use portolan_net::egress::{EgressError, EgressStream};
 use portolan_protocol::{
     jsonrpc::Raw, method::Method, result::write_string, revision::Era, sse::Decoder,
@@ -261,6 +261,7 @@ impl Get {
         sleep(self.pause.unwrap_or(doubled).min(LONGEST_PAUSE)).await;
         self.tries += 1;
         let mut headers = legacy.headers();
+        let last = HeaderValue::try_from(last).map_err(|_| UpstreamError::Interrupted)?;
         headers.push((LAST_EVENT_ID, last));
         match legacy.client.get(legacy.client.url(), &headers).await {
             Ok(answer) if answer.status.is_success() && is_events(&answer.headers) => {

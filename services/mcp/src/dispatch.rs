@@ -90,7 +90,6 @@ impl Context<'_> {
             client_name: self.client_name.clone(),
             fingerprint: declared.bits(),
             declared,
-            on_request: None,
         }
     }
 

@@ -16,7 +16,10 @@ mod sessions;
 mod task;
 mod tickets;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use portolan_connections::Account;
 use portolan_http_tools::OutputCheck;
@@ -55,6 +58,8 @@ pub(crate) struct UpstreamSource {
     /// Silence after which a call is given up.
     silence: Duration,
     answer_bytes: usize,
+    /// The way to a server that needs no sign-in, for calls: the same for all of them.
+    open: OnceLock<Client>,
     /// Names what a node remembers of the server: another address or credential is another server.
     pub(crate) place: String,
 }
@@ -123,6 +128,7 @@ impl UpstreamSource {
             sharing,
             silence: Duration::from_millis(settings.timeout_ms.into()),
             answer_bytes: settings.max_response_bytes as usize,
+            open: OnceLock::new(),
         }
     }
 
@@ -132,8 +138,32 @@ impl UpstreamSource {
         state: &McpState,
         person: Option<UserId>,
     ) -> Result<SignedIn, NoClient> {
-        self.sign_in_for(state, self.account(person)?, self.silence, LONGEST_CALL)
-            .await
+        let account = self.account(person)?;
+        if let (None, Access::Open) = (account, &self.access) {
+            let client = self.open.get_or_init(|| {
+                let endpoint = Endpoint {
+                    url: self.url.clone(),
+                    headers: http::HeaderMap::new(),
+                    limits: self.limits(self.silence, LONGEST_CALL),
+                };
+                Client::new(state.egress.clone(), endpoint)
+            });
+            return Ok(SignedIn {
+                client: client.clone(),
+                token: None,
+            });
+        }
+        // Boxed: what opens a server makes a large future.
+        Box::pin(self.sign_in_for(state, account, self.silence, LONGEST_CALL)).await
+    }
+
+    fn limits(&self, silence: Duration, total: Duration) -> Limits {
+        Limits {
+            answer_bytes: self.answer_bytes,
+            silence,
+            total,
+            ..Limits::default()
+        }
     }
 
     /// The same with an account that is known, and bounds: how long the server may be silent, and how long an exchange may take.
@@ -159,16 +189,10 @@ impl UpstreamSource {
             }
             (None, Access::Broken) => return Err(NoClient::Broken),
         };
-        let limits = Limits {
-            answer_bytes: self.answer_bytes,
-            silence,
-            total,
-            ..Limits::default()
-        };
         let endpoint = Endpoint {
             url,
             headers,
-            limits,
+            limits: self.limits(silence, total),
         };
         Ok(SignedIn {
             client: Client::new(state.egress.clone(), endpoint),

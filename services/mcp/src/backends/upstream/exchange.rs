@@ -17,12 +17,8 @@ use portolan_protocol::{
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
-    UpstreamSource,
-    beside::Seat,
-    forward::Forward,
-    looks::ask_for_a_look,
-    questions::answer,
-    sessions::{NoConversation, Who},
+    UpstreamSource, beside::Seat, forward::Forward, looks::ask_for_a_look, questions::answer,
+    sessions::NoConversation,
 };
 use crate::state::McpState;
 
@@ -57,19 +53,16 @@ pub(super) async fn exchange(
     params: Raw,
     as_task: bool,
 ) -> Result<Reply, NoConversation> {
-    let who = Who {
-        on_request: ask
-            .asker
-            .map(|asker| (asker.capabilities().clone(), as_task)),
-        ..ask.who.clone()
-    };
+    let who = ask.who;
+    // For servers that ask nothing of earlier requests.
+    let can = ask.asker.map(|asker| (asker.capabilities(), as_task));
     let mut gone = None;
     let (mut again, mut renewed) = (true, false);
     loop {
         let signed_in = source.sign_in(state, who.person).await?;
         let connected = state
             .upstreams
-            .connect(state, source, &who, &signed_in, gone.as_ref())
+            .connect(state, source, (who, can), &signed_in, gone.as_ref())
             .await;
         let account = signed_in.account();
         let token = signed_in.token;
@@ -111,7 +104,7 @@ pub(super) async fn exchange(
         };
         if let (Some(level), Connection::Legacy(_), Some(_)) = (ask.level, &connection, ask.asker) {
             let upstreams = &state.upstreams;
-            upstreams.wants_logs(source, &who, &connection, level).await;
+            upstreams.wants_logs(source, who, &connection, level).await;
         }
         // before the server can say anything.
         let seat = match (&connection, ask.asker) {

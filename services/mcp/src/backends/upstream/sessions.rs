@@ -27,7 +27,7 @@ use super::{
     NoClient, SignedIn, UpstreamSource,
     forward::said,
     leftovers::{Leftover, Leftovers},
-    tickets::{of_session, peek, place},
+    tickets::{Opened, of_session, peek, place},
 };
 use crate::state::McpState;
 
@@ -99,8 +99,8 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Upstreams {
     known: Cache<String, Arc<Known>>,
-    /// Tickets that were opened last, with what was sealed: whoever calls again and again need not open the same one each time.
-    pub(super) opened: Cache<[u8; 16], (Bytes, Ticket)>,
+    /// Tickets that were opened last: whoever calls again and again asks the store for the record from time to time.
+    pub(super) opened: Cache<[u8; 16], Opened>,
     /// The sessions of sessions.
     pub(crate) left: Leftovers,
 }
@@ -145,9 +145,10 @@ pub(crate) struct Who {
     pub(crate) declared: ClientCapabilities,
     /// What it can do, in short: who can do more does not share a session with who can do less.
     pub(crate) fingerprint: u8,
-    /// What it can do on this very request, for servers that ask nothing of earlier ones, and whether it takes a task.
-    pub(crate) on_request: Option<(ClientCapabilities, bool)>,
 }
+
+/// What a client can do on one request, for servers that ask nothing of earlier ones, and whether it takes a task. `None` is nothing.
+pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 
 impl Who {
     /// What servers of the session era are told of it when a session begins.
@@ -161,9 +162,9 @@ impl Who {
     }
 
     /// What servers of 2026-07-28 are told of it on a request.
-    fn speaker_of_request(&self) -> Speaker {
-        let capabilities = match &self.on_request {
-            Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, *as_task),
+    fn speaker_of_request(&self, can: OnRequest<'_>) -> Speaker {
+        let capabilities = match can {
+            Some((capabilities, as_task)) => said(capabilities, Revision::V2026_07_28, as_task),
             None => Raw::empty_object(),
         };
         Speaker {
@@ -206,7 +207,7 @@ impl Upstreams {
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
-        who: &Who,
+        (who, can): (&Who, OnRequest<'_>),
         signed_in: &SignedIn,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
@@ -219,7 +220,7 @@ impl Upstreams {
         };
         match (spoken, who.session) {
             (Spoken::Modern, _) => {
-                let modern = Modern::new(client.clone(), who.speaker_of_request());
+                let modern = Modern::new(client.clone(), who.speaker_of_request(can));
                 Ok(Connection::Modern(modern))
             }
             (Spoken::Sessions, Some(session)) => {

@@ -94,8 +94,10 @@ impl Drop for Abandon {
                 return;
             };
             let upstreams = &state.upstreams;
+            let nothing = ClientCapabilities::default();
+            let speaker = (&who, Some((&nothing, true)));
             let connected = upstreams
-                .connect(&state, &source, &who, &signed_in, None)
+                .connect(&state, &source, speaker, &signed_in, None)
                 .await;
             let Ok(connection) = connected else { return };
             let request = Request::new(Method::TasksCancel.name(), params);
@@ -126,10 +128,7 @@ pub(super) async fn follow(
     let mut abandon = ask.tool.map(|tool| Abandon {
         state: state.clone(),
         source: Arc::clone(&tool.source),
-        who: Who {
-            on_request: Some((ClientCapabilities::default(), true)),
-            ..ask.who.clone()
-        },
+        who: ask.who.clone(),
         params: params.clone(),
         armed: true,
     });
@@ -358,10 +357,8 @@ impl Following<'_> {
         };
         let (state, source) = (self.state.clone(), Arc::clone(self.source));
         let capabilities = self.ask.asker.map(Asker::capabilities).cloned();
-        let who = Who {
-            on_request: Some((capabilities.unwrap_or_default(), true)),
-            ..self.ask.who.clone()
-        };
+        let capabilities = capabilities.unwrap_or_default();
+        let who = self.ask.who.clone();
         let id = task.id.clone();
         self.ear = Ear::Opening(Box::pin(async move {
             let account = source.account(who.person).ok()?;
@@ -369,9 +366,13 @@ impl Following<'_> {
                 .sign_in_for(&state, account, LONGEST_CALL, LONGEST_CALL)
                 .await
                 .ok()?;
-            let connected = state
-                .upstreams
-                .connect(&state, &source, &who, &signed_in, None);
+            let connected = state.upstreams.connect(
+                &state,
+                &source,
+                (&who, Some((&capabilities, true))),
+                &signed_in,
+                None,
+            );
             let connection = connected.await.ok()?;
             let standing = connection.stand_for_task(&id).await.ok()?;
             Some((standing, place))

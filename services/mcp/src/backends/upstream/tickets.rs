@@ -1,5 +1,7 @@
 //! The ticket of a client's session with a server: sealed, in a record beside that of the client's session, so that any node goes on with it (X-12, `streams.md` §13).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
@@ -9,6 +11,7 @@ use portolan_cluster::{
 use portolan_keys::{Purpose, digest};
 use portolan_model::id::SourceId;
 use portolan_upstream::{Client, Connection, Legacy, Ticket};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::sessions::{NoConversation, OfSession, Who, is_same, set_level};
@@ -39,15 +42,42 @@ fn seal(state: &McpState, place: SessionKey, ticket: &Ticket) -> Option<Bytes> {
     sealed.ok().map(Bytes::from)
 }
 
+/// How long a ticket is used without a look at its record. If another node has put another one there meanwhile, that is because the server has forgotten this one:
+/// it says so, and the record is looked at. And the record, which is over after a day without use, is used as long as its session is.
+const TRUSTED: Duration = Duration::from_secs(60);
+
+/// A ticket as a node remembers it.
+#[derive(Debug, Clone)]
+pub(super) struct Opened {
+    sealed: Bytes,
+    ticket: Ticket,
+    /// When its record was looked at.
+    looked: Instant,
+}
+
+fn remember(state: &McpState, place: SessionKey, sealed: Bytes, ticket: &Ticket) {
+    let opened = Opened {
+        sealed,
+        ticket: ticket.clone(),
+        looked: Instant::now(),
+    };
+    state.upstreams.opened.insert(place.0, opened);
+}
+
+fn remembered(state: &McpState, place: SessionKey) -> Option<Ticket> {
+    let opened = state.upstreams.opened.get(&place.0)?;
+    (opened.looked.elapsed() < TRUSTED).then_some(opened.ticket)
+}
+
 fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
     if body.is_empty() {
         return None;
     }
-    let opened = &state.upstreams.opened;
-    if let Some((sealed, ticket)) = opened.get(&place.0)
-        && sealed == *body
+    if let Some(known) = state.upstreams.opened.get(&place.0)
+        && known.sealed == *body
     {
-        return Some(ticket);
+        remember(state, place, known.sealed, &known.ticket);
+        return Some(known.ticket);
     }
     let now = state.clock.now();
     let text = state
@@ -56,8 +86,7 @@ fn open(state: &McpState, place: SessionKey, body: &Bytes) -> Option<Ticket> {
         .ok()?;
     let ticket = Ticket::read(std::str::from_utf8(text.expose()).ok()?)?;
     // A copy of its own: the body may be a part of a larger answer of the store.
-    let sealed = Bytes::copy_from_slice(body);
-    opened.insert(place.0, (sealed, ticket.clone()));
+    remember(state, place, Bytes::copy_from_slice(body), &ticket);
     Some(ticket)
 }
 
@@ -101,6 +130,24 @@ pub(super) async fn of_session(
     gone: Option<&Connection>,
 ) -> Result<Connection, NoConversation> {
     let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
+    if gone.is_none()
+        && let Some(ticket) = remembered(state, place)
+    {
+        return Ok(resume(ticket));
+    }
+    // Boxed: most calls do without, and need no future of its size.
+    Box::pin(looked_up(state, place, client, session, who, gone)).await
+}
+
+async fn looked_up(
+    state: &McpState,
+    place: SessionKey,
+    client: &Client,
+    session: OfSession,
+    who: &Who,
+    gone: Option<&Connection>,
+) -> Result<Connection, NoConversation> {
+    let resume = |ticket| Connection::Legacy(Legacy::resume(client.clone(), ticket));
     let (version, ticket) = record(state, place, session).await?;
     if let Some(ticket) = ticket {
         let kept = resume(ticket);
@@ -117,9 +164,13 @@ pub(super) async fn of_session(
     };
     let updated = state
         .node
-        .update(place, session.principal, version, body)
+        .update(place, session.principal, version, body.clone())
         .await;
     match updated {
+        Ok(Update::Done(_)) => {
+            remember(state, place, body, legacy.ticket());
+            Ok(ours)
+        }
         // Somebody was faster: the session is theirs, and ours is given back.
         Ok(Update::Conflict { body, .. }) => match open(state, place, &body) {
             Some(theirs) => {
@@ -128,7 +179,7 @@ pub(super) async fn of_session(
             }
             None => Ok(ours),
         },
-        // Kept or not, it can be used: what is lost is that the next call may open another.
+        // Not kept, it can be used all the same: what is lost is that the next call opens another.
         _ => Ok(ours),
     }
 }
