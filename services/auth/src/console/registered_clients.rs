@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     admission,
-    clients::{name, register::describe_redirect},
+    clients::{members::describe_redirect, name},
     login::ConsolePage,
     revoke,
     state::AuthState,

@@ -31,7 +31,7 @@ use super::{
     workspaces::display_name,
 };
 use crate::{
-    clients::metadata_document::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
+    clients::described::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
 };
 
 /// Accounts that a workspace may have (M9).
