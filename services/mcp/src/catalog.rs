@@ -200,7 +200,7 @@ impl Catalog {
                 .current
                 .load_full()
                 .filter(usable)
-                .ok_or(McpError::Unavailable);
+                .ok_or(McpError::RegistryAway);
         }
         let begun = Instant::now();
         // Cleared first: a change during the load makes the entry old again.
@@ -224,7 +224,7 @@ impl Catalog {
                     stale = stale.is_some(),
                     "cannot load a catalogue"
                 );
-                stale.ok_or(McpError::Unavailable)
+                stale.ok_or(McpError::RegistryAway)
             }
         }
     }

@@ -157,7 +157,7 @@ impl Context<'_> {
     pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Option<Place>, McpError> {
         let (gate, server) = (&self.state.gate, self.server);
         if !gate.has_room_for_a_call(self.state.call_log.running()) {
-            return Err(McpError::Unavailable);
+            return Err(McpError::Overloaded);
         }
         let running = server.limits.running.as_ref();
         gate.enter(server.tenant, running, Limit::RunningCalls)

@@ -187,9 +187,19 @@ async fn handle(state: McpState, request: Request) -> Response {
         Ok(answer) => answer,
         Err(error) => {
             drain(body).await;
-            error.into_response()
+            error
+                .answering(spoken(&parts.headers), None)
+                .into_response()
         }
     }
+}
+
+/// The revision in whose numbers a refusal is made that comes before the message is read (ER-13).
+fn spoken(head: &HeaderMap) -> Revision {
+    let version = head.get("mcp-protocol-version");
+    version
+        .and_then(|version| version.to_str().ok()?.trim().parse().ok())
+        .unwrap_or(Revision::LATEST_LEGACY)
 }
 
 async fn drain(mut body: Body) {

@@ -354,7 +354,7 @@ pub(crate) async fn pass(
         .open_stream(server.tenant, server.limits.streams.as_ref());
     opened.await.map_err(|no| match no {
         NoStream::Over(over) => McpError::over(over, revision, id),
-        NoStream::NodeIsFull => McpError::Unavailable,
+        NoStream::NodeIsFull => McpError::Overloaded,
     })
 }
 

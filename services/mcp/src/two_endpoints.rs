@@ -96,7 +96,7 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
         return Err(McpError::NotAcceptable);
     }
     if !state.gate.pace().await {
-        return Err(McpError::Unavailable);
+        return Err(McpError::Overloaded);
     }
     let opening = state
         .gate

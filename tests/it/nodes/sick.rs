@@ -46,6 +46,10 @@ async fn holds_without_redis(
         answer.text
     );
     assert!(!answer.header("retry-after").is_empty());
+    // Appendix B: which of its parts is away, and under the id of the request.
+    assert_eq!(answer.code(), -32017, "{}", answer.text);
+    assert_eq!(answer.json["error"]["data"], json!({"reason": "redis"}));
+    assert!(!answer.json["id"].is_null(), "{}", answer.text);
     assert!(
         began.elapsed() < Duration::from_secs(5),
         "{:?}",

@@ -339,7 +339,7 @@ impl Bearer {
                         error = &*error as &dyn std::error::Error,
                         "an API key cannot be looked up"
                     );
-                    return Err(McpError::Unavailable);
+                    return Err(McpError::RegistryAway);
                 }
             }
         } else {

@@ -330,8 +330,18 @@ async fn e_15_a_server_that_cannot_be_looked_up_is_503_and_never_404() {
     let mut request = node.request("POST", &[], initialize("2025-11-25").to_string());
     *request.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
     let answer = node.send(request).await;
-    assert_eq!(answer.status, 503);
+    assert_eq!((answer.status, answer.code()), (503, -32017), "Appendix B");
+    assert_eq!(
+        answer.json()["error"]["data"],
+        json!({"reason": "registry"})
+    );
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    // The message was not read, but its revision is known: that one keeps the numbers of Appendix B for itself (ER-13).
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let mut modern = node.request("POST", &[version], String::new());
+    *modern.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
+    let modern = node.send(modern).await;
+    assert_eq!((modern.status, modern.code()), (503, -32603));
     // Postgres is away, and something may have changed: the last good catalogue is served (streams.md 17.4).
     node.state.catalog.outdate(None);
     assert_eq!(node.post(&[], &initialize("2025-11-25")).await.status, 200);

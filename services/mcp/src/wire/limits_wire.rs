@@ -189,7 +189,11 @@ async fn streams_16_3_what_a_node_cannot_bear_is_503_and_to_be_tried_in_one_to_f
         assert_eq!(refused.status, 503);
         let wait: u64 = refused.header("retry-after").parse().unwrap();
         assert!((1..=5).contains(&wait), "{wait}");
-        assert!(refused.json()["error"]["code"].is_i64());
+        assert_eq!(refused.code(), -32017, "Appendix B");
+        assert_eq!(
+            refused.json()["error"]["data"],
+            json!({"reason": "overload"})
+        );
     }
     assert_eq!(
         node.call(&session, "ping", json!({})).await.status,
