@@ -230,6 +230,7 @@ fn traces(settings: &Settings, role: Role) -> Result<Option<Traces>> {
     let config = TracesConfig {
         endpoint: endpoint.to_string(),
         ratio: settings.trace_sample_ratio,
+        asked_per_second: settings.trace_asked_per_second,
     };
     Ok(Some(Traces::start(&config)?))
 }

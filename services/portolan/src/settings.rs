@@ -130,6 +130,8 @@ pub struct Settings {
     pub otlp_endpoint: Option<Url>,
     /// Share of calls that are traced, from 0 to 1.
     pub trace_sample_ratio: f64,
+    /// Traces that clients may ask for, a second and node.
+    pub trace_asked_per_second: u32,
     /// Networks.
     pub trusted_proxies: Vec<String>,
     /// `x-forwarded-for` or `forwarded`.
@@ -402,6 +404,9 @@ impl Raw {
             log_format: self.parse("log_format")?,
             otlp_endpoint: self.text("otlp_endpoint").map(collector).transpose()?,
             trace_sample_ratio: self.share("trace_sample_ratio")?,
+            trace_asked_per_second: u32::try_from(
+                self.within("trace_asked_per_second", 0..=100_000)?,
+            )?,
             trusted_proxies: self.list("trusted_proxies"),
             proxy_header: self.parse("proxy_header")?,
             allowed_origins: self.list("allowed_origins"),

@@ -175,7 +175,13 @@ pub const SETTINGS: &[Described] = &[
         name: "trace_sample_ratio",
         default: "0.1",
         secret: false,
-        meaning: "Share of the calls that are traced when their client says nothing about it, 0-1. A client that sends a traceparent decides itself.",
+        meaning: "Share of the calls that are traced when their client says nothing about it, 0-1. A client that sends a traceparent decides itself, as far as trace_asked_per_second goes.",
+    },
+    Described {
+        name: "trace_asked_per_second",
+        default: "10",
+        secret: false,
+        meaning: "Calls a second and node that are traced because their client asks for it (the sampled flag of traceparent). Beyond, trace_sample_ratio decides. 0: clients ask in vain.",
     },
     Described {
         name: "trusted_proxies",
