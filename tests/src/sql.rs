@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
 };
 
@@ -14,13 +14,15 @@ const PROTOCOL: i32 = 196_608;
 /// A connection in the role of the service that sees every tenant.
 #[derive(Debug)]
 pub struct Sql {
-    stream: UnixStream,
+    // An answer is several small messages, which come together.
+    stream: BufReader<UnixStream>,
 }
 
 impl Sql {
     /// Connects over the socket in this folder, by the trust that a data folder of `portolan dev` has in who can reach it.
     pub async fn connect(folder: &Path, user: &str, database: &str) -> Result<Self> {
-        let mut stream = UnixStream::connect(folder.join(".s.PGSQL.5432")).await?;
+        let stream = UnixStream::connect(folder.join(".s.PGSQL.5432")).await?;
+        let mut stream = BufReader::new(stream);
         let mut body = PROTOCOL.to_be_bytes().to_vec();
         for word in ["user", user, "database", database] {
             body.extend(word.as_bytes());

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::{
     Arguments, bare,
-    figure::{Bar, Figure, Table},
+    figure::{Bar, Figure, Spread, Table},
     load::{Load, permille},
     process::{self, Server, Spent},
     scene::{Alone, Nodes, Place},
@@ -260,36 +260,6 @@ async fn delay(
         note: format!("p50 {p50:.3} after {bare_p50:.3}; p99 {p99:.3} after {bare_p99:.3}"),
     });
     Ok(())
-}
-
-/// What rounds say.
-struct Spread {
-    median: f64,
-    /// Between which the middle half of them lies.
-    half: (f64, f64),
-    /// Between which all of them lie.
-    all: (f64, f64),
-}
-
-impl Spread {
-    fn of(values: &mut [f64]) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-        let last = values.len().saturating_sub(1);
-        Self {
-            median: at(values.len() / 2),
-            half: (at(last.div_ceil(4)), at(last - last.div_ceil(4))),
-            all: (at(0), at(last)),
-        }
-    }
-
-    fn text(&self) -> String {
-        let Self { half, all, .. } = self;
-        format!(
-            "half of the rounds {:.2} to {:.2}, all {:.2} to {:.2}",
-            half.0, half.1, all.0, all.1
-        )
-    }
 }
 
 /// How many answers of a load came as event streams, if any did.

@@ -96,3 +96,46 @@ impl Table {
         missed.is_empty()
     }
 }
+
+/// What rounds say.
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    /// Between which the middle half of them lies.
+    half: (f64, f64),
+    /// Between which all of them lie.
+    all: (f64, f64),
+}
+
+impl Spread {
+    /// Of a value for each round. Their order is changed.
+    pub(crate) fn of(values: &mut [f64]) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
+        Self {
+            median: at(values.len() / 2),
+            half: (at(last.div_ceil(4)), at(last - last.div_ceil(4))),
+            all: (at(0), at(last)),
+        }
+    }
+
+    /// For the note of a figure.
+    pub(crate) fn text(&self) -> String {
+        let Self { half, all, .. } = self;
+        format!(
+            "half of the rounds {:.2} to {:.2}, all {:.2} to {:.2}",
+            half.0, half.1, all.0, all.1
+        )
+    }
+}
+
+/// A count, to be reckoned with.
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+pub(crate) fn number(count: usize) -> f64 {
+    count as f64
+}
+
+/// The share of each of so many.
+pub(crate) fn each(total: f64, count: usize) -> f64 {
+    total / number(count)
+}

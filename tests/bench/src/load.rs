@@ -91,7 +91,8 @@ pub(crate) struct Connection {
 pub(crate) struct Answer<'a> {
     /// Status line and headers.
     pub(crate) head: &'a str,
-    body: &'a [u8],
+    /// All of it, put together if it came in chunks.
+    pub(crate) body: &'a [u8],
 }
 
 impl Answer<'_> {

@@ -14,6 +14,9 @@
 //! - `resume`: how long a client waits that comes back to another node and has missed ten events.
 //! - `streams`: memory of ten thousand open streams, against a bare axum handler that sends events; news for all of them; and coming back
 //!   to the node that has them.
+//! - `grants`: a token by the secret of a service account against its signature; a refresh with rotation against a transaction of one
+//!   `UPDATE`; and fifty refreshes at once with one token.
+//! - `logins`: a login by password against argon2id alone, how many are compared at a time, and tool calls meanwhile.
 //!
 //! The bare servers are compiled with the same profile and allocator as the product. Whatever ends the run, the servers end with it.
 
@@ -26,9 +29,13 @@ mod access;
 mod bare;
 mod calls;
 mod figure;
+mod grants;
+mod issuer;
 mod load;
+mod logins;
 mod many;
 mod process;
+mod refreshes;
 mod scene;
 mod streams;
 
@@ -51,7 +58,8 @@ struct Arguments {
     /// Only these scenes.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<SceneName>,
-    /// Rounds of each comparison of calls, short and turn about; the median is what counts.
+    /// Rounds of each comparison of calls and of tokens, short and turn about; the median is what counts. Of logins, whose rounds are long, at
+    /// most seven.
     #[arg(long, default_value_t = 25)]
     rounds: usize,
     /// Calls of one round.
@@ -77,6 +85,8 @@ enum SceneName {
     Sessions,
     Resume,
     Streams,
+    Grants,
+    Logins,
 }
 
 /// What this program also is: the bare servers, started by itself.
@@ -182,6 +192,14 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
             idle.measure(&nodes, &mut table).await?;
         }
         nodes.end().await?;
+    }
+    if wants(SceneName::Grants) {
+        let measured = grants::measure(arguments, api.address, &mut table).await;
+        measured.context("the scene `grants` ended early")?;
+    }
+    if wants(SceneName::Logins) {
+        let measured = logins::measure(arguments, api.address, &mut table).await;
+        measured.context("the scene `logins` ended early")?;
     }
     Ok(table.close())
 }

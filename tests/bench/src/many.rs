@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     access::Access,
     bare,
-    figure::{Bar, Figure, Table},
+    figure::{Bar, Figure, Table, each},
     load::permille,
     process::{self, Server},
     scene::{Nodes, Place},
@@ -33,11 +33,6 @@ const PROGRESS: &str = "\"notifications/progress\"";
 const NEWS: &str = "notifications/tools/list_changed";
 /// News that are told, one after the other.
 const CHANGES: usize = 3;
-
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-fn each(total: f64, count: usize) -> f64 {
-    total / count as f64
-}
 
 /// Sessions of a node that nobody uses any more.
 pub(crate) struct IdleSessions {

@@ -2,6 +2,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -17,16 +18,18 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
     person::Person,
+    sql::Sql,
     stack::Stack,
 };
 use serde_json::{Value, json};
+use url::Url;
 
 use crate::access::Access;
 
 /// Clients that may register from one network within an hour.
 const FROM_ONE_NETWORK: usize = 20;
-/// Clients that are let in at once.
-const LET_IN_AT_ONCE: usize = 8;
+/// Clients and people that are let in at once.
+pub(crate) const LET_IN_AT_ONCE: usize = 8;
 
 /// A process that was asked to end has ended by then: what it does not finish, it tells its clients.
 const END: Duration = Duration::from_secs(40);
@@ -35,7 +38,12 @@ const END: Duration = Duration::from_secs(40);
 pub(crate) struct Alone {
     stack: Stack,
     process_id: u32,
-    published: Published,
+    /// Owner of the workspace.
+    pub(crate) owner: Person,
+    /// What the owner has published there.
+    pub(crate) published: Published,
+    /// A client that the owner has let in.
+    pub(crate) client: OAuthClient,
     /// For the published API.
     pub(crate) access: Access,
     token: String,
@@ -71,7 +79,9 @@ impl Alone {
             access: Access::new(&published.url, &published.url, &token)?,
             process_id: stack.process().id(),
             stack,
+            owner,
             published,
+            client,
             token,
         })
     }
@@ -79,6 +89,30 @@ impl Alone {
     /// Process id of the product.
     pub(crate) fn process_id(&self) -> u32 {
         self.process_id
+    }
+
+    /// Its origin.
+    pub(crate) fn url(&self) -> &Url {
+        self.stack.url()
+    }
+
+    /// The folder with the socket of its Postgres.
+    pub(crate) fn postgres(&self) -> PathBuf {
+        self.stack.data().join("postgres/socket")
+    }
+
+    /// A look into its tables, past the service.
+    pub(crate) async fn sql(&self) -> Result<Sql> {
+        Sql::connect(&self.postgres(), "portolan_dev", "portolan").await
+    }
+
+    /// So many more people, signed up through the real pages.
+    pub(crate) async fn people(&self, count: usize) -> Result<Vec<Person>> {
+        stream::iter(0..count)
+            .map(|_| Person::sign_up(&self.stack, "carl"))
+            .buffer_unordered(LET_IN_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     /// The body of one `tools/list`, to be served by the bare server.
