@@ -5,7 +5,9 @@
 
 mod cancel;
 mod death;
+mod default_server;
 mod feed;
+mod hearing;
 mod hostile;
 mod limits;
 mod news;

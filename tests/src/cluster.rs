@@ -50,7 +50,7 @@ impl ClusterBuilder {
         self
     }
 
-    /// With a [`Link`] between each `mcp` node and Redis, and one in front of the balancer.
+    /// With a [`Link`] between each `mcp` node and Redis, a way of its own to Postgres, and a link in front of the balancer.
     #[must_use]
     pub fn linked(mut self) -> Self {
         self.is_linked = true;
@@ -97,6 +97,11 @@ impl ClusterBuilder {
             .collect::<Result<Vec<_>>>()?;
         let mut links = Vec::new();
         if self.is_linked {
+            for node in &mut nodes {
+                let url = postgres.open_way(&node.name)?;
+                node.environment
+                    .push(("PORTOLAN_DATABASE_URL".to_owned(), url));
+            }
             for node in nodes.iter_mut().chain([&mut auth]) {
                 let link = Link::start(redis.address())?;
                 let url = format!("redis://{}/", link.address());

@@ -1,7 +1,7 @@
 //! POST, GET and DELETE of an MCP server's URL: the guards in the order of E-1, then the era.
 //!
 //! ```text
-//! path ▸ Origin 403 ▸ verb 405 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
+//! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
 //!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600 ▸ era (protocol::negotiate)
 //! ```
 //!
@@ -58,7 +58,7 @@ use crate::{
         target::{Door, Target},
     },
     error::{self, McpError},
-    instruments::Outcome,
+    instruments::{self, Outcome},
     legacy::{self, session::LiveSession},
     modern,
     state::McpState,
@@ -230,6 +230,11 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         | (Door::Messages, &Verb::POST) => {}
         (door, &Verb::OPTIONS) => return Ok(error::options(door)),
         (door, _) => return Err(McpError::Verb(door)),
+    }
+    // Before the token is looked at: also one that is over, or revoked, is told nothing that makes its client throw it away.
+    if state.revocations.is_cut_off() && bearer::is_shown(&parts.headers) {
+        instruments::token_unjudged();
+        return Err(McpError::RegistryAway);
     }
     let now = state.clock.now();
     let arrival = parts.extensions.get::<Arrival>();

@@ -17,6 +17,7 @@ use portolan_auth::{
 };
 use portolan_cluster::{
     Revocations,
+    hearing::Hearing,
     node::{Node, NodeSettings},
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
@@ -247,6 +248,11 @@ impl Rooms {
     ) -> Result<McpRoom> {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
+        let hearing = Hearing::new(self.revocations.clone(), Arc::clone(&store));
+        life.tasks.spawn(hearing.judge(
+            Duration::from_secs(settings.revocation_max_staleness_secs),
+            life.drained.clone(),
+        ));
         let sealed = is_redis && settings.redis_seal;
         let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
@@ -305,18 +311,22 @@ impl Rooms {
         })
     }
 
-    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it.
+    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it. The nodes
+    /// learn from there that this process hears of revocations.
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let looking = node_store::onlooker(settings, life);
+        let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
+            let hearing = Hearing::new(revocations, Arc::clone(&store));
             let ledger = TenantLedger::new(store);
             count_calls(&calls, ledger.clone());
             in_use.set(Box::new(move |tenant| {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
+            hearing.tell(stop).await;
         });
     }
 

@@ -148,6 +148,8 @@ pub struct Settings {
     pub page_size: usize,
     /// Limits of tenants, addresses and nodes.
     pub limits: LimitSettings,
+    /// Seconds for which a node judges tokens while it hears of no revocations, and others may.
+    pub revocation_max_staleness_secs: u64,
     /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
     /// Seconds from SIGTERM to the last new connection; no more than `drain_secs`.
@@ -415,6 +417,7 @@ impl Raw {
             egress_authorities: egress::authorities(self)?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             limits: LimitSettings::read(self)?,
+            revocation_max_staleness_secs: self.within("revocation_max_staleness_secs", 15..=3600)?,
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             mail,
@@ -596,6 +599,7 @@ mod tests {
             ("PORTOLAN_LOG_FORMAT", "xml"),
             ("PORTOLAN_DRAIN_SECS", "-1"),
             ("PORTOLAN_DRAIN_ACCEPT_SECS", "61"),
+            ("PORTOLAN_REVOCATION_MAX_STALENESS_SECS", "14"),
             ("PORTOLAN_LISTEN_MAX_CONNECTIONS", "0"),
             ("PORTOLAN_REDIS_URL", "planted-word"),
             ("PORTOLAN_REDIS_URL", "http://:planted-word@cache:6379"),

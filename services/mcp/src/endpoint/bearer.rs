@@ -426,6 +426,12 @@ impl Bearer {
     }
 }
 
+/// Whether somebody shows a token, good or not.
+pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    values.any(|value| token_of(value.as_bytes()).is_some())
+}
+
 /// The token after `Bearer` in any case (AR-10). Another scheme counts as no credentials.
 fn token_of(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?.trim_matches([' ', '\t']);

@@ -280,6 +280,12 @@ pub const SETTINGS: &[Described] = &[
         meaning: "Event streams that clients hold open on one node; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
     },
     Described {
+        name: "revocation_max_staleness_secs",
+        default: "60",
+        secret: false,
+        meaning: "Seconds, 15-3600, for which a node goes on to judge access tokens when it hears of no revocations from Postgres. Afterwards it answers them 503 with Retry-After until it hears again, unless the other nodes say through Redis that they hear none either: then Postgres is away for all, and calls go on. Without redis_url they always do.",
+    },
+    Described {
         name: "drain_secs",
         default: "25",
         secret: false,
