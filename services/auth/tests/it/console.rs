@@ -42,7 +42,7 @@ async fn dp_6_an_administrator_turns_http_sse_off_and_on_and_nodes_hear_of_it() 
     let as_nodes_see_it = async || {
         let mut tx = house.store.node(tenant).await.unwrap();
         let address = catalog::address(&mut tx).await.unwrap().unwrap();
-        (address.http_sse, address.registry_revision)
+        (address.reach.http_sse, address.registry_revision)
     };
     let shown = ann.call(Method::GET, "/workspaces/acme", None).await.json();
     assert_eq!(shown["http_sse"], true, "served unless somebody says no");

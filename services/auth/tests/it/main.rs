@@ -9,6 +9,7 @@ mod console;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
+mod default_server;
 mod deletion;
 mod factor_rule;
 mod house;
