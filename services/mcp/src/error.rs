@@ -16,7 +16,7 @@ use portolan_protocol::{
 
 use crate::{
     endpoint::{bearer::Challenge, target::Door},
-    limits::OverLimit,
+    limits::{NoRoom, OverLimit},
     payloads::About,
 };
 
@@ -130,6 +130,14 @@ impl McpError {
             revision,
             limit: over.limit,
             retry_after: over.retry_after,
+        }
+    }
+
+    /// A refusal for want of room.
+    pub(crate) fn no_room(no: NoRoom, revision: Revision, id: Option<&RequestId>) -> Self {
+        match no {
+            NoRoom::Over(over) => Self::over(over, revision, id),
+            NoRoom::NodeIsFull => Self::Overloaded,
         }
     }
 

@@ -374,15 +374,15 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
             Some(known.ok_or_else(unknown)?)
         }
     };
+    // clients.md 7: a client that reconnects in a loop. It takes no turn of those who wait below.
+    let (tenant, opens) = (visit.server.tenant, &visit.caller.stream_opens);
+    let opening = state.gate.take_stream_open(tenant, opens).await;
+    opening.map_err(|over| McpError::over(over, revision, None))?;
     // After a node's death its clients come together (§16.3).
     if !state.gate.pace().await {
         return Err(McpError::Overloaded);
     }
     let session = live(visit, id).await?;
-    // clients.md 7: a client that reconnects in a loop.
-    let (tenant, opens) = (visit.server.tenant, &visit.caller.stream_opens);
-    let opening = state.gate.take_stream_open(tenant, opens).await;
-    opening.map_err(|over| McpError::over(over, revision, None))?;
     let pass = stream::pass(visit, revision, None).await?;
     match resumed {
         Some(EventId::Answer {

@@ -114,7 +114,7 @@ async fn asked(
 ) -> Result<Option<ResourceContents>, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     cx.limit_read(&request.id).await?;
-    let _place = cx.enter_call(&request.id).await?;
+    let _room = cx.enter_call(&request.id).await?;
     let _running = cx.state.call_log.begin();
     let credential = match &http.access {
         Access::Open => None,

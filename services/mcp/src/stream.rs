@@ -47,7 +47,7 @@ use crate::{
         event_id::EventId,
         session::{LiveSession, SessionId},
     },
-    limits::{NoStream, StreamPass},
+    limits::Room,
     state::McpState,
     tasks::{NoTask, Shelf},
     watch::{Interest, NotSubscribed},
@@ -338,16 +338,10 @@ pub(crate) async fn pass(
     visit: &Visit<'_>,
     revision: Revision,
     id: Option<&RequestId>,
-) -> Result<StreamPass, McpError> {
+) -> Result<Room, McpError> {
     let server = &visit.server;
-    let opened = visit
-        .state
-        .gate
-        .open_stream(server.tenant, server.limits.streams.as_ref());
-    opened.await.map_err(|no| match no {
-        NoStream::Over(over) => McpError::over(over, revision, id),
-        NoStream::NodeIsFull => McpError::Overloaded,
-    })
+    let room = visit.state.gate.open_stream(server.tenant, &server.limits);
+    room.await.map_err(|no| McpError::no_room(no, revision, id))
 }
 
 /// Opens the GET stream of a session (T-30…T-36). It has no log, because what it tells hangs on the list alone: `known` is the list
@@ -356,7 +350,7 @@ pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
     known: Option<Marks>,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
     let LiveSession {
@@ -445,7 +439,7 @@ pub(crate) async fn open_for_listen(
     id: &RequestId,
     revision: Revision,
     asked: &Filter,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
     let mut uris: Vec<String> = Vec::new();

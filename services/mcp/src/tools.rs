@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
@@ -38,6 +37,7 @@ use crate::{
     dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
+    limits::Room,
     payloads::About,
     state::McpState,
     trace,
@@ -71,7 +71,7 @@ pub(crate) struct PreparedCall {
     /// When it was asked for.
     at: Timestamp,
     /// Its place among the tenant's running calls.
-    _place: Option<Place>,
+    _room: Room,
 }
 
 /// A call that its client wants as a task.
@@ -141,7 +141,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         None => Value::Object(serde_json::Map::new()),
     };
     // Last: who is refused for another reason never had one.
-    let place = cx.enter_call(&request.id).await?;
+    let room = cx.enter_call(&request.id).await?;
     Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
@@ -163,7 +163,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         task,
         trace: cx.trace.cloned(),
         at: cx.now,
-        _place: place,
+        _room: room,
     })))
 }
 

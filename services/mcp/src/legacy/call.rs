@@ -35,7 +35,7 @@ use crate::{
         session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
-    limits::StreamPass,
+    limits::Room,
     payloads::About,
     stream::reconnect_after,
     tools::PreparedCall,
@@ -432,7 +432,7 @@ struct Answer {
     nonce: Nonce,
     request: Option<RequestId>,
     /// Of a client that came back; the first connection goes with its call.
-    _pass: Option<StreamPass>,
+    _pass: Option<Room>,
 }
 
 impl Answer {
@@ -511,7 +511,7 @@ pub(crate) async fn resume(
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
         session: session.id.key,

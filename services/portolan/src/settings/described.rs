@@ -271,13 +271,13 @@ pub const SETTINGS: &[Described] = &[
         name: "node_running_calls",
         default: "2000",
         secret: false,
-        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After.",
+        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After. One workspace gets three quarters of them at most, two that want everything three sevenths each, and so on: there is always room for another one.",
     },
     Described {
         name: "node_open_streams",
         default: "40000",
         secret: false,
-        meaning: "Event streams that clients hold open on one node; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
+        meaning: "Event streams that clients hold open on one node, shared out among workspaces as node_running_calls; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
     },
     Described {
         name: "revocation_max_staleness_secs",
