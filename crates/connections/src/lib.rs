@@ -1,5 +1,5 @@
-//! Accounts at other people's MCP servers (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a person, sealed
-//! at rest, and renewed by one node at a time.
+//! Accounts at other people's MCP servers and APIs (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a
+//! person, sealed at rest, and renewed by one node at a time.
 //!
 //! ```text
 //! Connections::token ─► the row ─► still good ─► Token
@@ -31,7 +31,7 @@ use portolan_storage::{
     StorageError, Store,
     upstream_oauth::{self as stored, Connection},
 };
-use portolan_upstream::oauth::{OauthError, union};
+use portolan_upstream::oauth::{Challenge, OauthError, union};
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -74,6 +74,8 @@ pub struct Token {
     pub name: TokenName,
     /// Where it may be sent.
     address: Arc<str>,
+    /// Another one can be had without a person.
+    is_renewable: bool,
 }
 
 impl Token {
@@ -290,6 +292,34 @@ impl Connections {
                 Err(error)
             }
         }
+    }
+
+    /// What to do about an API that answered 401 to a token: the token to make the same request with again, once; what was refused was not
+    /// executed, whatever it was to do. `None`: its answer stands.
+    ///
+    /// Some APIs say 401 to what is wrong with a request. A person's own account is theirs to connect again; of a workspace's account, which
+    /// others use too, nobody's call says that it is over, unless the API says so of the token itself (RFC 6750 §3.1, `invalid_token`).
+    ///
+    /// # Errors
+    /// [`NoToken`]; [`NoToken::NeedsSignIn`] if a renewed token is refused too.
+    pub async fn after_refusal(
+        &self,
+        account: Account,
+        at: &str,
+        refused: &Token,
+        challenge: &Challenge,
+        is_renewed: bool,
+    ) -> Result<Option<Token>, NoToken> {
+        let is_blamed =
+            account.owner.is_some() || challenge.error.as_deref() == Some("invalid_token");
+        if !is_blamed && (is_renewed || !refused.is_renewable) {
+            return Ok(None);
+        }
+        if is_renewed {
+            self.give_up(account, refused).await?;
+            return Err(NoToken::NeedsSignIn);
+        }
+        self.renewed(account, at, refused).await.map(Some)
     }
 
     /// Forgets what is remembered of an account: it was connected or disconnected in this process.

@@ -230,5 +230,6 @@ fn token_of(held: &Held, row: &Connection, version: i32) -> Token {
             version,
         },
         address: row.address.as_str().into(),
+        is_renewable: held.is_renewable(),
     }
 }
