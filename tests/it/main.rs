@@ -22,6 +22,7 @@ mod oauth2_crate;
 mod oauth_libraries;
 mod offers;
 mod openapi;
+mod pairs;
 mod passkeys;
 mod revisions;
 mod secrets;
