@@ -70,6 +70,8 @@ use crate::{
 pub(crate) struct Visit<'a> {
     pub(crate) state: &'a McpState,
     pub(crate) target: Target<'a>,
+    /// As the path names the tenant; its present name where the path names none.
+    pub(crate) tenant_slug: &'a str,
     pub(crate) caller: Arc<Caller>,
     pub(crate) server: Arc<Server>,
     pub(crate) accepted: Accepted,
@@ -104,7 +106,7 @@ impl<'a> Visit<'a> {
             draft,
             headers: headers.unwrap_or(self.headers),
             client_name,
-            tenant_slug: self.target.tenant,
+            tenant_slug: self.tenant_slug,
             capabilities: None,
             trace: self.trace.get(),
             now: self.now,
@@ -146,7 +148,7 @@ impl<'a> Visit<'a> {
 const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The template of the route, for logs and metrics: the same for a workspace's own address.
+/// The template of the route, for logs and metrics: the same for the addresses of default servers.
 fn route(path: &str) -> &'static str {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.ends_with("/mcp") {
@@ -259,11 +261,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !entry.is_own_tenant() {
         return Err(McpError::NoSuchServer);
     }
-    let authorized = state
-        .bearer
-        .authorize(&caller, &target, &entry.resource, |slug| {
-            entry.names_tenant(slug)
-        });
+    let authorized = state.bearer.authorize(&caller, &target, &entry);
     if let Some(arrival) = arrival {
         let outcome = authorized.as_ref().err();
         state
@@ -272,11 +270,12 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     }
     authorized?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
-    if target.door != Door::Mcp && !entry.http_sse {
+    if target.door != Door::Mcp && !entry.reach.http_sse {
         return Err(McpError::TurnedOff);
     }
+    let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
     if let Some(arrival) = arrival {
-        arrival.note_tenant(target.tenant);
+        arrival.note_tenant(tenant_slug);
     }
     let headers = Headers::collect(
         parts
@@ -288,6 +287,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     let visit = Visit {
         state,
         target,
+        tenant_slug,
         caller,
         server,
         accepted,
