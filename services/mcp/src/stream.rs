@@ -36,11 +36,7 @@ use self::{
 };
 use crate::{
     backends::upstream::UpstreamSource,
-    catalog::{
-        Place,
-        offers::{Marks, Versions},
-        server::Server,
-    },
+    catalog::{Place, marks::Marks, offers::Versions, server::Server},
     endpoint::{Visit, bearer::Caller, target::Door},
     error::McpError,
     legacy::{

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use crate::{
     backends::upstream::{UpstreamPlace, UpstreamSource},
     catalog::{
+        marks::Marks,
         pages::{List, Listed, Pages},
         renames::Renames,
         server::{Access, Source, dress},

@@ -35,7 +35,8 @@ use crate::{
         upstream::{UpstreamSource, UpstreamTool},
     },
     catalog::{
-        offers::{Marks, Offers, mark},
+        marks::Marks,
+        offers::{Offers, mark},
         pages::{List, Pages},
         renames::{Renamed, Renames},
     },
