@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::Principal};
 use portolan_keys::digest;
 use portolan_model::{Digest, id::UserId};
@@ -17,7 +16,7 @@ use portolan_protocol::{
     method::Method, result::write_string, revision::Revision,
 };
 use portolan_upstream::{
-    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, Ticket, UpstreamError,
+    Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, UpstreamError,
 };
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
