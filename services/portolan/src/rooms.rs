@@ -37,6 +37,7 @@ use portolan_storage::{
 use tokio::sync::Notify;
 
 use crate::{
+    clock_watch::ClockWatch,
     feed::Feed,
     janitor,
     lifecycle::Lifecycle,
@@ -46,12 +47,16 @@ use crate::{
 
 /// Between two rounds of key rotation and purging.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Between two looks at a clock that is wrong, while such a round waits for it.
+const CLOCK: Duration = Duration::from_secs(5);
 
 /// What both services stand on.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     pub(crate) store: Store,
     clock: Clock,
+    /// Whether that clock is right, as of the last look.
+    pub(crate) watch: ClockWatch,
     keys: Keys,
     egress: Egress,
     site: Site,
@@ -81,11 +86,16 @@ impl Rooms {
         let keys = keys(settings)?;
         let store = open_store(settings).await?;
         let (recorder, record_writer) = Recorder::new(store.clone());
+        let clock = Clock::system();
+        let watch = ClockWatch::new(store.clone(), clock.clone());
+        // Before anything is done by it. What was found is logged, and told by the readiness probe.
+        let _ = watch.look().await;
         Ok(Self {
             recorder,
             record_writer: Mutex::new(Some(record_writer)),
             store,
-            clock: Clock::system(),
+            clock,
+            watch,
             keys,
             egress: Egress::new(egress_policy(settings)?)?,
             verifier: Verifier::new(settings.origin()),
@@ -193,20 +203,29 @@ impl Rooms {
                 ));
             }
         }
-        portolan_auth::jwks::rotate(&state)
-            .await
-            .context("cannot prepare the signing keys")?;
-        let (rotating, stop) = (state.clone(), life.stopping.clone());
+        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are there serve.
+        let mut is_due = self.watch.look().await.is_err();
+        let prepared = if is_due {
+            portolan_auth::jwks::reload(&state).await
+        } else {
+            portolan_auth::jwks::rotate(&state).await
+        };
+        prepared.context("cannot prepare the signing keys")?;
+        let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
         life.tasks.spawn(async move {
             loop {
+                let pause = if is_due { CLOCK } else { MAINTENANCE };
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(MAINTENANCE) => {
-                        portolan_auth::oauth::maintain(&rotating).await;
-                        if let Err(error) = portolan_auth::look_again(&rotating).await {
-                            tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
-                        }
-                    }
+                    () = tokio::time::sleep(pause) => {}
+                }
+                is_due = watch.look().await.is_err();
+                if is_due {
+                    continue;
+                }
+                portolan_auth::oauth::maintain(&rotating).await;
+                if let Err(error) = portolan_auth::look_again(&rotating).await {
+                    tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
                 }
             }
         });
@@ -234,6 +253,7 @@ impl Rooms {
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),
+            self.watch.clone(),
             life.stopping.clone(),
         ));
         Ok(portolan_auth::router(&state))
