@@ -175,7 +175,7 @@ fn entry(offered: &Offered, checked: bool) -> Entry {
         note,
         disabled,
         checked: checked && !disabled,
-        can_ask: !is_viewer && verdict.admission == Admission::NeedsApproval && !verdict.has_asked,
+        can_ask: !is_viewer && verdict.can_be_asked_for(),
     }
 }
 
