@@ -1,5 +1,6 @@
 //! Everything that people and clients can see, through the built binary.
 
+mod api_accounts;
 mod asking;
 mod attack_cases;
 mod authorities;

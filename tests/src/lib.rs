@@ -21,6 +21,7 @@ pub mod collector;
 pub mod console;
 pub mod fixture;
 pub mod fleet;
+pub mod guarded_api;
 pub mod held;
 pub mod history;
 pub mod https;

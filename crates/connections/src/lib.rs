@@ -51,6 +51,8 @@ const REMEMBERED: usize = 10_000;
 const FRESH: Duration = Duration::from_secs(5);
 /// Taken off a token's life for clocks and for the call itself.
 const MARGIN: time::Duration = time::Duration::seconds(10);
+/// A token of this age is not to blame for a refusal that does not name it.
+const JUST_NOW: time::Duration = time::Duration::minutes(1);
 /// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 
@@ -76,6 +78,7 @@ pub struct Token {
     address: Arc<str>,
     /// Another one can be had without a person.
     is_renewable: bool,
+    issued_at: Timestamp,
 }
 
 impl Token {
@@ -297,8 +300,9 @@ impl Connections {
     /// What to do about an API that answered 401 to a token: the token to make the same request with again, once; what was refused was not
     /// executed, whatever it was to do. `None`: its answer stands.
     ///
-    /// Some APIs say 401 to what is wrong with a request. A person's own account is theirs to connect again; of a workspace's account, which
-    /// others use too, nobody's call says that it is over, unless the API says so of the token itself (RFC 6750 §3.1, `invalid_token`).
+    /// Some APIs say 401 to what is wrong with a request. Only one that blames the token (RFC 6750 §3.1, `invalid_token`) is believed to the end:
+    /// of a workspace's account, which others use too, nobody's call says otherwise that it is over; and a token that was issued just now is
+    /// not renewed for it, so that no call makes token requests at will. Of their own account a person is asked all the same.
     ///
     /// # Errors
     /// [`NoToken`]; [`NoToken::NeedsSignIn`] if a renewed token is refused too.
@@ -310,14 +314,21 @@ impl Connections {
         challenge: &Challenge,
         is_renewed: bool,
     ) -> Result<Option<Token>, NoToken> {
-        let is_blamed =
-            account.owner.is_some() || challenge.error.as_deref() == Some("invalid_token");
-        if !is_blamed && (is_renewed || !refused.is_renewable) {
-            return Ok(None);
-        }
+        let is_blamed = challenge.error.as_deref() == Some("invalid_token");
+        let is_own = account.owner.is_some();
         if is_renewed {
-            self.give_up(account, refused).await?;
-            return Err(NoToken::NeedsSignIn);
+            if is_blamed {
+                self.give_up(account, refused).await?;
+            }
+            return if is_blamed || is_own {
+                Err(NoToken::NeedsSignIn)
+            } else {
+                Ok(None)
+            };
+        }
+        let is_new = self.0.clock.now() - refused.issued_at < JUST_NOW;
+        if !is_blamed && (is_new || !(is_own || refused.is_renewable)) {
+            return Ok(None);
         }
         self.renewed(account, at, refused).await.map(Some)
     }
