@@ -325,9 +325,7 @@ async fn post(
     headers: &Headers<'_>,
     body: &mut Body,
 ) -> Result<Response, McpError> {
-    if !accept::is_json(&parts.headers) {
-        return Err(McpError::MediaType);
-    }
+    accept::check_body(&parts.headers)?;
     if visit.accepted.nothing() {
         return Err(McpError::NotAcceptable);
     }

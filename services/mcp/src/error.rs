@@ -66,6 +66,9 @@ pub(crate) enum McpError {
     /// `Content-Type` is not JSON (T-6).
     #[error("unsupported media type")]
     MediaType,
+    /// The body has a content coding (RFC 9110 §8.4).
+    #[error("content coding not supported")]
+    Packed,
     /// Neither JSON nor an event stream is accepted (T-7).
     #[error("not acceptable")]
     NotAcceptable,
@@ -250,6 +253,12 @@ impl IntoResponse for McpError {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
             ),
+            Self::Packed => {
+                let sentence = "Send the body as it is, without Content-Encoding";
+                let answer = said(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence);
+                let none = HeaderValue::from_static("identity");
+                with(answer, header::ACCEPT_ENCODING, none)
+            }
             Self::NotAcceptable => said(
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must admit application/json or text/event-stream",

@@ -193,9 +193,7 @@ pub(crate) async fn post(
 }
 
 async fn read(head: &HeaderMap, body: &mut Body) -> Result<Bytes, McpError> {
-    if !accept::is_json(head) {
-        return Err(McpError::MediaType);
-    }
+    accept::check_body(head)?;
     if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
         return Err(McpError::Body(BodyError::TooLarge {
             limit: MAX_BODY_BYTES,
