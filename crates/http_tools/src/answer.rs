@@ -184,6 +184,14 @@ fn challenge(headers: &HeaderMap) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
+/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing here unpacks one (testing.md B5).
+fn coding(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_ENCODING)?;
+    let name = String::from_utf8_lossy(value.as_bytes());
+    let name: String = name.trim().chars().take(32).collect();
+    (!name.is_empty() && !name.eq_ignore_ascii_case("identity")).then_some(name)
+}
+
 fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
     let body = response.body.as_ref();
     if body.is_empty() {
@@ -205,6 +213,15 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             }
             None => ToolAnswer::ok(Content::Text(text), Structured::None),
         };
+    }
+    if let Some(coding) = coding(&response.headers) {
+        return ToolAnswer::error(
+            CallOutcome::ToolError,
+            format!(
+                "The API answered {}, but packed its answer ({coding}), although it was not asked to. The call itself succeeded; do not repeat it blindly.",
+                line(response.status)
+            ),
+        );
     }
     let kind = media_type(&response.headers);
     let essence = kind.as_deref().unwrap_or_default();
