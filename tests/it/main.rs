@@ -8,6 +8,7 @@ mod browser;
 mod chaos;
 mod checker;
 mod clients;
+mod composed;
 mod conformance;
 mod console;
 mod dev;
