@@ -13,6 +13,8 @@ mod limits;
 mod oauth;
 mod passkeys;
 mod prompts_and_resources;
+#[path = "../../../../tests/src/races.rs"]
+pub mod races;
 mod row_level_security;
 mod scene;
 mod sealed;

@@ -9,7 +9,10 @@ use portolan_model::{
 use portolan_storage::{Reason, catalog, members, tenants};
 use serde_json::json;
 
-use crate::house::{Browser, House};
+use crate::{
+    house::{Browser, House},
+    races,
+};
 
 pub(crate) async fn workspace(person: &Browser<'_>, slug: &str) {
     let answer = person
@@ -274,7 +277,7 @@ async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
         "{refused:?}"
     );
 
-    for _ in 0..10 {
+    for _ in races::rounds("case_162_the_last_owner_cannot_go_also_not_two_at_once") {
         let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
         for user in [ann_id, bob_id] {
             members::add(&mut tx, tenant, user, Role::Owner, house.clock.now())

@@ -22,6 +22,8 @@ mod mail_server;
 mod mailbox;
 mod others;
 mod provider;
+#[path = "../../../../tests/src/races.rs"]
+pub mod races;
 mod recovery;
 mod registry;
 mod second_factor;
