@@ -1648,9 +1648,19 @@ export interface components {
             at: string;
             /** @description What the client, or its user, was told. */
             fault?: string;
+            /**
+             * Format: date-time
+             * @description When it came again last.
+             */
+            last_at?: string;
             /** @description Network of whoever took the step. */
             network?: string;
             outcome: components["schemas"]["ConnectOutcome"];
+            /**
+             * Format: int32
+             * @description How often it came again just so, if it did: a refresh that is refused.
+             */
+            repeats?: number;
             /** @description Id of the request, as pages of faults show it. */
             request_id?: string;
             /** @description The rule that decided. */

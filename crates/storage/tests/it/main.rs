@@ -5,6 +5,7 @@
 mod audit_chain;
 mod catalog;
 mod client_proofs;
+mod connect_loops;
 mod connecting;
 mod database;
 mod endings;

@@ -115,6 +115,9 @@ impl Newcomers {
                 _ => "the token does not open this address",
             });
         }
+        if let (Some(slug), None) = (target.tenant, refused) {
+            self.recorder.knows(slug);
+        }
         // Only what was taken is not offered again.
         if self.recorder.record(event) {
             self.known.insert((claims.gid, refused.is_some()), ());
