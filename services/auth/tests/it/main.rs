@@ -15,6 +15,7 @@ mod deletion;
 mod factor_rule;
 mod house;
 mod invitations;
+mod joining;
 mod keys;
 mod limits;
 mod mail_delivery;

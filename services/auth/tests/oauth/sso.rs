@@ -157,6 +157,30 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
 }
 
 #[tokio::test]
+async fn f7_k16_a_code_of_before_the_provider_was_the_only_way_gives_no_tokens_after_it() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let id = IdentityProviderId::generate();
+    provider(&scene, id, false).await;
+    let without = scene.ann.code(&request(&client)).await;
+    step(&scene, id).await;
+    let with = scene.ann.code(&request(&client)).await;
+    let by_a_former_one = scene.ann.code(&request(&client)).await;
+    provider(&scene, id, true).await;
+    assert_eq!(
+        scene.node.redeem(&client, &without).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+    let given = scene.node.redeem(&client, &with).await;
+    assert_eq!(given.status, StatusCode::OK, "{}", given.text);
+    provider(&scene, IdentityProviderId::generate(), true).await;
+    assert_eq!(
+        scene.node.redeem(&client, &by_a_former_one).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+}
+
+#[tokio::test]
 async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
     const SSO: &str = "/acme/single-sign-on";
     let mut scene = Scene::new().await;
