@@ -4,6 +4,7 @@
 //! go through HAProxy.
 
 mod cancel;
+mod clock;
 mod death;
 mod default_server;
 mod feed;

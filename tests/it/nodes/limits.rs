@@ -118,7 +118,7 @@ async fn s12_a_workspace_that_wants_five_nodes_full_of_calls_costs_the_others_no
     }
     let held = &fleet.fixture.held;
     eventually("its share runs", Duration::from_secs(10), async || {
-        held.arrivals().len() == SHARE
+        held.fates().len() == SHARE
     })
     .await?;
     // It goes on wanting more while the other one works.
@@ -129,7 +129,7 @@ async fn s12_a_workspace_that_wants_five_nodes_full_of_calls_costs_the_others_no
         assert_eq!(more.status, StatusCode::SERVICE_UNAVAILABLE);
     }
     assert_eq!(held.fate("more").arrived, 0);
-    for key in held.arrivals().into_keys() {
+    for key in held.fates().into_keys() {
         held.release(&key);
     }
     while let Some(ended) = noise.join_next().await {
