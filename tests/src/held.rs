@@ -89,6 +89,12 @@ impl Held {
         self.lock().get(key).copied().unwrap_or_default()
     }
 
+    /// How often each key was asked for.
+    pub fn arrivals(&self) -> BTreeMap<String, usize> {
+        let fates = self.fates().into_iter();
+        fates.map(|(key, fate)| (key, fate.arrived)).collect()
+    }
+
     /// What has become of each key.
     pub fn fates(&self) -> BTreeMap<String, Fate> {
         self.lock().clone()
