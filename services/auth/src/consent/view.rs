@@ -4,7 +4,6 @@ use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
 use portolan_model::{
-    admission::Admission,
     client::ClientKind,
     member::Action,
     redirect::{self, Destination},
