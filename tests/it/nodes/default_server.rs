@@ -13,7 +13,7 @@ use portolan_tests::{
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{revocation::REACH, slugs::answers};
+use super::slugs::answers;
 
 const ALL: [StatusCode; 2] = [StatusCode::OK; 2];
 const NONE: [StatusCode; 2] = [StatusCode::UNAUTHORIZED; 2];
