@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model
+.PHONY: help run build test chaos races lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ test: ## Sets up everything the tests need and runs all of them
 
 chaos: ## Kills, holds, drains and empties everything under load for half an hour (ARGS="SECONDS SEED")
 	@scripts/chaos.sh $(ARGS)
+
+races: ## Tries what must happen once by many at the same instant, a thousand rounds of each race (ARGS=ROUNDS)
+	@scripts/races.sh $(ARGS)
 
 mutants: ## Breaks readers and writers of streams on purpose and expects the tests to notice
 	@scripts/mutants.sh
@@ -51,7 +54,7 @@ prepare: ## Refreshes .sqlx, what the SQL macros know about the database
 emit: ## Refreshes what is generated from the code: API document and configuration reference
 	@scripts/emit.sh
 
-fuzz: ## Fuzzes the readers of foreign bytes, 10 minutes each (SECONDS=…)
+fuzz: ## Fuzzes the readers of foreign bytes and what judges them, 10 minutes each (SECONDS=…)
 	@scripts/fuzz.sh $${SECONDS:-600}
 
 revisions: ## Writes docs/revisions.md and tests/rules-open.txt anew: which test holds which rule of the protocol

@@ -13,6 +13,8 @@ scripts/unpack.sh redis-server redis-server redis-tools
 scripts/unpack.sh redis-cli redis-tools
 scripts/unpack.sh haproxy haproxy
 scripts/unpack.sh nginx nginx
+# The clock of a process can be set wrong.
+scripts/unpack.sh faketime faketime libfaketime
 
 # npm_ci FOLDER: the packages that its lockfile names, once.
 npm_ci() {

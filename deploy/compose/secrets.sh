@@ -25,6 +25,6 @@ secret database_owner_url "postgres://postgres:$(cat postgres_password)@postgres
 secret database_url "postgres://portolan_login:$(cat database_password)@postgres:5432/portolan"
 secret redis_url "redis://portolan:$(cat redis_password)@redis:6379/0"
 secret redis_acl "user default off
-user portolan on >$(cat redis_password) ~* &* +@all -@dangerous -@admin +info
+user portolan on >$(cat redis_password) ~pl1:* &pl1:* +@all -@dangerous -@admin +info
 user health on nopass -@all +ping"
 echo "portolan: deploy/compose/secrets is complete"

@@ -176,7 +176,8 @@ def common(name, proxy, nodes, auth):
     for path, expected in [
         ('/', auth.name), ('/oauth/jwks.json', auth.name), ('/api/v1/me', auth.name), ('/tools', auth.name),
         ('/.well-known/oauth-authorization-server', auth.name),
-        ('/t/acme/x/mcp', 'mcp'), ('/.well-known/oauth-protected-resource/t/acme/mcp', 'mcp'),
+        ('/t/acme/x/mcp', 'mcp'), ('/mcp', 'mcp'), ('/mcp/', 'mcp'), ('/sse', 'mcp'), ('/messages?sessionId=x', 'mcp'),
+        ('/mcp/x', auth.name), ('/.well-known/oauth-protected-resource/t/acme/mcp', 'mcp'),
     ]:
         hold(proxy.ask('GET', path)[1]['node'].startswith(expected), f'{name}: {path} goes to {expected}')
 

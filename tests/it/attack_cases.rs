@@ -15,7 +15,7 @@ use regex::Regex;
 
 /// Cases that no test holds yet. Only ever gets shorter: a case that has a test must leave it, and one that loses its test
 /// fails here.
-const WITHOUT_A_TEST: &[u16] = &[136];
+const WITHOUT_A_TEST: &[u16] = &[];
 
 /// Where tests are.
 const FOLDERS: &[&str] = &["crates", "services", "tests/it", "web/tests"];

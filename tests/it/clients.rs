@@ -57,7 +57,12 @@ async fn drive_at(interpreter: &std::path::Path, file: &str, door: &str) -> Resu
     command
         .arg(program::needs(file)?)
         .env("PORTOLAN_MCP_URL", format!("{base}{door}"));
-    let finished = program::run(command, &person, &OpensBrowser::with_open()?, LIMIT).await?;
+    every_check_holds(command, &person).await
+}
+
+/// Runs a client's program to its end.
+pub(crate) async fn every_check_holds(command: Command, person: &Person) -> Result<()> {
+    let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
     assert!(
         finished.success
             && finished.output.contains("1..done")
@@ -115,11 +120,13 @@ async fn python_sdk_2_finds_its_way_in_both_eras() -> Result<()> {
     .await
 }
 
-#[tokio::test]
-async fn rust_sdk_finds_its_way() -> Result<()> {
-    let (_fixture, _stack, person, published) = published().await?;
+/// The HTTP client of the Rust SDK, with the tokens of this person for this server.
+pub(crate) async fn authorized_by_the_rust_sdk(
+    person: &Person,
+    url: &str,
+) -> Result<AuthClient<reqwest::Client>> {
     // Nobody listens on the callback: the address that the browser would be sent to is handed over instead.
-    let mut state = OAuthState::new(published.url.as_str(), None).await?;
+    let mut state = OAuthState::new(url, None).await?;
     state
         .start_authorization(
             AuthorizationRequest::new("http://127.0.0.1:41998/callback")
@@ -131,8 +138,16 @@ async fn rust_sdk_finds_its_way() -> Result<()> {
     let manager = state
         .into_authorization_manager()
         .context("the flow has ended")?;
+    Ok(AuthClient::new(
+        reqwest::Client::builder().build()?,
+        manager,
+    ))
+}
 
-    let http = AuthClient::new(reqwest::Client::builder().build()?, manager);
+#[tokio::test]
+async fn rust_sdk_finds_its_way() -> Result<()> {
+    let (_fixture, _stack, person, published) = published().await?;
+    let http = authorized_by_the_rust_sdk(&person, &published.url).await?;
     let transport = StreamableHttpClientTransport::with_client(
         http,
         StreamableHttpClientTransportConfig::with_uri(published.url.clone()),

@@ -1,5 +1,6 @@
 //! Everything that people and clients can see, through the built binary.
 
+mod api_accounts;
 mod asking;
 mod attack_cases;
 mod authorities;
@@ -7,6 +8,7 @@ mod browser;
 mod chaos;
 mod checker;
 mod clients;
+mod composed;
 mod conformance;
 mod console;
 mod dev;
@@ -22,6 +24,7 @@ mod oauth2_crate;
 mod oauth_libraries;
 mod offers;
 mod openapi;
+mod pairs;
 mod passkeys;
 mod revisions;
 mod secrets;

@@ -3,21 +3,32 @@
 //! Most tests speak to the nodes one by one, under the public name, so that they know who does what; those about rolling and chaos
 //! go through HAProxy.
 
+mod bad_input;
 mod cancel;
+mod clock;
 mod death;
+mod default_server;
 mod feed;
+mod forged;
+mod hearing;
 mod hostile;
 mod limits;
+mod load;
+mod neighbours;
 mod news;
 mod operators;
 mod price;
+mod privileges;
 mod resume;
 mod revocation;
 mod rolling;
 mod sessions;
 mod sick;
 mod slugs;
+mod smuggling;
+mod strangers;
 mod traces;
+mod unsaid;
 mod watch;
 
 use std::time::Duration;

@@ -34,6 +34,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         (Method::GET, "/sources".to_owned()),
         (Method::GET, "/tools".to_owned()),
         (Method::GET, "/servers".to_owned()),
+        (Method::PUT, "/default-server".to_owned()),
         (Method::GET, "/prompts".to_owned()),
         (Method::GET, "/resources".to_owned()),
         (Method::GET, "/calls".to_owned()),
@@ -115,6 +116,7 @@ async fn case_106_foreign_ids_are_404_on_every_console_route_like_random_ones() 
         }
         ("PUT", "credential") => json!({"kind": "bearer", "token": "x"}),
         ("PUT", "tools") => json!({"tools": []}),
+        ("PUT", "default-server") => json!({"server_id": server}),
         ("PUT", "definition") => {
             json!({"name": "x", "description": "x", "method": "GET", "path": "/x"})
         }

@@ -16,6 +16,7 @@ use portolan_tests::{
     oauth::{OAuthClient, Tokens},
     person::Person,
     process::eventually,
+    races,
     stack::Stack,
     upstream::{Fixture, Upstream},
 };
@@ -656,7 +657,11 @@ async fn case_167_two_nodes_renew_one_account_once_in_each_of_fifty_rounds() -> 
     let authority = Authority::before(&upstream)?;
     let api = FixtureApi::start()?;
     let allowed = format!("{},{}", api.address(), authority.address());
-    let builder = Cluster::builder().nodes(2).setting("egress_allow", allowed);
+    // Nobody is told to wait.
+    let builder = Cluster::builder()
+        .nodes(2)
+        .setting("egress_allow", allowed)
+        .setting("calls_per_minute", 1_000_000);
     let cluster = builder.start(&api).await?;
     let owner = sign_up(&cluster, "ann").await?;
     let console = owner.console();
@@ -676,7 +681,9 @@ async fn case_167_two_nodes_renew_one_account_once_in_each_of_fifty_rounds() -> 
     let tokens = client.authorize(&owner, &published.url).await?;
     let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
     let nodes = [cluster.on(0, &mcp)?, cluster.on(1, &mcp)?];
-    for round in 1..=50 {
+    let mut round = 0;
+    for _ in races::rounds("case_167_two_nodes_renew_one_account_once_in_each_of_fifty_rounds") {
+        round += 1;
         authority.set(json!({"refuse": true})).await?;
         let calls = nodes
             .iter()
@@ -691,7 +698,7 @@ async fn case_167_two_nodes_renew_one_account_once_in_each_of_fifty_rounds() -> 
             "round {round}: {renewed}"
         );
     }
-    assert!(authority.count("refreshes").await? >= 49);
+    assert!(authority.count("refreshes").await? >= round - 1);
     assert_eq!(
         authority.count("refused_refreshes").await?,
         0,

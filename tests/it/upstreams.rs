@@ -76,7 +76,12 @@ async fn last(answer: reqwest::Response) -> Result<Value> {
 
 #[tokio::test]
 async fn fixtures_of_the_session_era_keep_what_belongs_to_a_session() -> Result<()> {
-    for fixture in [Fixture::TypeScript1, Fixture::Python, Fixture::Rmcp] {
+    for fixture in [
+        Fixture::TypeScript1,
+        Fixture::Python1,
+        Fixture::Python2,
+        Fixture::Rmcp,
+    ] {
         let upstream = Upstream::start(fixture)?;
         let talk = Talk::with(&upstream)?;
         let (session, told) = talk.initialize().await?;
@@ -111,12 +116,8 @@ async fn fixtures_of_the_session_era_keep_what_belongs_to_a_session() -> Result<
 
 #[tokio::test]
 async fn fixtures_of_the_stateless_era_ask_for_input_and_take_it() -> Result<()> {
-    let ask = "test_input_required_result_elicitation";
-    for (fixture, tool) in [
-        (Fixture::TypeScript2, ask),
-        (Fixture::Python, "test_ask_name"),
-        (Fixture::Rmcp, "test_ask_name"),
-    ] {
+    let tool = "test_input_required_result_elicitation";
+    for fixture in [Fixture::TypeScript2, Fixture::Python2, Fixture::Rmcp] {
         let upstream = Upstream::start(fixture)?;
         let talk = Talk::with(&upstream)?;
         let discovered = talk.modern("server/discover", "", json!({})).await?;

@@ -24,16 +24,23 @@ pub struct Authority {
 impl Authority {
     /// Starts both before an upstream that is open by itself.
     pub fn before(upstream: &Upstream) -> Result<Self> {
+        let url = upstream.url();
+        let path = url.parse::<Url>()?.path().to_owned();
+        Self::run("serve.mjs", &[&url], path)
+    }
+
+    /// Runs a program of `tests/oauth-provider`.
+    pub(crate) fn run(script: &str, arguments: &[&str], path: String) -> Result<Self> {
         needs("tests/oauth-provider/node_modules/oidc-provider")?;
         let mut command = Command::new("node");
         command
-            .arg(needs("tests/oauth-provider/serve.mjs")?)
-            .arg(upstream.url())
+            .arg(needs(&format!("tests/oauth-provider/{script}"))?)
+            .args(arguments)
             .stderr(std::process::Stdio::null());
         let (process, address) = listen(command)?;
         Ok(Self {
             address,
-            path: upstream.url().parse::<Url>()?.path().to_owned(),
+            path,
             http: reqwest::Client::builder().build()?,
             _process: process,
         })
@@ -65,10 +72,15 @@ impl Authority {
         Ok(())
     }
 
+    /// All that was done there.
+    pub async fn seen(&self) -> Result<Value> {
+        let url = format!("{}/seen", self.issuer());
+        Ok(self.http.get(url).send().await?.json().await?)
+    }
+
     /// How often something was done there.
     pub async fn count(&self, what: &str) -> Result<u64> {
-        let url = format!("{}/seen", self.issuer());
-        let seen: Value = self.http.get(url).send().await?.json().await?;
+        let seen = self.seen().await?;
         seen[what]
             .as_u64()
             .with_context(|| format!("{what}: {seen}"))

@@ -1,6 +1,6 @@
-//! A server of somebody else behind Portolan, with all that it offers published as one server.
+//! Servers of somebody else behind Portolan, with all that they offer published as one server.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -47,5 +47,56 @@ pub async fn publish(
             .expect(Method::PUT, &path, Some(json!({what: chosen})))
             .await?;
     }
+    Ok(published)
+}
+
+/// Adds several upstreams and publishes all that they offer as one server `theirs`. Each comes with a word, which tells their like names apart (TL-7,
+/// RE-12): tools and prompts are published as `word_…`, resources and templates, which are `test://…` at their servers, as `word://…`.
+pub async fn compose(
+    console: &Console<'_>,
+    workspace: &str,
+    parts: &[(&str, &Upstream)],
+) -> Result<Published> {
+    let (mut tools, mut source_id) = (Vec::new(), String::new());
+    for (word, upstream) in parts {
+        let body = json!({"url": upstream.url(), "name": word, "prefix": format!("{word}_")});
+        let added = console
+            .post(&format!("/workspaces/{workspace}/upstreams"), body)
+            .await?;
+        source_id = text(&added, "id")?;
+        tools.extend(console.tool_ids(workspace, &source_id).await?);
+    }
+    let published = console
+        .publish(workspace, "theirs", &source_id, tools)
+        .await?;
+    let server = format!("/workspaces/{workspace}/servers/{}", published.server_id);
+    let prompts = console
+        .get(&format!("/workspaces/{workspace}/prompts"))
+        .await?;
+    let items = prompts["items"].as_array().context("items")?;
+    let chosen: Vec<Value> = items
+        .iter()
+        .map(|one| json!({"prompt_id": one["id"]}))
+        .collect();
+    let chosen = json!({"prompts": chosen});
+    console
+        .expect(Method::PUT, &format!("{server}/prompts"), Some(chosen))
+        .await?;
+    let resources = console
+        .get(&format!("/workspaces/{workspace}/resources"))
+        .await?;
+    let mut chosen = Vec::new();
+    for one in resources["items"].as_array().context("items")? {
+        let (word, own) = (text(one, "source_name")?, text(one, "uri")?);
+        let path = own
+            .strip_prefix("test://")
+            .with_context(|| format!("{own} is of no fixture"))?;
+        let uri = format!("{word}://{path}");
+        chosen.push(json!({"resource_id": one["id"], "published_uri": uri}));
+    }
+    let chosen = json!({"resources": chosen});
+    console
+        .expect(Method::PUT, &format!("{server}/resources"), Some(chosen))
+        .await?;
     Ok(published)
 }

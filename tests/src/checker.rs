@@ -1,10 +1,13 @@
 //! Which promises a history breaks. A pure function: it can be, and is, tried on histories that were doctored.
 
+mod faults;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
+use self::faults::Faults;
 use crate::{
     history::{Body, FaultKind, Line, Outcome, What},
     sse::Position,
@@ -12,21 +15,13 @@ use crate::{
 
 /// A call may have its outcome this much after its deadline, milliseconds (C5).
 const GRACE: u64 = 15_000;
-/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (`streams.md` §12.1).
-const SUSPECTS_NOBODY: u64 = 12_000;
-/// Sessions that a node knows are served for this long without the store, milliseconds (`streams.md` §17.1).
-const SESSION_GRACE: u64 = 30_000;
-/// What a store that is replaced by another one forgets is no older than this, milliseconds.
-const LOST_AT_MOST: u64 = 6_000;
-/// The API is broken for no longer than this at a time, milliseconds.
-const API_DEAD_AT_MOST: u64 = 5_000;
-/// A fault explains an honest error of calls that ran this much later, milliseconds: adoption takes its time.
-const EXPLAINS: u64 = 30_000;
 
 /// Why an SDK gave up that asked for the session's stream in place of the call's.
 pub const LOST_ITS_PLACE: &str = "lost its place";
 /// The node that ran the call was lost.
 pub const NODE_LOST: i64 = -32010;
+/// The same in the numbers of 2026-07-28 (ER-13, ER-15).
+pub const CALL_LOST: i64 = -31004;
 /// The stream's events are no longer kept.
 pub const STREAM_LOST: i64 = -32011;
 
@@ -106,90 +101,12 @@ impl fmt::Display for Report {
 #[derive(Debug, Default)]
 struct Call<'h> {
     began: Option<(u64, Option<&'h str>, bool, u64)>,
-    got: Vec<(Option<&'h str>, &'h Body)>,
-    resumes: Vec<u16>,
+    got: Vec<(u64, Option<&'h str>, &'h Body)>,
+    resumes: Vec<(u64, u16)>,
     ended: Vec<(u64, &'h Outcome)>,
     executed: usize,
-}
-
-/// What was done to the service, gathered.
-#[derive(Debug, Default)]
-struct Faults {
-    all: Vec<u64>,
-    away: Vec<(u64, u64)>,
-    emptied: Vec<u64>,
-    rolled_back: Vec<u64>,
-    api_dead: Vec<u64>,
-}
-
-impl Faults {
-    fn read(lines: &[Line]) -> Self {
-        let mut faults = Self::default();
-        for line in lines {
-            let What::Fault(fault) = &line.what else {
-                continue;
-            };
-            if fault.kind != FaultKind::StoreBack {
-                faults.all.push(line.at);
-            }
-            match fault.kind {
-                FaultKind::StoreAway => faults.away.push((line.at, u64::MAX)),
-                FaultKind::StoreBack => {
-                    if let Some(last) = faults.away.last_mut() {
-                        last.1 = line.at;
-                    }
-                }
-                FaultKind::StoreEmptied => faults.emptied.push(line.at),
-                FaultKind::StoreRolledBack => faults.rolled_back.push(line.at),
-                FaultKind::ApiDead => faults.api_dead.push(line.at),
-                FaultKind::Node | FaultKind::Other => {}
-            }
-        }
-        faults
-    }
-
-    /// Did the API break the connection of a call that ran from `from` to `to`?
-    fn broke_connection(&self, from: u64, to: u64) -> bool {
-        self.api_dead
-            .iter()
-            .any(|at| *at <= to && from <= *at + API_DEAD_AT_MOST)
-    }
-
-    fn explain(&self, from: u64, to: u64) -> bool {
-        self.all
-            .iter()
-            .any(|at| *at + EXPLAINS >= from && *at <= to)
-    }
-
-    /// How much longer a call may take that ran from `from` to `to`: while the store is away, and until nodes trust what it
-    /// says about each other, nobody takes over from a lost node.
-    fn delay(&self, from: u64, to: u64) -> u64 {
-        let away = self
-            .away
-            .iter()
-            .filter(|(gone, back)| *gone <= to && from <= back.saturating_add(SUSPECTS_NOBODY))
-            .map(|(gone, back)| to.min(*back).saturating_sub(from.max(*gone)) + SUSPECTS_NOBODY);
-        let emptied = self
-            .emptied
-            .iter()
-            .chain(&self.rolled_back)
-            .filter(|at| from <= **at + SUSPECTS_NOBODY && **at <= to)
-            .map(|_| SUSPECTS_NOBODY);
-        away.chain(emptied).sum()
-    }
-
-    /// May a session that was deleted at `deleted` still be served at `at`?
-    fn excuse_revival(&self, deleted: u64, at: u64) -> bool {
-        self.emptied.iter().any(|emptied| *emptied >= deleted)
-            || self
-                .rolled_back
-                .iter()
-                .any(|at| *at >= deleted && *at <= deleted + LOST_AT_MOST)
-            || self
-                .away
-                .iter()
-                .any(|(from, to)| *from <= at && at <= to.saturating_add(SESSION_GRACE))
-    }
+    /// Of these, how often the API broke the connection at once.
+    broken: usize,
 }
 
 /// Checks C1–C6, C9, C12 and C15 of the test plan.
@@ -219,11 +136,12 @@ pub fn check(lines: &[Line]) -> Report {
                     .entry(call)
                     .or_default()
                     .got
-                    .push((id.as_deref(), body));
+                    .push((line.at, id.as_deref(), body));
             }
             What::Resumed { call, status } => {
                 *report.resumes.entry(*status).or_default() += 1;
-                calls.entry(call).or_default().resumes.push(*status);
+                let tries = &mut calls.entry(call).or_default().resumes;
+                tries.push((line.at, *status));
             }
             What::Ended { call, outcome } => {
                 *report.outcomes.entry(kind(outcome)).or_default() += 1;
@@ -237,12 +155,24 @@ pub fn check(lines: &[Line]) -> Report {
                     .ended
                     .push((line.at, outcome));
             }
-            What::Executed { call, times } => {
-                calls.entry(call).or_default().executed += times;
+            What::Executed {
+                call,
+                times,
+                broken,
+            } => {
+                let call = calls.entry(call).or_default();
+                call.executed += times;
+                call.broken += broken;
             }
             What::Deleted { session } => {
                 deleted.entry(session).or_insert(line.at);
             }
+            // The second half of a fault is none.
+            What::Fault(fault)
+                if matches!(
+                    fault.kind,
+                    FaultKind::StoreBack | FaultKind::StoreRolledBack | FaultKind::Over
+                ) => {}
             What::Fault(fault) => {
                 let word = fault.name.split(' ').next().unwrap_or_default();
                 *report.faults.entry(word.to_owned()).or_default() += 1;
@@ -259,10 +189,9 @@ pub fn check(lines: &[Line]) -> Report {
             continue;
         };
         own_content(&mut report, name, call);
-        order(&mut report, name, call, &faults);
+        order(&mut report, name, call, began, &faults);
         let end = one_outcome(&mut report, name, call, (began, deadline), &faults);
-        let broke = end.is_some_and(|(at, _)| faults.broke_connection(began, at));
-        executions(&mut report, name, call, safe, broke);
+        executions(&mut report, name, call, safe);
         if let Some((at, outcome)) = end {
             life_of_session(
                 &mut report,
@@ -273,18 +202,14 @@ pub fn check(lines: &[Line]) -> Report {
                 session.is_some(),
                 &faults,
             );
-            let honest = !matches!(
-                outcome,
-                Outcome::Error {
-                    code: NODE_LOST | STREAM_LOST,
-                    ..
+            if let Outcome::Error { code, executed } = outcome {
+                honest_error(&mut report, name, *code, executed.as_deref());
+                if !faults.explain(*code, (began, at)) {
+                    report.broken(
+                        "C15",
+                        format!("{name} ended with {outcome:?}, and nothing had happened"),
+                    );
                 }
-            ) || faults.explain(began, at);
-            if !honest {
-                report.broken(
-                    "C15",
-                    format!("{name} ended with {outcome:?}, and nothing had happened"),
-                );
             }
             if *outcome == Outcome::Http(400) && !call.got.is_empty() {
                 report.broken(
@@ -294,7 +219,7 @@ pub fn check(lines: &[Line]) -> Report {
             }
         }
         if let Some(session) = session {
-            for id in call.got.iter().filter_map(|(id, _)| *id) {
+            for id in call.got.iter().filter_map(|(_, id, _)| *id) {
                 if let Some(other) = ids.insert((session, id), name)
                     && other != *name
                 {
@@ -315,7 +240,7 @@ fn own_content(report: &mut Report, name: &str, call: &Call<'_>) {
             report.broken("C1", format!("{name} got {what} that is not whole"));
         }
     };
-    for (_, body) in &call.got {
+    for (_, _, body) in &call.got {
         match body {
             Body::Progress { of, .. } => own(of, true, "progress"),
             Body::Response(Outcome::Result { of, whole, .. }) => own(of, *whole, "a result"),
@@ -329,13 +254,25 @@ fn own_content(report: &mut Report, name: &str, call: &Call<'_>) {
     }
 }
 
+/// C15: an error about a call that was stopped says whether it took effect, in one of three words (Appendix B of `streams.md`).
+fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&str>) {
+    let is_said = matches!(executed, Some("no" | "unknown" | "yes"));
+    let must_say = matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST);
+    if !is_said && (must_say || executed.is_some()) {
+        report.broken(
+            "C15",
+            format!("{name}: error {code} does not say whether it took effect: {executed:?}"),
+        );
+    }
+}
+
 /// C2, C3, C4: nothing twice, nothing swapped, nothing missing.
-fn order(report: &mut Report, name: &str, call: &Call<'_>, faults: &Faults) {
+fn order(report: &mut Report, name: &str, call: &Call<'_>, began: u64, faults: &Faults) {
     let mut seen = BTreeSet::new();
     let mut last: Option<Position> = None;
     let mut newest = None;
     let (mut gap, mut had_gap, mut progress, mut responses) = (false, false, None, 0);
-    for (id, body) in &call.got {
+    for (at, id, body) in &call.got {
         if let Some(id) = id
             && !seen.insert(*id)
         {
@@ -344,7 +281,7 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, faults: &Faults) {
                 continue;
             }
             // The store went back twice, and the first branch came back: told by a gap notice (streams.md §11).
-            if !(had_gap && faults.rolled_back.len() >= 2) {
+            if !(had_gap && faults.roll_backs((began, *at)) >= 2) {
                 report.broken("C2", format!("{name} got the event {id} twice"));
             }
             continue;
@@ -352,9 +289,11 @@ fn order(report: &mut Report, name: &str, call: &Call<'_>, faults: &Faults) {
         newest = id.or(newest);
         if matches!(body, Body::Gap) {
             (gap, had_gap) = (true, true);
-            if faults.emptied.is_empty() && faults.away.is_empty() && faults.rolled_back.is_empty()
-            {
-                report.broken("C4", format!("{name}: a gap, and the store lost nothing"));
+            if !faults.excuse_gap((began, *at)) {
+                report.broken(
+                    "C4",
+                    format!("{name}: a gap, and the store had lost nothing of it"),
+                );
             }
         }
         if matches!(body, Body::Response(_)) {
@@ -420,11 +359,11 @@ fn one_outcome<'h>(
         report.broken("C5", format!("{name} hung"));
     } else if let Outcome::GaveUp(why) = outcome {
         report.given_up += 1;
-        given_up(report, name, call, why, faults.explain(began, *at));
-    } else if at - began > deadline + GRACE + faults.delay(began, *at) {
+        given_up(report, name, call, (*at, why), faults);
+    } else if at - began > deadline + GRACE + faults.delay((began, *at)) {
         report.broken("C5", format!("{name} took {} ms", at - began));
     }
-    let could_resume = call.got.iter().any(|(id, _)| id.is_some());
+    let could_resume = call.got.iter().any(|(_, id, _)| id.is_some());
     if matches!(outcome, Outcome::Refused(_)) && could_resume {
         report.broken(
             "C5",
@@ -434,42 +373,54 @@ fn one_outcome<'h>(
     Some((*at, outcome))
 }
 
-/// Whose SDK gives up after two tries to resume has no outcome, and the service cannot help it. Two tries must have failed, while
-/// something was broken; and none may have been refused as one of a client that is in the wrong.
-fn given_up(report: &mut Report, name: &str, call: &Call<'_>, why: &str, explained: bool) {
+/// Whose SDK gives up after two tries to resume has no outcome, and the service cannot help it. Each of the two must have failed while
+/// something was broken, or right after; and none may have been refused as one of a client that is in the wrong.
+fn given_up(
+    report: &mut Report,
+    name: &str,
+    call: &Call<'_>,
+    (at, why): (u64, &str),
+    faults: &Faults,
+) {
     let last = &call.resumes[call.resumes.len().saturating_sub(4)..];
+    let was_resumed = |status: u16| (200..300).contains(&status);
     let failed = last
         .iter()
-        .filter(|status| !(200..300).contains(*status))
+        .filter(|(at, status)| !was_resumed(*status) && faults.holds(*at))
         .count();
     // The TypeScript SDKs forget the id when a stream that was resumed breaks before it carried one.
-    let lost_its_place = why.starts_with(LOST_ITS_PLACE) && !last.is_empty();
-    if (failed < 2 && !lost_its_place) || !explained {
+    let lost_its_place = why.starts_with(LOST_ITS_PLACE)
+        && last.iter().any(|(_, status)| was_resumed(*status))
+        && faults.holds(at);
+    if failed < 2 && !lost_its_place {
         report.broken(
             "C5",
             format!("{name} was given up ({why}) after these tries: {last:?}"),
         );
     }
-    if last.iter().any(|status| (400..429).contains(status)) {
+    if last.iter().any(|(_, status)| (400..429).contains(status)) {
         report.broken("C12", format!("{name} could not be resumed: {last:?}"));
     }
 }
 
-/// C6: never a silent second execution, and never a claim that the API contradicts.
+/// C6: never a second execution that is not allowed and said, and never a claim that the API contradicts.
 ///
-/// One exception: a GET whose connection breaks before the answer is sent once more (RFC 9110 §9.2.2: a safe method may be repeated).
-fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool, broke: bool) {
+/// One exception: a GET whose connection the API breaks at once and without an answer is sent once more (RFC 9110 §9.2.2: a safe method
+/// may be repeated). Whether it did so to this very call, the API knows.
+fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool) {
     let outcome = call.ended.first().map(|(_, outcome)| *outcome);
     let again = matches!(outcome, Some(Outcome::Result { again: true, .. }));
     report.run_again += usize::from(again);
-    let silent = matches!(outcome, Some(Outcome::Result { again: false, .. }));
     match call.executed {
         0 | 1 => {}
-        2 if safe && !silent => {}
-        2 if safe && broke => report.read_again += 1,
+        2 if safe && again => {}
+        2 if safe && call.broken > 0 => report.read_again += 1,
         times => report.broken(
             "C6",
-            format!("{name} was run {times} times (safe: {safe}), outcome {outcome:?}"),
+            format!(
+                "{name} was run {times} times (safe: {safe}, broken by the API: {}), outcome {outcome:?}",
+                call.broken
+            ),
         ),
     }
     if again && !safe {
@@ -482,10 +433,13 @@ fn executions(report: &mut Report, name: &str, call: &Call<'_>, safe: bool, brok
         executed: Some(claim),
         ..
     }) = outcome
-        && claim == "no"
-        && call.executed > 0
     {
-        report.broken("C6", format!("{name} was run, and the error denies it"));
+        if claim == "no" && call.executed > 0 {
+            report.broken("C6", format!("{name} was run, and the error denies it"));
+        }
+        if claim == "yes" && call.executed == 0 {
+            report.broken("C6", format!("{name} was never run, and the error says so"));
+        }
     }
 }
 

@@ -1,30 +1,31 @@
 //! Several nodes behind a balancer, as operators run them: one `auth`, some `mcp`, one Postgres, one Redis, HAProxy
 //! or nginx in front.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    process::{Command, ExitStatus},
-    time::Duration,
-};
+mod node;
+
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use reqwest::StatusCode;
 use url::Url;
+
+pub use self::node::Node;
 
 use crate::{
     fixture::FixtureApi,
     link::Link,
     mcp::McpClient,
     postgres::PostgresServer,
-    process::{Daemon, eventually},
-    proxy::{Balancer, Behind, Proxy},
+    process::eventually,
+    proxy::{Balancer, Proxy},
     redis::RedisServer,
-    stack::{free_port, portolan},
+    sentinels::Sentinels,
+    stack::free_port,
 };
 
-/// Longest time a node may take to become ready on a machine that builds at the same time.
+/// Longest time that a Redis may take to become a master once it is told.
 const START: Duration = Duration::from_secs(60);
+/// So much later than a Redis changes its part, clients are led elsewhere.
+const LATE: Duration = Duration::from_millis(700);
 
 /// How to start a [`Cluster`].
 #[derive(Debug, Clone)]
@@ -32,7 +33,25 @@ pub struct ClusterBuilder {
     nodes: usize,
     balancer: Balancer,
     is_linked: bool,
+    is_watched: bool,
     environment: Vec<(String, String)>,
+}
+
+/// How a Redis loses its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Succession {
+    /// It dies.
+    Death,
+    /// It goes on, and has to follow its replica. Where clients are led to is changed only then: for a moment they have one that takes no
+    /// writes.
+    Demotion,
+}
+
+/// A replica of Redis, and who decides that it takes the master's place.
+#[derive(Debug)]
+struct Guard {
+    replica: RedisServer,
+    sentinels: Sentinels,
 }
 
 impl ClusterBuilder {
@@ -50,11 +69,18 @@ impl ClusterBuilder {
         self
     }
 
-    /// With a [`Link`] between each `mcp` node and Redis, and one in front of the balancer.
+    /// With a [`Link`] between each `mcp` node and Redis, a way of its own to Postgres, and a link in front of the balancer.
     #[must_use]
     pub fn linked(mut self) -> Self {
         self.is_linked = true;
         self
+    }
+
+    /// With a replica of Redis and three sentinels. Where the [`Link`]s lead follows their word, as a service address does; so it has them too.
+    #[must_use]
+    pub fn watched(mut self) -> Self {
+        self.is_watched = true;
+        self.linked()
     }
 
     /// A setting of every node, as `PORTOLAN_<NAME>`.
@@ -70,6 +96,13 @@ impl ClusterBuilder {
     /// Starts everything and waits until every node is ready. Tools may call `fixture`.
     pub async fn start(self, fixture: &FixtureApi) -> Result<Cluster> {
         let (postgres, redis) = tokio::try_join!(PostgresServer::start(), RedisServer::start())?;
+        let guard = if self.is_watched {
+            let replica = redis.standby().await?;
+            let sentinels = Sentinels::watch(redis.address()).await?;
+            Some(Guard { replica, sentinels })
+        } else {
+            None
+        };
         let public = free_port()?;
         let origin = format!("http://{public}");
         let mut environment = [
@@ -97,6 +130,11 @@ impl ClusterBuilder {
             .collect::<Result<Vec<_>>>()?;
         let mut links = Vec::new();
         if self.is_linked {
+            for node in &mut nodes {
+                let url = postgres.open_way(&node.name)?;
+                node.environment
+                    .push(("PORTOLAN_DATABASE_URL".to_owned(), url));
+            }
             for node in nodes.iter_mut().chain([&mut auth]) {
                 let link = Link::start(redis.address())?;
                 let url = format!("redis://{}/", link.address());
@@ -133,6 +171,8 @@ impl ClusterBuilder {
             nodes,
             auth,
             redis,
+            guard,
+            heir: None,
             postgres,
             url: origin.parse()?,
         })
@@ -154,6 +194,9 @@ pub struct Cluster {
     pub auth: Node,
     /// What the nodes share about sessions.
     pub redis: RedisServer,
+    guard: Option<Guard>,
+    /// Where nobody watches: what takes the place of `redis` next.
+    heir: Option<RedisServer>,
     /// What the nodes share about everything else.
     pub postgres: PostgresServer,
     url: Url,
@@ -166,6 +209,7 @@ impl Cluster {
             nodes: 3,
             balancer: Balancer::default(),
             is_linked: false,
+            is_watched: false,
             environment: Vec::new(),
         }
     }
@@ -186,19 +230,77 @@ impl Cluster {
         self.through(front.address(), client)
     }
 
-    /// Another Redis takes the place of this one, which dies; what was written in the last moments, `lost`, the other one was
-    /// never told. Clients find it under the address that they know.
-    pub async fn fail_over(&mut self, lost: Duration) -> Result<()> {
+    /// Waits until another Redis knows all that this one does. First of three steps; see [`Cluster::forget_from_now`].
+    pub async fn heir_knows_all(&mut self) -> Result<()> {
         ensure!(!self.links.is_empty(), "the cluster is not linked");
-        let standby = self.redis.standby().await?;
-        standby.promote().await?;
-        tokio::time::sleep(lost).await;
-        self.redis.stop()?;
-        for link in &self.links {
-            link.lead_to(standby.address());
+        match &self.guard {
+            Some(guard) => guard.replica.caught_up(&self.redis).await,
+            None => {
+                self.heir = Some(self.redis.standby().await?);
+                Ok(())
+            }
         }
-        self.redis = standby;
+    }
+
+    /// From now on it is told nothing more: what is written after this is lost when it takes over ([`Cluster::succeed`]).
+    pub async fn forget_from_now(&mut self) -> Result<()> {
+        match (&self.guard, &self.heir) {
+            (Some(guard), _) => guard.replica.cut_off_from(&self.redis).await,
+            (None, Some(heir)) => heir.promote().await,
+            (None, None) => anyhow::bail!("there is no other Redis"),
+        }
+    }
+
+    /// It takes over: by the word of the sentinels, if there are any. Clients find it under the address that they know. Where nobody
+    /// watches, the old one dies in any case.
+    pub async fn succeed(&mut self, how: Succession) -> Result<()> {
+        let old = match self.guard.as_mut() {
+            Some(guard) => {
+                let heir = guard.replica.address();
+                match how {
+                    Succession::Death => {
+                        self.redis.stop()?;
+                        guard.sentinels.replace_the_dead(heir).await?;
+                    }
+                    Succession::Demotion => {
+                        guard.sentinels.replace_the_living(heir).await?;
+                        self.redis.follow(heir).await?;
+                        tokio::time::sleep(LATE).await;
+                    }
+                }
+                eventually("the heir takes writes", START, async || {
+                    guard.replica.is_master().await
+                })
+                .await?;
+                std::mem::swap(&mut self.redis, &mut guard.replica);
+                None
+            }
+            None => {
+                let heir = self.heir.take().context("there is no other Redis")?;
+                Some(std::mem::replace(&mut self.redis, heir))
+            }
+        };
+        if let Some(mut old) = old {
+            old.stop()?;
+        }
+        for link in &self.links {
+            link.lead_to(self.redis.address());
+        }
         Ok(())
+    }
+
+    /// The one that lost its place becomes a replica, and the sentinels know of it: everything is as it was before.
+    pub async fn restore_heir(&mut self) -> Result<()> {
+        let Some(guard) = &mut self.guard else {
+            return Ok(());
+        };
+        let master = self.redis.address();
+        self.redis.reconnect().await?;
+        if !guard.replica.is_running() {
+            guard.replica.start_again_behind(master).await?;
+        }
+        guard.replica.caught_up(&self.redis).await?;
+        guard.sentinels.agree_on(master).await
     }
 
     fn through(&self, address: SocketAddr, client: &McpClient) -> Result<McpClient> {
@@ -212,188 +314,5 @@ impl Cluster {
             .ok()
             .context("an address with a port")?;
         client.clone().at(url.as_str()).with("host", &public)
-    }
-}
-
-/// One `portolan serve`. Its addresses stay when it is started again.
-#[derive(Debug)]
-pub struct Node {
-    /// `auth`, `mcp-1` …
-    pub name: String,
-    role: &'static str,
-    place: Behind,
-    environment: Vec<(String, String)>,
-    log: PathBuf,
-    process: Option<Daemon>,
-}
-
-impl Node {
-    fn new(
-        name: String,
-        role: &'static str,
-        environment: &[(String, String)],
-        folder: &Path,
-    ) -> Result<Self> {
-        let place = Behind {
-            listen: free_port()?,
-            admin: free_port()?,
-        };
-        let mut environment = environment.to_vec();
-        environment.push(("PORTOLAN_LISTEN".to_owned(), place.listen.to_string()));
-        environment.push(("PORTOLAN_ADMIN_LISTEN".to_owned(), place.admin.to_string()));
-        Ok(Self {
-            log: folder.join(format!("{name}.log")),
-            name,
-            role,
-            place,
-            environment,
-            process: None,
-        })
-    }
-
-    /// Starts it, at the addresses that it had. Does not wait.
-    pub fn start(&mut self) -> Result<()> {
-        ensure!(!self.is_running()?, "{} is running", self.name);
-        let mut command = portolan();
-        command
-            .args(["serve", "--role", self.role])
-            .envs(self.environment.iter().cloned());
-        self.process = Some(Daemon::start(command, &self.log)?);
-        Ok(())
-    }
-
-    /// The binary with this node's settings and another verb: what an operator types on its machine.
-    pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = portolan();
-        command
-            .args(arguments)
-            .envs(self.environment.iter().cloned());
-        command
-    }
-
-    /// Waits until it says that it is ready.
-    pub async fn ready(&mut self) -> Result<()> {
-        let http = reqwest::Client::builder()
-            .timeout(Duration::from_secs(2))
-            .build()?;
-        let url = format!("http://{}/readyz", self.place.admin);
-        let mut ended = None;
-        eventually("the node is ready", START, async || {
-            ended = self
-                .process
-                .as_mut()
-                .and_then(|process| process.ended().ok().flatten());
-            let answer = http.get(&url).send().await;
-            ended.is_some() || answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
-        })
-        .await
-        .with_context(|| format!("{}:\n{}", self.name, self.last_words()))?;
-        ensure!(
-            ended.is_none(),
-            "{} ended ({ended:?}):\n{}",
-            self.name,
-            self.last_words()
-        );
-        Ok(())
-    }
-
-    /// Is there a process, held or not?
-    pub fn is_running(&mut self) -> Result<bool> {
-        Ok(match &mut self.process {
-            Some(process) => process.ended()?.is_none(),
-            None => false,
-        })
-    }
-
-    /// Kills it: no connection is closed in order, nothing is written any more.
-    pub fn kill(&mut self) -> Result<()> {
-        self.process()?.kill()
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> Result<u32> {
-        Ok(self.running()?.id())
-    }
-
-    /// Holds it.
-    pub fn pause(&self) -> Result<()> {
-        self.running()?.signal("STOP")
-    }
-
-    /// Lets it go on.
-    pub fn go_on(&self) -> Result<()> {
-        self.running()?.signal("CONT")
-    }
-
-    /// Asks it to drain and to end. Does not wait.
-    pub fn drain(&self) -> Result<()> {
-        self.running()?.signal("TERM")
-    }
-
-    /// Waits until it has ended by itself.
-    pub async fn end(&mut self, limit: Duration) -> Result<ExitStatus> {
-        self.process()?.end(limit).await
-    }
-
-    /// All that it exports.
-    pub async fn metrics(&self) -> Result<String> {
-        let url = format!("http://{}/metrics", self.place.admin);
-        Ok(reqwest::get(url).await?.text().await?)
-    }
-
-    /// A number that it exports, summed over all labels.
-    pub async fn metric(&self, name: &str) -> Result<f64> {
-        self.metrics()
-            .await?
-            .lines()
-            .filter(|line| {
-                line.strip_prefix(name)
-                    .is_some_and(|rest| rest.starts_with(['{', ' ']))
-            })
-            .map(|line| {
-                line.rsplit(' ')
-                    .next()
-                    .unwrap_or_default()
-                    .parse::<f64>()
-                    .with_context(|| line.to_owned())
-            })
-            .sum()
-    }
-
-    /// Bytes of memory that it holds.
-    pub fn memory(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.running()?.id()))?;
-        let kibibytes: u64 = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .and_then(|rest| rest.trim().strip_suffix(" kB"))
-            .context("VmRSS")?
-            .parse()?;
-        Ok(kibibytes * 1024)
-    }
-
-    /// Everything that it has written over all its starts.
-    pub fn output(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// The end of it.
-    pub fn last_words(&self) -> String {
-        self.process
-            .as_ref()
-            .map(Daemon::last_words)
-            .unwrap_or_default()
-    }
-
-    fn running(&self) -> Result<&Daemon> {
-        self.process
-            .as_ref()
-            .with_context(|| format!("{} was never started", self.name))
-    }
-
-    fn process(&mut self) -> Result<&mut Daemon> {
-        self.process
-            .as_mut()
-            .with_context(|| format!("{} was never started", self.name))
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -21,6 +21,8 @@ use tokio::{sync::watch, time::timeout};
 
 /// Longest time a test waits for a request to arrive or to be given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A connection that breaks later after a request was not closed for its age: no GET is sent again for it (`portolan_net::egress`).
+const STALE_WITHIN: Duration = Duration::from_millis(250);
 
 /// What has become of the requests of one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Fate {
     pub answered: usize,
     /// Requests whose caller hung up first.
     pub given_up: usize,
+    /// Requests whose connection was broken before a byte of the answer, and so soon that a GET may be sent once more.
+    pub broken: usize,
     released: bool,
 }
 
@@ -87,10 +91,13 @@ impl Held {
 
     /// How often each key was asked for.
     pub fn arrivals(&self) -> BTreeMap<String, usize> {
-        self.lock()
-            .iter()
-            .map(|(key, fate)| (key.clone(), fate.arrived))
-            .collect()
+        let fates = self.fates().into_iter();
+        fates.map(|(key, fate)| (key, fate.arrived)).collect()
+    }
+
+    /// What has become of each key.
+    pub fn fates(&self) -> BTreeMap<String, Fate> {
+        self.lock().clone()
     }
 
     /// Puts the API into another mood.
@@ -233,6 +240,7 @@ async fn look_up(State(held): State<Held>, Query(work): Query<Work>) -> Response
 }
 
 async fn answer(held: &Held, work: &Work) -> Response {
+    let came = Instant::now();
     let (visit, arrival) = held.arrive(&work.call);
     tokio::time::sleep(Duration::from_millis(work.millis)).await;
     let mut mood = held.mood.subscribe();
@@ -251,6 +259,9 @@ async fn answer(held: &Held, work: &Work) -> Response {
         )
             .into_response(),
         Mood::Dead => {
+            if came.elapsed() < STALE_WITHIN {
+                held.change(&work.call, |fate| fate.broken += 1);
+            }
             let broken = futures_util::stream::once(async {
                 Err::<Vec<u8>, _>(std::io::Error::other("the API fell over"))
             });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    held::{Work, padding},
+    held::{Held, Work, padding},
     sse::Event,
 };
 
@@ -65,6 +65,8 @@ pub enum What {
         call: String,
         /// How often.
         times: usize,
+        /// Of these, how often the API broke the connection before a byte of the answer, and at once.
+        broken: usize,
     },
     /// DELETE of a session was answered with success.
     Deleted {
@@ -87,7 +89,7 @@ pub struct Fault {
 /// What a fault means for the promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
-    /// A node was killed, held or drained.
+    /// A node is killed, held or drained, or its clock is wrong.
     Node,
     /// The store is away from now on.
     StoreAway,
@@ -95,12 +97,16 @@ pub enum FaultKind {
     StoreBack,
     /// The store forgot everything.
     StoreEmptied,
-    /// The store forgot what it was told in the last moments.
+    /// What the store is told from now on it will forget.
+    StoreForgets,
+    /// It has forgotten that: another one took over.
     StoreRolledBack,
-    /// The API behind the tools breaks connections before it answers.
-    ApiDead,
+    /// The store takes nothing that costs memory.
+    StoreFull,
     /// Anything else.
     Other,
+    /// Whatever was done before is undone.
+    Over,
 }
 
 /// What an event carried.
@@ -254,6 +260,17 @@ impl History {
             name: name.into(),
             kind,
         }));
+    }
+
+    /// Adds what the API behind the tools was asked for.
+    pub fn executed(&self, held: &Held) {
+        for (call, fate) in held.fates() {
+            self.add(What::Executed {
+                call,
+                times: fate.arrived,
+                broken: fate.broken,
+            });
+        }
     }
 
     /// Everything so far.

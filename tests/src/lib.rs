@@ -2,9 +2,10 @@
 //!
 //! [`stack::Stack`] starts `portolan dev` the way `make run` does, on free ports and with its own data. A [`person::Person`]
 //! signs up and clicks through the real pages with a cookie jar and an HTML parser; [`console::Console`] is the JSON API as the
-//! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones. [`program`] runs clients that
-//! nobody of this project wrote and plays the person for them. [`fixture::FixtureApi`] is the API behind the tools,
-//! [`upstream::Upstream`] an MCP server behind them, [`https::HttpsServer`] whatever is called over TLS.
+//! console uses it; [`mcp::McpClient`] sends raw messages, so that a test can also send wrong ones, and [`raw::RawHttp`] bytes
+//! that are no HTTP at all. [`program`] runs clients that nobody of this project wrote and plays the person for them.
+//! [`fixture::FixtureApi`] is the API behind the tools, [`upstream::Upstream`] an MCP server behind them,
+//! [`https::HttpsServer`] whatever is called over TLS.
 //!
 //! [`cluster::Cluster`] is the service as operators run it: several nodes behind HAProxy or nginx, each of which can be killed, held or
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
@@ -21,6 +22,7 @@ pub mod collector;
 pub mod console;
 pub mod fixture;
 pub mod fleet;
+pub mod guarded_api;
 pub mod held;
 pub mod history;
 pub mod https;
@@ -28,16 +30,21 @@ pub mod link;
 pub mod mcp;
 pub mod native;
 pub mod oauth;
+mod offered;
 pub mod people;
 pub mod person;
 pub mod postgres;
 pub mod process;
 pub mod program;
 pub mod proxy;
+pub mod races;
+pub mod raw;
 pub mod redis;
 mod rmcp_upstream;
 pub mod scene;
 pub mod sdk;
+pub mod sentinels;
+pub mod speaker;
 pub mod sql;
 pub mod sse;
 pub mod stack;

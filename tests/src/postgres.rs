@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::{
-        fs::{MetadataExt, PermissionsExt},
+        fs::{MetadataExt, PermissionsExt, symlink},
         process::CommandExt,
     },
     path::{Path, PathBuf},
@@ -62,11 +62,26 @@ impl PostgresServer {
 
     /// For the service.
     pub fn url(&self) -> String {
-        let host: String = url::form_urlencoded::byte_serialize(
-            self.place().join("socket").as_os_str().as_encoded_bytes(),
+        url_of(&self.place().join("socket"))
+    }
+
+    /// For one node of the service: a way of its own, that can be closed.
+    pub fn open_way(&self, name: &str) -> Result<String> {
+        let way = self.folder().join(name);
+        symlink(self.place().join("socket"), &way)?;
+        Ok(url_of(&way))
+    }
+
+    /// Nobody connects over this way any more, and what is open ends. Nobody else's connection can be told from those, so that all of the
+    /// service end, and the others make theirs again.
+    pub async fn close_way(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.folder().join(name))?;
+        let mut sql = self.sql().await?;
+        sql.ask(
+            "reset role; select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'portolan'",
         )
-        .collect();
-        format!("postgres://{LOGIN_ROLE}@localhost/{DATABASE}?host={host}")
+        .await?;
+        Ok(())
     }
 
     /// Connects past the service.
@@ -144,6 +159,12 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         let _ = self.stop();
     }
+}
+
+fn url_of(socket: &Path) -> String {
+    let host: String =
+        url::form_urlencoded::byte_serialize(socket.as_os_str().as_encoded_bytes()).collect();
+    format!("postgres://{LOGIN_ROLE}@localhost/{DATABASE}?host={host}")
 }
 
 fn binaries() -> Result<PathBuf> {

@@ -24,6 +24,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time that it may take to read what it had written, on a machine that does something else at the same time.
 const START: Duration = Duration::from_secs(90);
+/// A password that no server has: one that shows it is told nothing.
+const NOBODYS: &str = "nobody's";
 
 /// A `redis-server` on a free port. It keeps what it was told over a restart. Stopped and deleted when dropped.
 #[derive(Debug)]
@@ -48,15 +50,61 @@ impl RedisServer {
     /// Starts one that knows everything that this one knows, and is told of everything new.
     pub async fn standby(&self) -> Result<Self> {
         let standby = Self::start().await?;
-        let port = self.address.port().to_string();
-        let follow = ["REPLICAOF", "127.0.0.1", &port];
-        standby.command(&follow).await?;
-        let follows = async || {
-            let info = standby.command(&["INFO", "replication"]).await;
-            info.is_ok_and(|info| info.contains("master_link_status:up"))
-        };
-        eventually("the standby follows", PATIENCE, follows).await?;
+        standby.follow(self.address).await?;
+        standby.caught_up(self).await?;
         Ok(standby)
+    }
+
+    /// From now on it takes no writes, and learns what the server there knows. Connections to it stay.
+    pub async fn follow(&self, master: SocketAddr) -> Result<()> {
+        let port = master.port().to_string();
+        let follow = ["REPLICAOF", "127.0.0.1", &port];
+        self.command(&follow).await.map(|_| ())
+    }
+
+    /// Waits until it knows all that this server knows now, which it follows.
+    pub async fn caught_up(&self, master: &Self) -> Result<()> {
+        eventually("the replica follows", START, async || {
+            self.is_linked(true).await
+        })
+        .await?;
+        let told = master.info("master_repl_offset").await?;
+        eventually("the replica knows all", START, async || {
+            let heard = self.info("slave_repl_offset").await;
+            heard.is_ok_and(|heard| heard >= told)
+        })
+        .await
+    }
+
+    async fn is_linked(&self, is_up: bool) -> bool {
+        let state = if is_up { "up" } else { "down" };
+        let info = self.command(&["INFO", "replication"]).await;
+        info.is_ok_and(|info| info.contains(&format!("master_link_status:{state}")))
+    }
+
+    /// From now on it is told nothing by the master that it follows, as if the network between them were cut. Others reach both.
+    pub async fn cut_off_from(&self, master: &Self) -> Result<()> {
+        self.command(&["CONFIG", "SET", "masterauth", NOBODYS])
+            .await?;
+        master
+            .command(&["CLIENT", "KILL", "TYPE", "replica"])
+            .await?;
+        eventually("the replica is cut off", PATIENCE, async || {
+            self.is_linked(false).await
+        })
+        .await
+    }
+
+    /// The end of that.
+    pub async fn reconnect(&self) -> Result<()> {
+        let nothing = ["CONFIG", "SET", "masterauth", ""];
+        self.command(&nothing).await.map(|_| ())
+    }
+
+    /// Whether it takes writes.
+    pub async fn is_master(&self) -> bool {
+        let info = self.command(&["INFO", "replication"]).await;
+        info.is_ok_and(|info| info.contains("role:master"))
     }
 
     /// From now on it follows nobody and takes writes.
@@ -104,36 +152,48 @@ impl RedisServer {
 
     /// Starts it at the address and on the data that it had.
     pub async fn start_again(&mut self) -> Result<()> {
+        self.launch(None).await
+    }
+
+    /// The same, as one that follows another from the start.
+    pub async fn start_again_behind(&mut self, master: SocketAddr) -> Result<()> {
+        self.launch(Some(master)).await
+    }
+
+    async fn launch(&mut self, master: Option<SocketAddr>) -> Result<()> {
         ensure!(self.child.is_none(), "redis-server is running");
         let log = File::options()
             .create(true)
             .append(true)
             .open(self.folder.path().join("log"))?;
-        let child = Command::new(program(
-            "redis-server",
-            "these tests need Redis 7.0 or newer",
-        )?)
-        .args(["--bind", "127.0.0.1", "--port"])
-        .arg(self.address.port().to_string())
-        .arg("--dir")
-        .arg(self.folder.path())
-        // What it has acknowledged is in the file by then: a server that is killed loses nothing.
-        .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
-        // Hours of writes are read again at a restart, if nobody tidies up.
-        .args(["--auto-aof-rewrite-min-size", "8mb"])
-        .args(["--maxmemory-policy", "noeviction"])
-        // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
-        .args(["--enable-debug-command", "yes"])
-        .args([
-            "--repl-diskless-sync",
-            "yes",
-            "--repl-diskless-sync-delay",
-            "0",
-        ])
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()?;
+        let mut command = binary()?;
+        command
+            .args(["--bind", "127.0.0.1", "--port"])
+            .arg(self.address.port().to_string())
+            .arg("--dir")
+            .arg(self.folder.path())
+            // What it has acknowledged is in the file by then: a server that is killed loses nothing.
+            .args(["--save", "", "--appendonly", "yes", "--appendfsync", "no"])
+            // Hours of writes are read again at a restart, if nobody tidies up.
+            .args(["--auto-aof-rewrite-min-size", "8mb"])
+            .args(["--maxmemory-policy", "noeviction"])
+            // For `DEBUG SLEEP`, and a standby that need not wait for a child process.
+            .args(["--enable-debug-command", "yes"])
+            .args([
+                "--repl-diskless-sync",
+                "yes",
+                "--repl-diskless-sync-delay",
+                "0",
+            ]);
+        if let Some(master) = master {
+            let port = master.port().to_string();
+            command.args(["--replicaof", "127.0.0.1", &port]);
+        }
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
         self.child = Some(child);
         let deadline = Instant::now() + START;
         loop {
@@ -158,6 +218,11 @@ impl RedisServer {
     /// Forgets everything, as after the loss of its disk.
     pub async fn empty(&self) -> Result<()> {
         self.command(&["FLUSHALL"]).await.map(|_| ())
+    }
+
+    /// Is there a process, held or not?
+    pub fn is_running(&self) -> bool {
+        self.child.is_some()
     }
 
     /// Its process id.
@@ -190,26 +255,7 @@ impl RedisServer {
 
     /// Sends one command on a connection of its own. Answers simple, bulk and integer replies as text.
     pub async fn command(&self, words: &[&str]) -> Result<String> {
-        timeout(PATIENCE, async {
-            let mut stream = BufReader::new(TcpStream::connect(self.address).await?);
-            stream.get_mut().write_all(&written(words)).await?;
-            let mut line = String::new();
-            stream.read_line(&mut line).await?;
-            let line = line.trim_end();
-            let (kind, rest) = line.split_at_checked(1).context("no reply")?;
-            match kind {
-                "+" | ":" => Ok(rest.to_owned()),
-                "$" if rest == "-1" => Ok(String::new()),
-                "$" => {
-                    let mut bytes = vec![0; rest.parse()?];
-                    stream.read_exact(&mut bytes).await?;
-                    Ok(String::from_utf8_lossy(&bytes).into_owned())
-                }
-                _ => bail!("redis-server answers {line}"),
-            }
-        })
-        .await
-        .context("redis-server does not answer in time")?
+        ask(self.address, words).await
     }
 
     /// One number of `INFO`.
@@ -266,6 +312,36 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         let _ = self.stop();
     }
+}
+
+/// The program, which is a sentinel too.
+pub(crate) fn binary() -> Result<Command> {
+    let path = program("redis-server", "these tests need Redis 7.0 or newer")?;
+    Ok(Command::new(path))
+}
+
+/// Sends one command to whoever speaks Redis' protocol there.
+pub(crate) async fn ask(address: SocketAddr, words: &[&str]) -> Result<String> {
+    timeout(PATIENCE, async {
+        let mut stream = BufReader::new(TcpStream::connect(address).await?);
+        stream.get_mut().write_all(&written(words)).await?;
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        let line = line.trim_end();
+        let (kind, rest) = line.split_at_checked(1).context("no reply")?;
+        match kind {
+            "+" | ":" => Ok(rest.to_owned()),
+            "$" if rest == "-1" => Ok(String::new()),
+            "$" => {
+                let mut bytes = vec![0; rest.parse()?];
+                stream.read_exact(&mut bytes).await?;
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            _ => bail!("redis-server answers {line}"),
+        }
+    })
+    .await
+    .context("redis-server does not answer in time")?
 }
 
 fn written(words: &[&str]) -> Vec<u8> {

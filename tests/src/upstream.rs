@@ -39,19 +39,22 @@ pub enum Fixture {
     TypeScript2,
     /// TypeScript SDK 1.x on the two endpoints of 2024-11-05.
     HttpSse,
-    /// Python SDK 2.x: both eras on one URL, a smaller content.
-    Python,
+    /// Python SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. Most of the same content, as that SDK writes it.
+    Python1,
+    /// Python SDK 2.x: both eras on one URL, the content of [`Fixture::Python1`].
+    Python2,
     /// rmcp: both eras on one URL, a smaller content.
     Rmcp,
 }
 
 impl Fixture {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::TypeScript1,
         Self::TypeScript2,
         Self::HttpSse,
-        Self::Python,
+        Self::Python1,
+        Self::Python2,
         Self::Rmcp,
     ];
 
@@ -72,6 +75,12 @@ impl Fixture {
             command.arg(script(&format!("typescript/{name}"))?);
             anyhow::Ok(command)
         };
+        let python = |version: &str| {
+            let interpreter = needs(&format!(".portolan/tools/python-{version}/bin/python"))?;
+            let mut command = Command::new(interpreter);
+            command.arg(script(&format!("python/{version}.py"))?);
+            anyhow::Ok(command)
+        };
         Ok(Some(match self {
             Self::TypeScript1 => typescript("legacy.mjs")?,
             Self::TypeScript2 => typescript("modern.mjs")?,
@@ -80,11 +89,8 @@ impl Fixture {
                 command.arg("sse");
                 command
             }
-            Self::Python => {
-                let mut command = Command::new(needs(".portolan/tools/python-v2/bin/python")?);
-                command.arg(script("python/server.py")?);
-                command
-            }
+            Self::Python1 => python("v1")?,
+            Self::Python2 => python("v2")?,
             Self::Rmcp => return Ok(None),
         }))
     }
@@ -157,7 +163,7 @@ impl Upstream {
         Self::start_with(fixture, None)
     }
 
-    /// Starts it for the holder of a bearer token; others get 401 without more. Not for [`Fixture::Python`] and [`Fixture::Rmcp`].
+    /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`] lets everybody in.
     pub fn start_for_token(fixture: Fixture, token: &str) -> Result<Self> {
         Self::start_with(fixture, Some(token))
     }

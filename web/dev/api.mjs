@@ -50,7 +50,12 @@ const source = ({ deleted, ...one }) => {
     enabled_tool_count: tools.filter((tool) => tool.enabled).length,
   };
 };
-const server = ({ tools, deleted, ...one }) => ({ ...one, tool_count: tools.length });
+const workspaceUrl = (one) => one.url.replace(/[^/]+\/mcp$/, 'mcp');
+const server = ({ tools, deleted, ...one }) => ({
+  ...one,
+  ...(one.id === state.defaultServer && { workspace_url: workspaceUrl(one) }),
+  tool_count: tools.length,
+});
 const serverDetail = (one) => ({
   ...server(one),
   tools: one.tools.map((choice) => {
@@ -408,7 +413,22 @@ const routes = [
     '/workspaces/:ws/servers/:id/pause',
     (p) => server(Object.assign(find(state.servers, p.id), { status: 'paused', updated_at: now() })),
   ],
-  ['GET', '/workspaces/:ws/servers/:id/connection', (p) => state.connection(find(state.servers, p.id))],
+  [
+    'GET',
+    '/workspaces/:ws/servers/:id/connection',
+    (p) => {
+      const one = find(state.servers, p.id);
+      if (one.id !== state.defaultServer) return state.connection(one);
+      return { ...state.connection(one), short: state.connection({ ...one, url: workspaceUrl(one) }) };
+    },
+  ],
+  [
+    'PUT',
+    '/workspaces/:ws/default-server',
+    (_, { server_id }) => {
+      state.defaultServer = server_id && find(state.servers, server_id).id;
+    },
+  ],
   ['GET', '/workspaces/:ws/servers/:id/calls', () => page(state.calls)],
   ['GET', '/workspaces/:ws/calls', () => page(state.calls)],
   ['GET', '/workspaces/:ws/audit', () => page(state.audit)],

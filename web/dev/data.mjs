@@ -292,6 +292,7 @@ const usage = () => {
 
 export const state = {
   limits,
+  defaultServer: servers[0]?.id,
   usage,
   created: ago(20000),
   me: {

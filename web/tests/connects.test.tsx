@@ -68,6 +68,27 @@ test('an attempt shows its steps with the rule that refused, what was sent, and 
   expect(screen.queryByText(/Rule A3/)).toBeNull();
 }, 30_000);
 
+test('a step that a client repeats says how often', async () => {
+  const looping: Schemas['ConnectAttempt'] = {
+    ...refused,
+    steps: [
+      {
+        at: '2026-01-01T00:00:00Z',
+        step: 'refresh',
+        outcome: 'refused',
+        sent: {},
+        repeats: 512,
+        last_at: '2026-01-02T00:00:00Z',
+      },
+    ],
+  };
+  serve(list([looping]));
+  open('/w/harbour/connects');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'Show the steps of Deckhand' }, patient));
+  expect(await screen.findByText(/512 times more, last/, {}, patient)).toBeTruthy();
+}, 30_000);
+
 test('attempts are narrowed by what came of them', async () => {
   serve(list([refused, connected]));
   open('/w/harbour/connects');

@@ -1,5 +1,5 @@
 import { notifications } from '@mantine/notifications';
-import { screen } from '@testing-library/react';
+import { screen, waitFor } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { afterEach, expect, test } from 'vitest';
 import type { Schemas } from '../src/api/http';
@@ -18,6 +18,7 @@ const workspace = (role: Schemas['Role']): Schemas['Workspace'] => ({
   role,
   created_at: '2026-01-01T00:00:00Z',
   http_sse: true,
+  workspace_tokens: true,
 });
 const as = (role: Schemas['Role']) => ({
   'GET /api/v1/me': { body: { ...me, workspaces: me.workspaces.map((one) => ({ ...one, role })) } },
@@ -70,11 +71,34 @@ test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () =
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ http_sse: false });
 });
 
-test('a viewer sees the switch for HTTP+SSE and cannot turn it, DP-6', async () => {
+test('an admin lets a token open one server only, §5.4', async () => {
+  let now = workspace('admin');
+  const received = serve({
+    ...as('admin'),
+    [`GET ${base}`]: () => ({ body: now }),
+    [`PATCH ${base}`]: () => {
+      now = { ...now, workspace_tokens: false };
+      return { body: now };
+    },
+  });
+  open('/w/harbour/settings');
+  const user = userEvent.setup();
+  const name = /^One token for all servers/;
+  const toggle = await screen.findByRole<HTMLInputElement>('switch', { name }, patient);
+  expect(toggle.checked).toBe(true);
+  await user.click(toggle);
+  expect(await screen.findByText('A token opens one server, and no other.', {}, patient)).toBeTruthy();
+  await waitFor(() => expect(screen.getByRole<HTMLInputElement>('switch', { name }).checked).toBe(false));
+  expect(screen.getByRole('switch', { name: /^Serve HTTP\+SSE too/ })).toHaveProperty('checked', true);
+  expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ workspace_tokens: false });
+});
+
+test('a viewer sees the switches and cannot turn them, DP-6', async () => {
   serve(as('viewer'));
   open('/w/harbour/settings');
   const toggle = await screen.findByRole('switch', { name: /^Serve HTTP\+SSE too/ }, patient);
   expect(toggle).toHaveProperty('disabled', true);
+  expect(screen.getByRole('switch', { name: /^One token for all servers/ })).toHaveProperty('disabled', true);
   expect(screen.getByText('An admin or owner can change this.')).toBeTruthy();
 });
 

@@ -19,6 +19,7 @@ const provider: Schemas['IdentityProvider'] = {
   has_secret: true,
   callback_url: 'https://portolan.example/login/callback/idp_1',
   enforced: false,
+  turned_off: false,
 };
 const domain: Schemas['TenantDomain'] = {
   id: 'dom_1',
@@ -57,6 +58,24 @@ test('a provider is entered, and a refusal stands at its field, F7', async () =>
     issuer: 'https://id.acme.example',
     client_id: 'portolan',
     client_secret: 'planted',
+  });
+});
+
+test('a provider that an operator turned off is saved again to turn it on, F7', async () => {
+  const received = serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${path}`]: { body: { ...nothing, provider: { ...provider, turned_off: true } } },
+    [`PUT ${path}/provider`]: { body: { ...nothing, provider } },
+  });
+  open('/w/harbour/single-sign-on');
+  const user = userEvent.setup();
+  expect(await screen.findByText(/An operator turned this provider off/, {}, patient)).toBeTruthy();
+  await user.click(screen.getByRole('button', { name: 'Save' }));
+  expect(await screen.findByText('The provider is entered.', {}, patient)).toBeTruthy();
+  expect(received.filter((one) => one.method === 'PUT').at(-1)?.body).toEqual({
+    name: 'Acme',
+    issuer: 'https://id.acme.example',
+    client_id: 'portolan',
   });
 });
 

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`streams`] | open event streams of news, found by tenant, each with a bounded queue |
 //! | [`revocations`] | what is refused before its token expires (`auth.md` §4.2) |
+//! | [`hearing`] | when a node may have missed too many of them (ADR 25) |
 //! | [`node`] | this process among its like: writers and readers of streams, membership, adoption, limits |
 //! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
 //! | [`memory`] | that store in one process |
@@ -21,6 +22,7 @@ mod bells;
 pub mod fault;
 pub mod fork;
 mod gcra;
+pub mod hearing;
 pub mod ledger;
 pub mod memory;
 pub mod node;

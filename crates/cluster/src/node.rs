@@ -19,7 +19,7 @@ mod adoption;
 mod breaker;
 mod by_session;
 mod care;
-mod chance;
+pub(crate) mod chance;
 mod chores;
 mod envelope;
 mod instruments;

@@ -7,7 +7,11 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     hash::Hash,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use portolan_model::{
@@ -15,7 +19,9 @@ use portolan_model::{
     id::{GrantId, ServiceAccountId, TenantId, TokenId, UserId},
     subject::Subject,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
+
+use crate::lock;
 
 /// One event of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +112,8 @@ struct Sets {
 pub struct Revocations {
     sets: Arc<RwLock<Sets>>,
     version: Arc<watch::Sender<u64>>,
+    heard_at: Arc<Mutex<Instant>>,
+    is_cut_off: Arc<AtomicBool>,
 }
 
 impl Default for Revocations {
@@ -113,6 +121,8 @@ impl Default for Revocations {
         Self {
             sets: Arc::default(),
             version: Arc::new(watch::Sender::new(0)),
+            heard_at: Arc::new(Mutex::new(Instant::now())),
+            is_cut_off: Arc::default(),
         }
     }
 }
@@ -148,6 +158,27 @@ impl Revocations {
         if is_news {
             self.version.send_modify(|version| *version += 1);
         }
+    }
+
+    /// Everything that was revoked by `at` is in the set: the reader of the feed says so, also when there was nothing new.
+    pub fn heard(&self, at: Instant) {
+        let mut heard_at = lock(&self.heard_at);
+        *heard_at = at.max(*heard_at);
+    }
+
+    /// For how long it has not been known that nothing is missing here (`auth.md` §4.3 point 6).
+    pub fn silent_for(&self) -> Duration {
+        lock(&self.heard_at).elapsed()
+    }
+
+    /// Whether too much may be missing here for any token to be judged: 503, and never 401. [`Hearing`](crate::hearing::Hearing) decides.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Says so.
+    pub fn cut_off(&self, is_cut_off: bool) {
+        self.is_cut_off.store(is_cut_off, Ordering::Relaxed);
     }
 
     /// True if the token must be refused, however good its signature.
@@ -375,6 +406,20 @@ mod tests {
         assert_eq!(set.purge(NOW + Duration::MINUTE), 1);
         assert_eq!(set.purge(NOW + Duration::HOUR), 0);
         assert!(!set.is_grant_revoked(token.grant));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_counts_from_what_was_heard_last_and_a_late_word_makes_it_no_longer() {
+        let seconds = std::time::Duration::from_secs;
+        let set = Revocations::default();
+        let shared = set.clone();
+        let asked = Instant::now();
+        tokio::time::advance(seconds(7)).await;
+        assert_eq!(shared.silent_for(), seconds(7));
+        set.heard(asked + seconds(5));
+        assert_eq!(shared.silent_for(), seconds(2));
+        set.heard(asked);
+        assert_eq!(shared.silent_for(), seconds(2));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Accounts at other people's MCP servers (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a person, sealed
-//! at rest, and renewed by one node at a time.
+//! Accounts at other people's MCP servers and APIs (`auth.md` §3.5; `spec/authorization.md` AU-13): the tokens of a workspace or of a
+//! person, sealed at rest, and renewed by one node at a time.
 //!
 //! ```text
 //! Connections::token ─► the row ─► still good ─► Token
@@ -31,7 +31,7 @@ use portolan_storage::{
     StorageError, Store,
     upstream_oauth::{self as stored, Connection},
 };
-use portolan_upstream::oauth::{OauthError, union};
+use portolan_upstream::oauth::{Challenge, OauthError, union};
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
@@ -51,6 +51,8 @@ const REMEMBERED: usize = 10_000;
 const FRESH: Duration = Duration::from_secs(5);
 /// Taken off a token's life for clocks and for the call itself.
 const MARGIN: time::Duration = time::Duration::seconds(10);
+/// A token of this age is not to blame for a refusal that does not name it.
+const JUST_NOW: time::Duration = time::Duration::minutes(1);
 /// How long a failure of a token endpoint is remembered, so that a burst of calls is no burst of token requests.
 const FAILURE_LIFE: Duration = Duration::from_secs(5);
 
@@ -74,6 +76,9 @@ pub struct Token {
     pub name: TokenName,
     /// Where it may be sent.
     address: Arc<str>,
+    /// Another one can be had without a person.
+    is_renewable: bool,
+    issued_at: Timestamp,
 }
 
 impl Token {
@@ -290,6 +295,42 @@ impl Connections {
                 Err(error)
             }
         }
+    }
+
+    /// What to do about an API that answered 401 to a token: the token to make the same request with again, once; what was refused was not
+    /// executed, whatever it was to do. `None`: its answer stands.
+    ///
+    /// Some APIs say 401 to what is wrong with a request. Only one that blames the token (RFC 6750 §3.1, `invalid_token`) is believed to the end:
+    /// of a workspace's account, which others use too, nobody's call says otherwise that it is over; and a token that was issued just now is
+    /// not renewed for it, so that no call makes token requests at will. Of their own account a person is asked all the same.
+    ///
+    /// # Errors
+    /// [`NoToken`]; [`NoToken::NeedsSignIn`] if a renewed token is refused too.
+    pub async fn after_refusal(
+        &self,
+        account: Account,
+        at: &str,
+        refused: &Token,
+        challenge: &Challenge,
+        is_renewed: bool,
+    ) -> Result<Option<Token>, NoToken> {
+        let is_blamed = challenge.error.as_deref() == Some("invalid_token");
+        let is_own = account.owner.is_some();
+        if is_renewed {
+            if is_blamed {
+                self.give_up(account, refused).await?;
+            }
+            return if is_blamed || is_own {
+                Err(NoToken::NeedsSignIn)
+            } else {
+                Ok(None)
+            };
+        }
+        let is_new = self.0.clock.now() - refused.issued_at < JUST_NOW;
+        if !is_blamed && (is_new || !(is_own || refused.is_renewable)) {
+            return Ok(None);
+        }
+        self.renewed(account, at, refused).await.map(Some)
     }
 
     /// Forgets what is remembered of an account: it was connected or disconnected in this process.

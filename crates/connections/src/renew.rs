@@ -52,7 +52,7 @@ impl Connections {
                     return Ok((token, until));
                 }
                 let held = self.open(&account, &row)?;
-                return Ok((token_of(&held, &row, row.version), until));
+                return Ok((token_of(&held, &row), until));
             }
             if let Some(found) = self.renew(&account, &row, refused).await? {
                 return Ok(found);
@@ -94,7 +94,7 @@ impl Connections {
             let now = self.0.clock.now();
             // The last seconds of a token that nothing follows are used too.
             if refused.is_none() && row.expires_at > now {
-                return Ok(Some((token_of(&held, row, row.version), row.expires_at)));
+                return Ok(Some((token_of(&held, row), row.expires_at)));
             }
             let mut tx = store.node(account.tenant).await?;
             stored::needs_sign_in(&mut tx, row, "expired", None).await?;
@@ -174,7 +174,7 @@ impl Connections {
         Ok(kept.then(|| {
             // A token of a few seconds is used for most of them.
             let until = (expires_at - MARGIN).max(now + (expires_at - now) / 2);
-            (token_of(&held, row, version), until)
+            (issued(&held, row, version, now), until)
         }))
     }
 
@@ -216,13 +216,23 @@ impl Connections {
         tx.commit().await?;
         let now = self.0.clock.now();
         if refused.is_none() && row.expires_at > now {
-            return Ok(Some((token_of(held, row, row.version), row.expires_at)));
+            return Ok(Some((token_of(held, row), row.expires_at)));
         }
         Err(NoToken::Server(Arc::new(error)))
     }
 }
 
-fn token_of(held: &Held, row: &Connection, version: i32) -> Token {
+fn token_of(held: &Held, row: &Connection) -> Token {
+    issued(
+        held,
+        row,
+        row.version,
+        row.refreshed_at.unwrap_or(row.connected_at),
+    )
+}
+
+/// A token of a version that the row may not have yet.
+fn issued(held: &Held, row: &Connection, version: i32, issued_at: Timestamp) -> Token {
     Token {
         access: held.access.as_str().into(),
         name: TokenName {
@@ -230,5 +240,7 @@ fn token_of(held: &Held, row: &Connection, version: i32) -> Token {
             version,
         },
         address: row.address.as_str().into(),
+        is_renewable: held.is_renewable(),
+        issued_at,
     }
 }

@@ -88,6 +88,8 @@ pub struct ToolAnswer {
     pub faults: Vec<ArgumentFault>,
     /// The API's status.
     pub status: Option<u16>,
+    /// `WWW-Authenticate` of a 401 or 403, if there is one.
+    pub challenge: Option<String>,
     /// What was sent, if something was and it was asked for.
     pub sent: Option<Sent>,
 }
@@ -114,7 +116,8 @@ impl ToolAnswer {
         self
     }
 
-    pub(crate) fn error(outcome: CallOutcome, text: impl Into<String>) -> Self {
+    /// A call that failed, and why.
+    pub fn error(outcome: CallOutcome, text: impl Into<String>) -> Self {
         Self {
             content: vec![Content::Text(text.into())],
             structured: Structured::None,
@@ -122,11 +125,13 @@ impl ToolAnswer {
             outcome,
             faults: Vec::new(),
             status: None,
+            challenge: None,
             sent: None,
         }
     }
 
-    pub(crate) fn invalid(faults: ArgumentFaults) -> Self {
+    /// A call whose arguments do not fit: nothing was sent.
+    pub fn invalid(faults: ArgumentFaults) -> Self {
         let mut answer = Self::error(CallOutcome::InvalidArguments, faults.text());
         answer.faults = faults.faults;
         answer
@@ -140,6 +145,7 @@ impl ToolAnswer {
             outcome: CallOutcome::Ok,
             faults: Vec::new(),
             status: None,
+            challenge: None,
             sent: None,
         }
     }
@@ -162,7 +168,28 @@ pub(crate) fn shape(
         ToolAnswer::error(CallOutcome::ToolError, text)
     };
     answer.status = Some(response.status.as_u16());
+    if matches!(
+        response.status,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+    ) {
+        answer.challenge = challenge(&response.headers);
+    }
     answer
+}
+
+/// All challenges of an answer as one list (RFC 9110 §11.6.1), as far as they are text.
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// The content coding of an answer (RFC 9110 §8.4), if it has one. None was asked for, and nothing here unpacks one (testing.md B5).
+fn coding(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_ENCODING)?;
+    let name = String::from_utf8_lossy(value.as_bytes());
+    let name: String = name.trim().chars().take(32).collect();
+    (!name.is_empty() && !name.eq_ignore_ascii_case("identity")).then_some(name)
 }
 
 fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
@@ -186,6 +213,15 @@ fn success(tool: &CompiledTool, response: &EgressResponse) -> ToolAnswer {
             }
             None => ToolAnswer::ok(Content::Text(text), Structured::None),
         };
+    }
+    if let Some(coding) = coding(&response.headers) {
+        return ToolAnswer::error(
+            CallOutcome::ToolError,
+            format!(
+                "The API answered {}, but packed its answer ({coding}), although it was not asked to. The call itself succeeded; do not repeat it blindly.",
+                line(response.status)
+            ),
+        );
     }
     let kind = media_type(&response.headers);
     let essence = kind.as_deref().unwrap_or_default();

@@ -368,7 +368,7 @@ impl Credential {
                 };
                 set(headers, "cookie", &cookies)
             }
-            Self::Bearer { token } => set(headers, "authorization", &format!("Bearer {token}")),
+            Self::Bearer { token } => bearer(headers, token),
             Self::Basic { username, password } => set(
                 headers,
                 "authorization",
@@ -381,7 +381,7 @@ impl Credential {
                 .iter()
                 .try_for_each(|CredentialHeader { name, value }| set(headers, name, value)),
             Self::OauthClientCredentials { .. } => match oauth_token {
-                Some(token) => set(headers, "authorization", &format!("Bearer {token}")),
+                Some(token) => bearer(headers, token),
                 None => Err(InvalidCredential {
                     field: "token_url",
                     message: "There is no access token.".to_owned(),
@@ -418,6 +418,11 @@ impl CredentialSlot {
         self.credential.apply(url, &mut headers, token.as_deref())?;
         Ok(headers)
     }
+}
+
+/// Puts an access token on a request (RFC 6750 §2.1). It wins over whatever the arguments set.
+pub(crate) fn bearer(headers: &mut HeaderMap, token: &str) -> Result<(), InvalidCredential> {
+    set(headers, "authorization", &format!("Bearer {token}"))
 }
 
 fn set(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), InvalidCredential> {

@@ -12,7 +12,7 @@ use url::Url;
 use crate::{
     answer::{self, Sent, ToolAnswer},
     arguments::CompiledTool,
-    credential::CredentialSlot,
+    credential::{self, CredentialSlot},
     outgoing,
     request::{self, BuildError},
     token_source::TokenSource,
@@ -55,6 +55,8 @@ pub struct Caller<'a> {
     pub target: &'a CallTarget,
     /// What opens the API, if something must.
     pub credential: Option<&'a CredentialSlot>,
+    /// The access token of a connected account, which opens it instead. Whoever keeps it says where it may be sent.
+    pub account: Option<&'a str>,
     /// Where OAuth tokens come from.
     pub tokens: &'a TokenSource,
     /// What the API is to be told of the trace of the call.
@@ -66,7 +68,7 @@ pub struct Caller<'a> {
 /// Calls a tool. Never fails: what went wrong is in the answer (TL-19). Dropping the future drops the request.
 ///
 /// Unsafe methods are sent once, whatever happens. A `GET` or `HEAD` is sent a second time if the API refused a cached
-/// OAuth token.
+/// OAuth token. What is done about an account that the API refuses is for the caller, who is told of the challenge.
 pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value) -> ToolAnswer {
     if let Err(faults) = tool.check_arguments(arguments) {
         return ToolAnswer::invalid(faults);
@@ -93,7 +95,14 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
         });
         let (mut url, mut headers) = (built.url, built.headers);
         let mut token = None;
-        if let Some(slot) = caller.credential {
+        if let Some(access) = caller.account {
+            if let Err(error) = credential::bearer(&mut headers, access) {
+                return ToolAnswer::error(
+                    CallOutcome::Internal,
+                    format!("Nothing was sent: {error}"),
+                );
+            }
+        } else if let Some(slot) = caller.credential {
             token = match caller.tokens.token(caller.egress, slot).await {
                 Ok(token) => token,
                 Err(error) => {
@@ -152,6 +161,7 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                         .map(|slot| slot.credential.secrets())
                         .unwrap_or_default();
                     secrets.extend(token.as_deref().map(str::to_owned));
+                    secrets.extend(caller.account.map(str::to_owned));
                     secrets
                 })
             }

@@ -17,6 +17,8 @@ pub enum SecurityKind {
     Basic,
     /// OAuth 2 client credentials.
     OauthClientCredentials,
+    /// OAuth 2 authorization code: somebody signs in.
+    OauthAuthorizationCode,
 }
 
 /// A credential that a document asks for, prefilled in the console.
@@ -33,10 +35,26 @@ pub struct SecurityHint {
     /// Token endpoint (OAuth).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_url: Option<String>,
+    /// Authorization endpoint (OAuth authorization code).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization_url: Option<String>,
+    /// Issuer (OpenID Connect), as the address of its metadata tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
+    /// Scopes that the document knows, at most [`MOST_SCOPES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
     /// The document's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
+
+/// Scopes of one hint. Nobody picks from a longer list.
+pub const MOST_SCOPES: usize = 100;
+/// Longest scope that is shown.
+const LONGEST_SCOPE: usize = 200;
+/// Where an OpenID provider's metadata is, behind its issuer (Discovery §4).
+const OPENID_METADATA: &str = "/.well-known/openid-configuration";
 
 /// The hints of a document, in its order, without doubles.
 pub fn hints(document: &Document) -> Vec<SecurityHint> {
@@ -52,13 +70,53 @@ pub fn hints(document: &Document) -> Vec<SecurityHint> {
         let Ok(scheme) = refs::resolve(&document.root, scheme) else {
             continue;
         };
-        if let Some(hint) = hint(scheme)
-            && !hints.contains(&hint)
-        {
-            hints.push(hint);
+        for hint in of_scheme(scheme) {
+            if !hints.contains(&hint) {
+                hints.push(hint);
+            }
         }
     }
     hints
+}
+
+/// What a scheme asks for. One of OAuth may know several ways to a token, of which the one with a person is offered first.
+fn of_scheme(scheme: &Value) -> Vec<SecurityHint> {
+    let Some(first) = hint(scheme) else {
+        return Vec::new();
+    };
+    let mut hints: Vec<SecurityHint> = [
+        ("authorizationCode", SecurityKind::OauthAuthorizationCode),
+        ("clientCredentials", SecurityKind::OauthClientCredentials),
+    ]
+    .into_iter()
+    .filter_map(|(name, kind)| {
+        let flow = scheme.get("flows")?.get(name)?;
+        (first.kind == SecurityKind::Bearer).then(|| of_flow(&first, kind, flow))
+    })
+    .collect();
+    if hints.is_empty() {
+        hints.push(first);
+    }
+    hints
+}
+
+fn of_flow(scheme: &SecurityHint, kind: SecurityKind, flow: &Value) -> SecurityHint {
+    let address = |key: &str| flow.get(key).and_then(Value::as_str).map(str::to_owned);
+    let scopes = flow.get("scopes").and_then(Value::as_object);
+    let is_code = kind == SecurityKind::OauthAuthorizationCode;
+    SecurityHint {
+        kind,
+        token_url: address("tokenUrl"),
+        authorization_url: address("authorizationUrl").filter(|_| is_code),
+        scopes: scopes
+            .into_iter()
+            .flat_map(|scopes| scopes.keys())
+            .filter(|scope| !scope.is_empty() && scope.len() <= LONGEST_SCOPE)
+            .take(MOST_SCOPES)
+            .cloned()
+            .collect(),
+        ..scheme.clone()
+    }
 }
 
 fn hint(scheme: &Value) -> Option<SecurityHint> {
@@ -68,6 +126,9 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
         name: None,
         location: None,
         token_url: None,
+        authorization_url: None,
+        issuer: None,
+        scopes: Vec::new(),
         description: text("description").map(|text| text.chars().take(500).collect()),
     };
     match scheme
@@ -95,16 +156,16 @@ fn hint(scheme: &Value) -> Option<SecurityHint> {
             "bearer" => {}
             _ => return None,
         },
-        "oauth2" => {
-            if let Some(flow) = scheme.pointer("/flows/clientCredentials") {
-                hint.kind = SecurityKind::OauthClientCredentials;
-                hint.token_url = flow
-                    .get("tokenUrl")
-                    .and_then(Value::as_str)
-                    .map(str::to_owned);
+        // Its flows say more.
+        "oauth2" => {}
+        "openidconnect" => {
+            let issuer = text("openIdConnectUrl");
+            hint.issuer =
+                issuer.and_then(|url| Some(url.strip_suffix(OPENID_METADATA)?.to_owned()));
+            if hint.issuer.is_some() {
+                hint.kind = SecurityKind::OauthAuthorizationCode;
             }
         }
-        "openidconnect" => {}
         _ => return None,
     }
     Some(hint)
@@ -121,4 +182,63 @@ pub fn is_credential(hints: &[SecurityHint], location: Location, name: &str) -> 
     };
     (location == Location::Header && name.eq_ignore_ascii_case("authorization"))
         || hints.iter().any(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_scheme_of_oauth_is_a_hint_for_each_way_to_a_token_that_it_has() {
+        let both = json!({"type": "oauth2", "description": "Theirs", "flows": {
+            "clientCredentials": {"tokenUrl": "https://as.example/t", "scopes": {}},
+            "authorizationCode": {
+                "authorizationUrl": "https://as.example/a", "tokenUrl": "https://as.example/t", "scopes": {"read": "Reads", "": "Nothing"},
+            },
+        }});
+        let found = of_scheme(&both);
+        let kinds: Vec<SecurityKind> = found.iter().map(|hint| hint.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                SecurityKind::OauthAuthorizationCode,
+                SecurityKind::OauthClientCredentials
+            ]
+        );
+        assert_eq!(
+            found[0].authorization_url.as_deref(),
+            Some("https://as.example/a")
+        );
+        assert_eq!(found[0].scopes, ["read"]);
+        assert_eq!(found[1].authorization_url, None);
+        for hint in &found {
+            assert_eq!(hint.token_url.as_deref(), Some("https://as.example/t"));
+            assert_eq!(hint.description.as_deref(), Some("Theirs"));
+        }
+        let implicit = json!({"type": "oauth2", "flows": {"implicit": {"authorizationUrl": "https://as.example/a"}}});
+        assert_eq!(of_scheme(&implicit)[0].kind, SecurityKind::Bearer);
+        let openid = json!({"type": "openIdConnect", "openIdConnectUrl": "https://as.example/x/.well-known/openid-configuration"});
+        let openid = of_scheme(&openid);
+        assert_eq!(openid[0].kind, SecurityKind::OauthAuthorizationCode);
+        assert_eq!(openid[0].issuer.as_deref(), Some("https://as.example/x"));
+        assert!(of_scheme(&json!({"type": "mutualTLS"})).is_empty());
+    }
+
+    #[test]
+    fn a_hint_of_another_release_reads() {
+        let old = json!({"kind": "oauth_client_credentials", "token_url": "https://as.example/t"});
+        let hint: SecurityHint = serde_json::from_value(old.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&hint).unwrap(), old);
+    }
+
+    #[test]
+    fn scopes_of_a_hint_have_an_end() {
+        let scopes: serde_json::Map<String, Value> =
+            (0..500).map(|n| (format!("s{n}"), json!("x"))).collect();
+        let flow = json!({"tokenUrl": "https://as.example/t", "scopes": scopes});
+        let scheme = json!({"type": "oauth2", "flows": {"authorizationCode": flow}});
+        assert_eq!(of_scheme(&scheme)[0].scopes.len(), MOST_SCOPES);
+    }
 }

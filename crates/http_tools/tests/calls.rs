@@ -54,6 +54,24 @@ async fn guarded(State(counts): State<Counts>, headers: HeaderMap) -> Response {
     Json(json!({"token": number})).into_response()
 }
 
+/// Refuses whoever comes, and says what they came with.
+async fn strict(State(counts): State<Counts>, headers: HeaderMap) -> Response {
+    counts.calls.fetch_add(1, Ordering::SeqCst);
+    let said = format!("no to {:?}", headers.get(header::AUTHORIZATION));
+    let challenges = [
+        (header::WWW_AUTHENTICATE, "Basic realm=\"x\""),
+        (
+            header::WWW_AUTHENTICATE,
+            "Bearer error=\"invalid_token\", scope=\"read\"",
+        ),
+    ];
+    let mut answer = (StatusCode::UNAUTHORIZED, said).into_response();
+    for (name, value) in challenges {
+        answer.headers_mut().append(name, value.parse().unwrap());
+    }
+    answer
+}
+
 struct Scene {
     egress: Egress,
     target: CallTarget,
@@ -75,6 +93,7 @@ impl Scene {
                 "/slow",
                 get(|| async { std::future::pending::<()>().await }),
             )
+            .route("/strict", get(strict).post(strict))
             .route("/huge", get(|| async { "x".repeat(100_000) }))
             .route(
                 "/away",
@@ -113,6 +132,17 @@ impl Scene {
     }
 
     async fn call(&self, method: &str, path: &str, with_credential: bool) -> ToolAnswer {
+        let credential = with_credential.then_some(&self.slot);
+        self.call_as(method, path, credential, None).await
+    }
+
+    async fn call_as(
+        &self,
+        method: &str,
+        path: &str,
+        credential: Option<&CredentialSlot>,
+        account: Option<&str>,
+    ) -> ToolAnswer {
         let plan = RequestPlan {
             method: method.to_owned(),
             path: path.to_owned(),
@@ -121,11 +151,11 @@ impl Scene {
             accept: None,
         };
         let tool = CompiledTool::new(json!({"type": "object"}), None, plan);
-        let credential = with_credential.then_some(&self.slot);
         let caller = Caller {
             egress: &self.egress,
             target: &self.target,
             credential,
+            account,
             tokens: &self.tokens,
             trace: None,
             shows_sent: true,
@@ -251,6 +281,46 @@ async fn a_refused_token_is_replaced_once_and_only_safe_methods_are_sent_again()
     let before = calls();
     assert_eq!(scene.call("GET", "/guarded", true).await.status, Some(401));
     assert_eq!(calls() - before, 2, "no loop");
+}
+
+#[tokio::test]
+async fn the_token_of_an_account_is_sent_once_and_who_keeps_it_hears_of_the_refusal_x_86() {
+    let mut scene = Scene::open().await;
+    scene.target.timeout = Duration::from_secs(10);
+    let of_account = |method, path| scene.call_as(method, path, Some(&scene.slot), Some("token-9"));
+    let answer = of_account("POST", "/guarded").await;
+    assert_eq!(answer.outcome, Outcome::Ok, "{}", text(&answer));
+    assert!(
+        text(&answer).contains('9'),
+        "it, and not the credential: {}",
+        text(&answer)
+    );
+    assert_eq!(scene.counts.tokens.load(Ordering::SeqCst), 0);
+    assert_eq!(answer.challenge, None);
+    for method in ["GET", "POST"] {
+        let before = scene.counts.calls.load(Ordering::SeqCst);
+        let refused = of_account(method, "/strict").await;
+        assert_eq!(refused.status, Some(401));
+        assert_eq!(
+            refused.challenge.as_deref(),
+            Some("Basic realm=\"x\", Bearer error=\"invalid_token\", scope=\"read\"")
+        );
+        assert_eq!(
+            scene.counts.calls.load(Ordering::SeqCst) - before,
+            1,
+            "to ask again is not its matter"
+        );
+        assert!(
+            !text(&refused).contains("token-9") && text(&refused).contains("no to"),
+            "{}",
+            text(&refused)
+        );
+        let sent = refused.sent.map(|sent| format!("{sent:?}"));
+        assert!(!sent.unwrap().contains("token-9"));
+    }
+    // AU-8: to another origin nothing goes, and so no token.
+    let away = of_account("GET", "/away").await;
+    assert_eq!(away.outcome, Outcome::UpstreamError, "{}", text(&away));
 }
 
 #[tokio::test]

@@ -149,6 +149,7 @@ async fn call_everything(name: &str) -> Value {
         egress: &egress,
         target: &target,
         credential: None,
+        account: None,
         tokens: &tokens,
         trace: None,
         shows_sent: true,

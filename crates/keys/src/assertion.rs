@@ -6,7 +6,10 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use portolan_model::Timestamp;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Map, Value};
 
 /// Longest assertion that is looked at.
@@ -224,6 +227,15 @@ pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
     }
 }
 
+/// A JSON object of the form `T`. For a list the reader of structures would do as well, and a header or claims are none (RFC 7515 §4,
+/// RFC 7519 §4).
+pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return None;
+    }
+    serde_json::from_slice(bytes).ok()
+}
+
 /// The header. A name that stands twice is an error; so are members that would change which bytes or which key are verified.
 #[derive(Deserialize)]
 pub(crate) struct Header {
@@ -314,14 +326,12 @@ impl<'a> Assertion<'a> {
                 .decode(part)
                 .map_err(|_| AssertionError::Malformed)
         };
-        let header: Header =
-            serde_json::from_slice(&decoded(header)?).map_err(|_| AssertionError::Header)?;
+        let header: Header = object(&decoded(header)?).ok_or(AssertionError::Header)?;
         let algorithm = algorithm(&header.alg).ok_or(AssertionError::Header)?;
         if header.brings_something() || !header.typ_fits() {
             return Err(AssertionError::Header);
         }
-        let claims: Claims =
-            serde_json::from_slice(&decoded(payload)?).map_err(|_| AssertionError::Claims)?;
+        let claims: Claims = object(&decoded(payload)?).ok_or(AssertionError::Claims)?;
         if claims.jti.is_empty() || claims.jti.len() > MAX_JTI_BYTES {
             return Err(AssertionError::Claims);
         }

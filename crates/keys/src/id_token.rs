@@ -10,7 +10,7 @@ use portolan_model::Timestamp;
 use serde::Deserialize;
 
 use crate::{
-    assertion::{AssertionError, Audience, ClientKeys, Header, algorithm},
+    assertion::{AssertionError, Audience, ClientKeys, Header, algorithm, object},
     digests_equal,
 };
 
@@ -157,8 +157,7 @@ pub fn verify(
             .decode(part)
             .map_err(|_| IdTokenError::Malformed)
     };
-    let header: Header =
-        serde_json::from_slice(&decoded(header)?).map_err(|_| IdTokenError::Header)?;
+    let header: Header = object(&decoded(header)?).ok_or(IdTokenError::Header)?;
     let is_id_token = header
         .typ
         .as_deref()
@@ -178,8 +177,7 @@ pub fn verify(
     {
         return Err(IdTokenError::Signature);
     }
-    let claims: Claims =
-        serde_json::from_slice(&decoded(payload)?).map_err(|_| IdTokenError::Claims)?;
+    let claims: Claims = object(&decoded(payload)?).ok_or(IdTokenError::Claims)?;
     check(&claims, expected, algorithm, now.unix_timestamp())?;
     Ok(IdToken {
         subject: claims.sub,

@@ -233,20 +233,48 @@ impl SigningKey {
     }
 }
 
+/// The public half of a key, and when it is published. Whether the private half opens here is another question: tokens that it signed
+/// elsewhere are good.
+#[derive(Debug, Clone)]
+pub struct PublishedKey {
+    /// With the key id.
+    pub public: PublicJwk,
+    /// Of the key.
+    pub times: KeyTimes,
+}
+
+/// What one look at the rows came to.
+#[derive(Debug, Default)]
+struct Ring {
+    signing: Vec<SigningKey>,
+    published: Vec<PublishedKey>,
+}
+
 /// The signing keys of this process. Cheap to clone; clones share.
 #[derive(Debug, Clone, Default)]
-pub struct SigningKeys(Arc<ArcSwap<Vec<SigningKey>>>);
+pub struct SigningKeys(Arc<ArcSwap<Ring>>);
 
 impl SigningKeys {
-    /// Puts the rows just read in place of the former ones.
+    /// Puts the rows just read in place of the former ones; all of them open here.
     pub fn replace(&self, keys: Vec<SigningKey>) {
-        self.0.store(Arc::new(keys));
+        let published = keys.iter().map(|key| PublishedKey {
+            public: key.public.clone(),
+            times: key.times,
+        });
+        self.replace_and_publish(published.collect(), keys);
+    }
+
+    /// Puts the rows just read in place of the former ones: every one is published, those that open sign. Nobody sees the one without the
+    /// other.
+    pub fn replace_and_publish(&self, published: Vec<PublishedKey>, signing: Vec<SigningKey>) {
+        self.0.store(Arc::new(Ring { signing, published }));
     }
 
     /// Signs with the active key; with two of them, with the one that became active last.
     pub fn sign(&self, claims: &AccessClaims, now: Timestamp) -> Result<Secret<String>, KeysError> {
-        let keys = self.0.load();
-        let key = keys
+        let ring = self.0.load();
+        let key = ring
+            .signing
             .iter()
             .filter(|key| key.times.state(now) == KeyState::Active)
             .max_by_key(|key| key.times.sign_from)
@@ -263,14 +291,16 @@ impl SigningKeys {
     pub fn can_sign(&self, now: Timestamp) -> bool {
         self.0
             .load()
+            .signing
             .iter()
             .any(|key| key.times.state(now) == KeyState::Active)
     }
 
     /// What is published at `now`: all but retired keys.
     pub fn jwks(&self, now: Timestamp) -> Jwks {
-        let keys = self.0.load();
-        let published = keys
+        let ring = self.0.load();
+        let published = ring
+            .published
             .iter()
             .filter(|key| key.times.state(now) != KeyState::Retired);
         Jwks {

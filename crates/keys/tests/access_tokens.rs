@@ -94,10 +94,14 @@ impl Forge {
     }
 
     fn token(&self, header: &Value, payload: &Value) -> String {
+        self.signed(header.to_string(), payload.to_string())
+    }
+
+    fn signed(&self, header: impl AsRef<[u8]>, payload: impl AsRef<[u8]>) -> String {
         let message = format!(
             "{}.{}",
-            URL_SAFE_NO_PAD.encode(header.to_string()),
-            URL_SAFE_NO_PAD.encode(payload.to_string())
+            URL_SAFE_NO_PAD.encode(header),
+            URL_SAFE_NO_PAD.encode(payload)
         );
         let signature = self
             .pair
@@ -298,11 +302,70 @@ fn a_stolen_row_opens_under_no_other_key_id() {
     assert!(SigningKey::open(&keys, two.public, &sealed, times, now()).is_err());
 }
 
+/// The claims of a token.
+const CLAIMS: [&str; 12] = [
+    "iss",
+    "aud",
+    "sub",
+    "client_id",
+    "tid",
+    "gid",
+    "ep",
+    "scope",
+    "jti",
+    "iat",
+    "exp",
+    "auth_time",
+];
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        (-40_i64..40_000).prop_map(|seconds| Value::from(now().unix_timestamp() + seconds)),
+        "\\PC{0,20}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop::collection::vec(inner, 0..4).prop_map(Value::from)
+    })
+}
+
 proptest! {
+    // `auth.md` §6.3, last paragraph.
+
     #[test]
     fn the_verifier_never_panics(bytes in ".{0,300}") {
         let forge = Forge::new();
         prop_assert!(forge.verifier.verify(&bytes, now()).is_err());
+    }
+
+    #[test]
+    fn the_verifier_never_panics_on_bytes_that_are_signed(
+        header in prop::option::of(prop::collection::vec(any::<u8>(), 0..60)),
+        payload in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let forge = Forge::new();
+        let header = header.unwrap_or_else(|| forge.header().to_string().into_bytes());
+        let token = forge.signed(header, payload);
+        prop_assert!(forge.verifier.verify(&token, now()).is_err());
+    }
+
+    #[test]
+    fn whatever_a_signed_claim_says_it_is_read_as_it_stands_and_within_the_rules_or_refused(
+        claim in prop::sample::select(CLAIMS.to_vec()), value in any_value(),
+    ) {
+        let forge = Forge::new();
+        let mut payload = serde_json::to_value(claims()).unwrap();
+        payload[claim] = value.clone();
+        if let Ok(read) = forge.verdict(&forge.header(), &payload) {
+            let at = now().unix_timestamp();
+            prop_assert!(read.iss == ISSUER && !read.aud.is_empty());
+            prop_assert!(read.iat <= at + 60 && at <= read.exp + 30 && read.exp - read.iat <= 8 * 3600);
+            prop_assert_eq!(&serde_json::to_value(&read).unwrap()[claim], &value);
+        }
     }
 }
 

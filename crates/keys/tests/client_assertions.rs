@@ -338,6 +338,20 @@ fn case_73_a_header_that_says_something_twice_is_refused() {
 }
 
 #[test]
+fn c13_a_list_is_neither_a_header_nor_claims() {
+    let pair = Pair::ec();
+    let keys = keys(&pair.jwk());
+    let mut header = vec![json!("ES256")];
+    header.resize(11, json!(null));
+    let at = now().unix_timestamp();
+    let list = json!([CLIENT, CLIENT, ISSUER, at + 60, "one", at, null]);
+    let jwt = pair.sign(&json!(header), &claims());
+    assert_eq!(check(&jwt, &keys), Err(AssertionError::Header));
+    let jwt = pair.sign(&json!({"alg": "ES256"}), &list);
+    assert_eq!(check(&jwt, &keys), Err(AssertionError::Claims));
+}
+
+#[test]
 fn case_82_a_set_with_a_key_that_is_not_public_is_refused_whole() {
     let good = Pair::ec().jwk();
     let read = |keys: Value| ClientKeys::read(&json!({ "keys": keys })).map(|_| ());

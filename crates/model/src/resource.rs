@@ -44,11 +44,19 @@ impl Resource {
     }
 
     /// Whether a token whose `aud` is `granted` opens this resource (§5.4, node rule). The caller has already found the token's
-    /// tenant to be the target's; `names_tenant` tells if a slug is, or once was, a name of that tenant.
-    pub fn admits(&self, granted: &Self, names_tenant: impl Fn(&str) -> bool) -> bool {
+    /// tenant to be the target's; `names_tenant` tells if a slug is, or once was, a name of that tenant, and `workspace_tokens`
+    /// whether that tenant lets a token that names no server open all of them. If not, such a token opens the URLs without a server: the
+    /// default one. What names a server never opens those, also when that server is the default one.
+    pub fn admits(
+        &self,
+        granted: &Self,
+        names_tenant: impl Fn(&str) -> bool,
+        workspace_tokens: bool,
+    ) -> bool {
+        let is_wide_enough = workspace_tokens || self.server().is_none();
         match granted {
-            Self::Platform => true,
-            Self::Workspace { tenant } => names_tenant(tenant),
+            Self::Platform => is_wide_enough,
+            Self::Workspace { tenant } => names_tenant(tenant) && is_wide_enough,
             Self::Server { tenant, server } => {
                 names_tenant(tenant) && self.server() == Some(server)
             }
@@ -190,7 +198,7 @@ impl Site {
         let segments: Vec<&str> = path.split('/').skip(1).collect();
         let named = |segment: &&str| is_name(segment);
         match segments.as_slice() {
-            ["mcp"] => Ok(Asked::Named(Resource::Platform)),
+            ["mcp" | "sse"] => Ok(Asked::Named(Resource::Platform)),
             ["t", tenant, "mcp" | "sse"] if named(tenant) => {
                 Ok(Asked::Named(Resource::Workspace {
                     tenant: (*tenant).to_owned(),
@@ -280,6 +288,7 @@ mod tests {
         let site = site();
         for (text, resource) in [
             ("https://mcp.example.com/mcp", Resource::Platform),
+            ("https://mcp.example.com/sse/", Resource::Platform),
             ("https://mcp.example.com/t/acme/mcp", workspace("acme")),
             ("https://mcp.example.com/t/acme/mcp/", workspace("acme")),
             ("HTTPS://MCP.Example.com:443/t/acme/mcp/", workspace("acme")),
@@ -347,17 +356,30 @@ mod tests {
     fn case_97_a_server_token_opens_its_server_only() {
         let acme = |slug: &str| slug == "acme" || slug == "acme-old";
         let (github, jira) = (server("acme", "github"), server("acme", "jira"));
-        assert!(github.admits(&github, acme));
-        assert!(
-            github.admits(&server("acme-old", "github"), acme),
-            "an alias of the same tenant"
-        );
-        assert!(github.admits(&workspace("acme"), acme), "rule (c)");
-        assert!(github.admits(&Resource::Platform, acme), "rule (d)");
-        assert!(!workspace("acme").admits(&github, acme));
-        assert!(!jira.admits(&github, acme));
-        assert!(!github.admits(&workspace("beta"), acme));
-        assert!(!github.admits(&server("beta", "github"), acme));
+        let admits = |resource: &Resource, granted: &Resource| {
+            let wide = resource.admits(granted, acme, true);
+            let narrow = resource.admits(granted, acme, false);
+            assert!(wide || !narrow, "the switch takes and never gives");
+            (wide, narrow)
+        };
+        let (both, neither) = ((true, true), (false, false));
+        assert_eq!(admits(&github, &github), both, "rule (a)");
+        let of_old = server("acme-old", "github");
+        assert_eq!(admits(&github, &of_old), both, "rule (b): an alias");
+        let unless_narrow = (true, false);
+        assert_eq!(admits(&github, &workspace("acme")), unless_narrow, "(c)");
+        assert_eq!(admits(&github, &Resource::Platform), unless_narrow, "(d)");
+        for at in [workspace("acme"), workspace("acme-old"), Resource::Platform] {
+            assert_eq!(admits(&at, &workspace("acme")), both, "{at:?}");
+            assert_eq!(admits(&at, &workspace("acme-old")), both, "{at:?}");
+            assert_eq!(admits(&at, &Resource::Platform), both, "{at:?}");
+            assert_eq!(admits(&at, &workspace("beta")), neither, "{at:?}");
+            // Also when it is the default one.
+            assert_eq!(admits(&at, &github), neither, "{at:?}");
+        }
+        assert_eq!(admits(&jira, &github), neither);
+        assert_eq!(admits(&github, &workspace("beta")), neither);
+        assert_eq!(admits(&github, &server("beta", "github")), neither);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::shortcut::Answering;
 
 pub use self::cors::{Cors, Origins};
 pub use self::fetch_site::FetchSite;
-pub use self::front::{AllowedHosts, Arrival, Front, Observe, RequestLine};
+pub use self::front::{AllowedHosts, Arrival, Front, Observe, Pause, RequestLine};
 pub use self::security::{CONSOLE_CSP, Page, SecurityHeaders};
 
 /// A rule that looks at requests before they pass and at answers afterwards, without waiting for anything.

@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use portolan_net::client_ip::{ProxyHeader, TrustedProxies};
 use portolan_net::layers::body::{BodyError, ReadBody, read};
 use portolan_net::layers::{
-    AllowedHosts, Arrival, Cors, FetchSite, Front, Origins, Page, SecurityHeaders,
+    AllowedHosts, Arrival, Cors, FetchSite, Front, Origins, Page, Pause, SecurityHeaders,
 };
 use portolan_net::listen::Peer;
 use tower::ServiceExt;
@@ -99,6 +99,29 @@ async fn a_request_for_a_host_that_is_not_ours_is_refused_before_routing() {
         router.oneshot(absolute).await.unwrap().status(),
         StatusCode::MISDIRECTED_REQUEST
     );
+}
+
+#[tokio::test]
+async fn a_node_that_pauses_answers_503_and_says_when_to_come_again() {
+    let pause = Pause::default();
+    let hosts = AllowedHosts::new(["portolan.example"]);
+    let front = Front::new(hosts, TrustedProxies::default(), None).paused_by(pause.clone());
+    let router = Router::new()
+        .route("/", get(|| async { "served" }))
+        .layer(front);
+    let host = [("host", "portolan.example")];
+    assert_eq!(answer(&router, "GET", &host).await.status(), 200);
+    assert!(pause.set(true) && !pause.set(true), "once");
+    for method in ["GET", "POST", "DELETE"] {
+        let paused = answer(&router, method, &host).await;
+        assert_eq!(paused.status(), 503);
+        assert_eq!(paused.headers()["retry-after"], "2");
+        assert!(paused.headers().contains_key("x-request-id"));
+    }
+    let elsewhere = answer(&router, "GET", &[("host", "evil.example")]).await;
+    assert_eq!(elsewhere.status(), StatusCode::MISDIRECTED_REQUEST);
+    assert!(pause.set(false));
+    assert_eq!(text(answer(&router, "GET", &host).await).await, "served");
 }
 
 #[tokio::test]

@@ -107,9 +107,10 @@ pub enum ErrorKind {
     /// The person must first authorise the upstream: 200.
     #[error("Upstream authorization required")]
     UpstreamAuthorization,
-    /// A dependency is away before dispatch (E-15): 503; the caller adds `Retry-After`.
+    /// A dependency is away before dispatch (E-15), or the node has no room: 503; the caller adds `Retry-After`. The reason is a word of
+    /// Appendix B of `streams.md`: `redis`, `registry`, `overload`.
     #[error("Temporarily unavailable, try again")]
-    Unavailable,
+    Unavailable(&'static str),
 }
 
 /// A JSON-RPC error object.
@@ -207,7 +208,9 @@ impl ErrorKind {
             Self::UpstreamTimeout => (-31001, 200),
             Self::UpstreamViolation => (-31005, 200),
             Self::UpstreamAuthorization => (-31007, 200),
-            Self::Unavailable => (-32603, 503),
+            // The same.
+            Self::Unavailable(_) if facts.era == Era::Modern => (-32603, 503),
+            Self::Unavailable(_) => (-32017, 503),
         }
     }
 
@@ -227,7 +230,7 @@ impl ErrorKind {
                 reason,
                 retry_after_ms,
             } => Some(json!({ "reason": reason, "retryAfterMs": retry_after_ms })),
-            Self::TooMany(reason) => Some(json!({ "reason": reason })),
+            Self::TooMany(reason) | Self::Unavailable(reason) => Some(json!({ "reason": reason })),
             _ => None,
         };
         let data = match self {

@@ -168,7 +168,7 @@ pub async fn by_hour(tx: &mut TenantTx, now: Timestamp) -> Result<Vec<Hour>, Sto
 pub struct Counts {
     /// Sources.
     pub sources: i64,
-    /// Sources with a credential.
+    /// Sources with a credential, or signed in to.
     pub credentials: i64,
     /// Tools that can be published.
     pub tools_enabled: i64,
@@ -184,7 +184,8 @@ pub async fn counts(tx: &mut TenantTx) -> Result<Counts, StorageError> {
     Ok(sqlx::query_as!(
         Counts,
         r#"select (select count(*) from sources where tenant_id = $1 and deleted_at is null) as "sources!",
-                  (select count(*) from source_credentials where tenant_id = $1) as "credentials!",
+                  (select count(*) from source_credentials where tenant_id = $1)
+                    + (select count(*) from upstream_sign_ins where tenant_id = $1) as "credentials!",
                   (select count(*) from tools t join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
                     where t.tenant_id = $1 and t.enabled and t.state = 'active' and s.deleted_at is null) as "tools_enabled!",
                   (select count(*) from servers where tenant_id = $1 and status = 'published' and deleted_at is null) as "servers_published!",

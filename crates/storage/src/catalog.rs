@@ -14,17 +14,18 @@ use crate::{
     StorageError, TenantTx,
     credentials::{SealedCredential, WrappedKey},
     prompts, resources,
+    tenants::Reach,
 };
 
 /// The tenant of the transaction as a node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What every slug of the tenant is, the former ones included.
+    /// What every slug of the tenant is: the present one first, then the former ones.
     pub slugs: Vec<String>,
     /// Raised by every change of what the tenant publishes.
     pub registry_revision: i64,
-    /// Its servers are served by HTTP+SSE too.
-    pub http_sse: bool,
+    /// How its servers are reached.
+    pub reach: Reach,
 }
 
 /// A published server.
@@ -92,8 +93,9 @@ pub struct PublishedSource {
 pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError> {
     let tenant = tx.tenant().uuid();
     let row = sqlx::query!(
-        r#"select t.registry_revision, t.http_sse,
-                  array(select s.slug from tenant_slugs s where s.tenant_id = t.id and s.state <> 'tombstone') as "slugs!"
+        r#"select t.registry_revision, t.http_sse, t.workspace_tokens,
+                  array(select s.slug from tenant_slugs s where s.tenant_id = t.id and s.state <> 'tombstone'
+                         order by s.state <> 'primary', s.slug) as "slugs!"
              from tenants t where t.id = $1 and t.status = 'active'"#,
         tenant
     )
@@ -102,19 +104,24 @@ pub async fn address(tx: &mut TenantTx) -> Result<Option<Address>, StorageError>
     Ok(row.map(|row| Address {
         slugs: row.slugs,
         registry_revision: row.registry_revision,
-        http_sse: row.http_sse,
+        reach: Reach {
+            http_sse: row.http_sse,
+            workspace_tokens: row.workspace_tokens,
+        },
     }))
 }
 
-/// The published server of that slug. Drafts, paused and deleted ones are `None`, like unknown ones.
+/// The published server of that slug; without one, the default server of the tenant. Drafts, paused and deleted ones are `None`, like
+/// unknown ones.
 pub async fn published(
     tx: &mut TenantTx,
-    server_slug: &str,
+    server_slug: Option<&str>,
 ) -> Result<Option<PublishedServer>, StorageError> {
     let tenant = tx.tenant().uuid();
     let server = sqlx::query!(
-        "select id, slug, name, description, instructions from servers
-          where tenant_id = $1 and slug = $2 and status = 'published' and deleted_at is null",
+        "select v.id, v.slug, v.name, v.description, v.instructions from servers v join tenants t on t.id = v.tenant_id
+          where v.tenant_id = $1 and (v.slug = $2 or ($2::text is null and v.id = t.default_server))
+            and v.status = 'published' and v.deleted_at is null",
         tenant,
         server_slug
     )

@@ -12,6 +12,8 @@ use crate::{StorageError, SystemTx};
 
 /// Requests that may wait in a tenant at once.
 pub const MOST_REQUESTS: i64 = 200;
+/// Those of one person: nobody takes the places of all others.
+pub const MOST_OF_ONE: i64 = 20;
 
 /// What is known in a tenant about a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Facts {
     pub decision: Option<ClientDecision>,
     /// The person asked for it already.
     pub has_asked: bool,
+    /// The person waits for so many other clients that they cannot ask for one more.
+    pub waits_for_enough: bool,
 }
 
 /// What each of these tenants says about a client, for a person.
@@ -36,12 +40,14 @@ pub async fn facts(
     let ids: Vec<Uuid> = tenants.iter().map(|id| id.uuid()).collect();
     let rows = sqlx::query!(
         r#"select t.id, t.policy->>'clients' as rule, d.decision as "decision?",
-             exists (select 1 from client_requests r where r.tenant_id = t.id and r.client_ref = $2 and r.user_id = $3) as "has_asked!"
+             exists (select 1 from client_requests r where r.tenant_id = t.id and r.client_ref = $2 and r.user_id = $3) as "has_asked!",
+             (select count(*) from client_requests r where r.tenant_id = t.id and r.user_id = $3) >= $4 as "waits_for_enough!"
            from tenants t left join client_decisions d on d.tenant_id = t.id and d.client_ref = $2
            where t.id = any($1)"#,
         &ids,
         client.uuid(),
         user.uuid(),
+        MOST_OF_ONE,
     )
     .fetch_all(tx.connection())
     .await?;
@@ -52,6 +58,7 @@ pub async fn facts(
                 rule: read_rule(row.rule.as_deref())?,
                 decision: read_decision(row.decision.as_deref())?,
                 has_asked: row.has_asked,
+                waits_for_enough: row.waits_for_enough,
             })
         })
         .collect()
@@ -171,7 +178,7 @@ pub async fn decide(
     read_decision(before.as_deref())
 }
 
-/// Notes that a person asks for a client. False if they did before, or if too many wait already.
+/// Notes that a person asks for a client. False if they did before, or if too many wait already, of theirs or in all.
 pub async fn ask(
     tx: &mut SystemTx,
     tenant: TenantId,
@@ -182,12 +189,14 @@ pub async fn ask(
     let done = sqlx::query!(
         "insert into client_requests (tenant_id, client_ref, user_id, asked_at)
          select $1, $2, $3, $4 where (select count(*) from client_requests where tenant_id = $1) < $5
+           and (select count(*) from client_requests where tenant_id = $1 and user_id = $3) < $6
          on conflict do nothing",
         tenant.uuid(),
         client.uuid(),
         user.uuid(),
         now,
         MOST_REQUESTS,
+        MOST_OF_ONE,
     )
     .execute(tx.connection())
     .await?;

@@ -25,6 +25,8 @@ pub struct Server {
     pub instructions: Option<String>,
     /// Does it answer?
     pub status: ServerStatus,
+    /// The tenant's own URL leads to it, too.
+    pub is_default: bool,
     /// Tools that are enabled, active, and chosen.
     pub tool_count: i64,
     /// When it was made.
@@ -76,11 +78,13 @@ async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, 
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
         r#"select v.id, v.slug, v.name, v.description, v.instructions, v.status, v.created_at, v.updated_at, v.published_at,
+                  (v.id = o.default_server) is true as "is_default!",
                   (select count(*) from server_tools u join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
                      join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
                     where u.tenant_id = v.tenant_id and u.server_id = v.id and t.enabled and t.state = 'active' and s.deleted_at is null)
                     as "tool_count!"
-           from servers v where v.tenant_id = $1 and v.deleted_at is null and ($2::uuid is null or v.id = $2) order by lower(v.name), v.id"#,
+           from servers v join tenants o on o.id = v.tenant_id
+           where v.tenant_id = $1 and v.deleted_at is null and ($2::uuid is null or v.id = $2) order by lower(v.name), v.id"#,
         tenant,
         id.map(ServerId::uuid),
     )
@@ -98,6 +102,7 @@ async fn select(tx: &mut TenantTx, id: Option<ServerId>) -> Result<Vec<Server>, 
                     table: "servers",
                     column: "status",
                 })?,
+                is_default: row.is_default,
                 tool_count: row.tool_count,
                 created_at: row.created_at,
                 updated_at: row.updated_at,
@@ -152,6 +157,36 @@ pub async fn update(
         changes.instructions.is_some(),
         changes.instructions.flatten(),
         now,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Makes a server the default one if the tenant has none and never published any: to be called before it is published. False if it was
+/// not. Of two that are published at once one is the first.
+pub async fn make_default_if_first(tx: &mut TenantTx, id: ServerId) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "update tenants set default_server = $2 where id = $1 and default_server is null
+            and exists (select 1 from servers v where v.tenant_id = $1 and v.id = $2 and v.deleted_at is null)
+            and not exists (select 1 from servers v where v.tenant_id = $1 and v.published_at is not null)",
+        tenant,
+        id.uuid(),
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Chooses the default server of the tenant, or none. False if there is no such server.
+pub async fn set_default(tx: &mut TenantTx, id: Option<ServerId>) -> Result<bool, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let done = sqlx::query!(
+        "update tenants set default_server = $2 where id = $1
+            and ($2::uuid is null or exists (select 1 from servers v where v.tenant_id = $1 and v.id = $2 and v.deleted_at is null))",
+        tenant,
+        id.map(ServerId::uuid),
     )
     .execute(tx.connection())
     .await?;

@@ -25,13 +25,15 @@ pub struct Provider {
     pub version: i32,
     /// Whether members have to come this way.
     pub is_enforced: bool,
+    /// Whether an operator turned it off: it is none until it is put again.
+    pub is_off: bool,
 }
 
-/// The provider of a tenant.
+/// The provider of a tenant, whether it is on or off.
 pub async fn of(tx: &mut TenantTx) -> Result<Option<Provider>, StorageError> {
     let tenant = tx.tenant().uuid();
     let row = sqlx::query!(
-        r#"select p.id, p.name, p.issuer, p.client_id, p.secret_sealed, p.version, p.enforced_at, k.id as "dek_id?", k.wrapped as "wrapped?"
+        r#"select p.id, p.name, p.issuer, p.client_id, p.secret_sealed, p.version, p.enforced_at, p.off_at, k.id as "dek_id?", k.wrapped as "wrapped?"
            from identity_providers p left join tenant_deks k on k.tenant_id = p.tenant_id and k.id = p.dek_id
            where p.tenant_id = $1"#,
         tenant,
@@ -49,10 +51,12 @@ pub async fn of(tx: &mut TenantTx) -> Result<Option<Provider>, StorageError> {
         },
         version: row.version,
         is_enforced: row.enforced_at.is_some(),
+        is_off: row.off_at.is_some(),
     }))
 }
 
 /// Puts a provider in the place of the one before it, if any. False if that was changed meanwhile: `version` is the next one of what was read.
+/// One that was off is on again, and not the only way in, whatever was read.
 pub async fn put(
     tx: &mut TenantTx,
     provider: &Provider,
@@ -70,7 +74,8 @@ pub async fn put(
          values ($1, $2, $3, $4, $5, $6, $7, $8, case when $10 then $9::timestamptz end, $9, $9)
          on conflict (tenant_id) do update set id = excluded.id, name = excluded.name, issuer = excluded.issuer, client_id = excluded.client_id,
            secret_sealed = excluded.secret_sealed, dek_id = excluded.dek_id, version = excluded.version,
-           enforced_at = excluded.enforced_at, updated_at = excluded.updated_at
+           enforced_at = case when identity_providers.off_at is null then excluded.enforced_at end, off_at = null,
+           updated_at = excluded.updated_at
            where identity_providers.version = excluded.version - 1",
         tenant,
         provider.id.uuid(),
@@ -88,7 +93,7 @@ pub async fn put(
     Ok(done.rows_affected() == 1)
 }
 
-/// Makes the provider of this id the only way in, or one of several again. False if it is none any more.
+/// Makes the provider of this id the only way in, or one of several again. False if it is none any more, or is off.
 pub async fn set_enforced(
     tx: &mut TenantTx,
     id: IdentityProviderId,
@@ -98,7 +103,7 @@ pub async fn set_enforced(
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
         "update identity_providers set enforced_at = case when $3 then coalesce(enforced_at, $4) end, updated_at = $4
-         where tenant_id = $1 and id = $2",
+         where tenant_id = $1 and id = $2 and off_at is null",
         tenant,
         id.uuid(),
         is_enforced,
@@ -107,6 +112,23 @@ pub async fn set_enforced(
     .execute(tx.connection())
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// Turns the provider of a tenant off, until an admin puts it again: it is not the only way in any more, and none at all. Its id; `None` if
+/// there is none, or it is off. What came by it is ended by [`end_confined`] and [`end_others`].
+pub async fn turn_off(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    now: Timestamp,
+) -> Result<Option<IdentityProviderId>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "update identity_providers set enforced_at = null, off_at = $2, updated_at = $2 where tenant_id = $1 and off_at is null returning id",
+        tenant.uuid(),
+        now,
+    )
+    .fetch_optional(tx.connection())
+    .await?
+    .map(IdentityProviderId::from_uuid))
 }
 
 /// Whether somebody gets in when the provider fails: an owner with a passkey of this host.
@@ -137,13 +159,14 @@ pub async fn remove(tx: &mut TenantTx) -> Result<bool, StorageError> {
     Ok(done.rows_affected() == 1)
 }
 
-/// The working tenant whose provider has this id.
+/// The working tenant whose provider, not turned off, has this id.
 pub async fn tenant_of(
     tx: &mut SystemTx,
     id: IdentityProviderId,
 ) -> Result<Option<TenantId>, StorageError> {
     Ok(sqlx::query_scalar!(
-        "select p.tenant_id from identity_providers p join tenants t on t.id = p.tenant_id and t.status = 'active' where p.id = $1",
+        "select p.tenant_id from identity_providers p join tenants t on t.id = p.tenant_id and t.status = 'active'
+         where p.id = $1 and p.off_at is null",
         id.uuid(),
     )
     .fetch_optional(tx.connection())
@@ -157,7 +180,7 @@ pub async fn for_domain(
     domain: &str,
 ) -> Result<Option<(IdentityProviderId, String)>, StorageError> {
     let row = sqlx::query!(
-        "select p.id, p.name from tenant_domains d join identity_providers p on p.tenant_id = d.tenant_id
+        "select p.id, p.name from tenant_domains d join identity_providers p on p.tenant_id = d.tenant_id and p.off_at is null
            join tenants t on t.id = d.tenant_id and t.status = 'active'
          where d.domain = $1 and d.verified_at is not null",
         domain,
@@ -167,13 +190,13 @@ pub async fn for_domain(
     Ok(row.map(|row| (row.id.into(), row.name)))
 }
 
-/// Id and name of the provider of a tenant.
+/// Id and name of the provider of a tenant, if it is on.
 pub async fn for_tenant(
     tx: &mut SystemTx,
     tenant: TenantId,
 ) -> Result<Option<(IdentityProviderId, String)>, StorageError> {
     let row = sqlx::query!(
-        "select id, name from identity_providers where tenant_id = $1",
+        "select id, name from identity_providers where tenant_id = $1 and off_at is null",
         tenant.uuid(),
     )
     .fetch_optional(tx.connection())
@@ -238,7 +261,7 @@ pub async fn end_others(
 ) -> Result<Vec<GrantId>, StorageError> {
     let rows = sqlx::query_scalar!(
         r#"with meant as (
-             select g.id from grants g left join identity_providers p on p.tenant_id = g.tenant_id
+             select g.id from grants g left join identity_providers p on p.tenant_id = g.tenant_id and p.off_at is null
              where g.tenant_id = $1 and g.revoked_at is null and g.user_id is not null and g.sso_provider is distinct from p.id
                and (g.sso_provider is not null or (p.enforced_at is not null
                  and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
@@ -327,7 +350,7 @@ pub async fn end_confined(
 ) -> Result<u64, StorageError> {
     sqlx::query!(
         "delete from identity_offers o where o.tenant_id = $1 and not exists (
-           select 1 from identity_providers p where p.tenant_id = $1 and 'idp_' || replace(p.id::text, '-', '') = o.provider)",
+           select 1 from identity_providers p where p.tenant_id = $1 and p.off_at is null and 'idp_' || replace(p.id::text, '-', '') = o.provider)",
         tenant.uuid(),
     )
     .execute(tx.connection())
@@ -335,7 +358,7 @@ pub async fn end_confined(
     let done = sqlx::query!(
         "update browser_sessions b set ended_at = $2, end_reason = 'provider_changed'
          where b.only_tenant = $1 and b.ended_at is null and not exists (
-           select 1 from session_steps s join identity_providers p on p.tenant_id = s.tenant_id and p.id = s.provider_id
+           select 1 from session_steps s join identity_providers p on p.tenant_id = s.tenant_id and p.id = s.provider_id and p.off_at is null
            where s.session_id = b.id and s.tenant_id = $1)",
         tenant.uuid(),
         now,
@@ -374,7 +397,7 @@ pub async fn join(
     let done = sqlx::query!(
         "insert into memberships (tenant_id, user_id, role, status, created_at)
          select p.tenant_id, $3, $4, 'active', $5 from identity_providers p join tenants t on t.id = p.tenant_id and t.status = 'active'
-         where p.tenant_id = $1 and p.id = $2
+         where p.tenant_id = $1 and p.id = $2 and p.off_at is null
          on conflict do nothing",
         tenant.uuid(),
         provider.uuid(),

@@ -42,6 +42,8 @@ pub struct Source {
     pub enabled_tool_count: i64,
     /// Kind, hint and time of the credential.
     pub credential: Option<CredentialNote>,
+    /// Whose connected accounts open it instead: `workspace` or `person`.
+    pub sharing: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -140,6 +142,7 @@ struct Row {
     credential_kind: Option<String>,
     credential_hint: Option<String>,
     credential_updated_at: Option<Timestamp>,
+    sharing: Option<String>,
 }
 
 impl TryFrom<Row> for Source {
@@ -174,6 +177,7 @@ impl TryFrom<Row> for Source {
             tool_count: row.tool_count,
             enabled_tool_count: row.enabled_tool_count,
             credential,
+            sharing: row.sharing,
             created_at: row.created_at,
             updated_at: row.updated_at,
         })
@@ -190,8 +194,9 @@ async fn select(tx: &mut TenantTx, id: Option<SourceId>) -> Result<Vec<Source>, 
                   (select count(*) from tools t where t.tenant_id = s.tenant_id and t.source_id = s.id and t.state = 'active') as "tool_count!",
                   (select count(*) from tools t where t.tenant_id = s.tenant_id and t.source_id = s.id and t.state = 'active' and t.enabled)
                     as "enabled_tool_count!",
-                  c.kind as "credential_kind?", c.hint as "credential_hint?", c.updated_at as "credential_updated_at?"
+                  c.kind as "credential_kind?", c.hint as "credential_hint?", c.updated_at as "credential_updated_at?", i.sharing as "sharing?"
            from sources s left join source_credentials c on c.tenant_id = s.tenant_id and c.source_id = s.id
+           left join upstream_sign_ins i on i.tenant_id = s.tenant_id and i.source_id = s.id
            where s.tenant_id = $1 and s.deleted_at is null and ($2::uuid is null or s.id = $2)
            order by lower(s.name), s.id"#,
         tenant,

@@ -124,22 +124,57 @@ pub async fn rename(tx: &mut TenantTx, name: &str) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Whether the servers of the transaction's tenant are served by HTTP+SSE too, the transport of 2024-11-05.
-pub async fn http_sse(tx: &mut TenantTx) -> Result<bool, StorageError> {
-    let tenant = tx.tenant().uuid();
-    let row = sqlx::query!("select http_sse from tenants where id = $1", tenant)
-        .fetch_one(tx.connection())
-        .await?;
-    Ok(row.http_sse)
+/// How the servers of a tenant are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// By HTTP+SSE too, the transport of 2024-11-05.
+    pub http_sse: bool,
+    /// By tokens that name no server: each opens all of them, and not the default one alone (`auth.md` §5.4, node rule (c)).
+    pub workspace_tokens: bool,
 }
 
-/// Turns that on or off. Nodes hear of it by the registry's news, which is the caller's to raise.
-pub async fn set_http_sse(tx: &mut TenantTx, is_served: bool) -> Result<(), StorageError> {
+impl Default for Reach {
+    /// As a new tenant's are.
+    fn default() -> Self {
+        Self {
+            http_sse: true,
+            workspace_tokens: true,
+        }
+    }
+}
+
+/// What is to change of that: absent stays.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReachChange {
+    /// Of [`Reach::http_sse`].
+    pub http_sse: Option<bool>,
+    /// Of [`Reach::workspace_tokens`].
+    pub workspace_tokens: Option<bool>,
+}
+
+/// How the servers of the transaction's tenant are reached.
+pub async fn reach(tx: &mut TenantTx) -> Result<Reach, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let row = sqlx::query!(
+        "select http_sse, workspace_tokens from tenants where id = $1",
+        tenant
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(Reach {
+        http_sse: row.http_sse,
+        workspace_tokens: row.workspace_tokens,
+    })
+}
+
+/// Changes what is given. Nodes hear of it by the registry's news, which is the caller's to raise.
+pub async fn change_reach(tx: &mut TenantTx, change: ReachChange) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(
-        "update tenants set http_sse = $2 where id = $1",
+        "update tenants set http_sse = coalesce($2, http_sse), workspace_tokens = coalesce($3, workspace_tokens) where id = $1",
         tenant,
-        is_served
+        change.http_sse,
+        change.workspace_tokens
     )
     .execute(tx.connection())
     .await?;

@@ -20,6 +20,8 @@ pub struct SignIn {
     pub method: String,
     /// Scopes that the tenant wants, if it said so.
     pub scope: Option<String>,
+    /// The authorization server, where somebody named it: that of an API. An MCP server names its own.
+    pub server: Option<Value>,
     /// The client, if there is one.
     pub client: Option<SealedClient>,
     /// Raised by every change.
@@ -45,7 +47,7 @@ pub struct SealedClient {
 pub async fn sign_in(tx: &mut TenantTx, source: SourceId) -> Result<Option<SignIn>, StorageError> {
     let tenant = tx.tenant().uuid();
     let row = sqlx::query!(
-        r#"select i.sharing, i.method, i.scope, i.client_issuer, i.client_id, i.client_kind, i.client_sealed, i.version,
+        r#"select i.sharing, i.method, i.scope, i.server, i.client_issuer, i.client_id, i.client_kind, i.client_sealed, i.version,
                   k.id as "key_id?", k.wrapped as "wrapped?"
              from upstream_sign_ins i left join tenant_deks k on k.tenant_id = i.tenant_id and k.id = i.dek_id
             where i.tenant_id = $1 and i.source_id = $2"#,
@@ -58,6 +60,7 @@ pub async fn sign_in(tx: &mut TenantTx, source: SourceId) -> Result<Option<SignI
         sharing: row.sharing,
         method: row.method,
         scope: row.scope,
+        server: row.server,
         version: row.version,
         client: match (
             row.client_id,
@@ -87,18 +90,21 @@ pub async fn set_sign_in(
     sharing: &str,
     method: &str,
     scope: Option<&str>,
+    server: Option<&Value>,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     let tenant = tx.tenant().uuid();
     sqlx::query!(
-        "insert into upstream_sign_ins (tenant_id, source_id, sharing, method, scope, updated_at) values ($1, $2, $3, $4, $5, $6)
+        "insert into upstream_sign_ins (tenant_id, source_id, sharing, method, scope, server, updated_at) values ($1, $2, $3, $4, $5, $6, $7)
          on conflict (tenant_id, source_id) do update
-           set sharing = excluded.sharing, method = excluded.method, scope = excluded.scope, updated_at = excluded.updated_at",
+           set sharing = excluded.sharing, method = excluded.method, scope = excluded.scope, server = excluded.server,
+               updated_at = excluded.updated_at",
         tenant,
         source.uuid(),
         sharing,
         method,
         scope,
+        server,
         now,
     )
     .execute(tx.connection())

@@ -133,6 +133,11 @@ pub const METRICS: &[Metric] = &[
         "Duration of tool calls by kind of backend and outcome",
     ),
     metric(
+        "mcp_tokens_unjudged_total",
+        Kind::CounterFromZero,
+        "Requests with a token that were answered 503, because this node has not heard for long what is revoked, and others may have",
+    ),
+    metric(
         "mcp_call_log_dropped_total",
         Kind::CounterFromZero,
         "Entries of the call log that were dropped",
@@ -315,7 +320,12 @@ pub const METRICS: &[Metric] = &[
         Kind::Gauge,
         "Bytes that the logs of streams of this node hold, for the twenty largest tenants",
     ),
-    // What nodes know of the registry.
+    // What nodes know of revocations and of the registry.
+    metric(
+        "revocations_stale_seconds",
+        Kind::Gauge,
+        "Time since it was last known that no revocation was missed",
+    ),
     metric(
         "listen_connected",
         Kind::Gauge,

@@ -52,6 +52,8 @@ pub struct TracesConfig {
     pub endpoint: String,
     /// Share of the calls that are traced although their client says nothing about it, from 0 to 1.
     pub ratio: f64,
+    /// Traces that are recorded because clients ask for it, a second.
+    pub asked_per_second: u32,
 }
 
 /// Why traces could not be started.
@@ -137,7 +139,11 @@ impl Traces {
         let traces = Self {
             processor: Arc::new(processor),
         };
-        portolan_traces::start(Box::new(traces.clone()), config.ratio)?;
+        portolan_traces::start(
+            Box::new(traces.clone()),
+            config.ratio,
+            config.asked_per_second,
+        )?;
         Ok(traces)
     }
 

@@ -65,6 +65,15 @@ impl Context {
         self.sampled
     }
 
+    /// The same place in the same trace, which is not recorded from here on.
+    #[must_use]
+    pub(crate) fn unsampled(self) -> Self {
+        Self {
+            sampled: false,
+            ..self
+        }
+    }
+
     /// For what other nodes are to know. The state stays behind.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];

@@ -7,12 +7,14 @@
 //! A span holds names, numbers and ids that operators know: never arguments, results, tokens, or ids of sessions (X1).
 
 mod context;
+mod pace;
 mod span;
 
 use std::sync::OnceLock;
 
 use portolan_model::{Clock, Timestamp};
 
+use self::pace::Pace;
 pub use self::{
     context::Context,
     span::{Finished, Kind, Span, Value},
@@ -28,6 +30,8 @@ pub trait Sink: Send + Sync + 'static {
 struct Tracer {
     sink: Box<dyn Sink>,
     ratio: f64,
+    /// Those that clients ask for.
+    asked: Pace,
 }
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
@@ -36,12 +40,18 @@ static TRACER: OnceLock<Tracer> = OnceLock::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Twice;
 
-/// From now on spans are made, and go to `sink`. Of calls whose client says nothing about it, this share is traced, from 0 to 1.
+/// From now on spans are made, and go to `sink`. Of calls whose client says nothing about it, this share is traced, from 0 to 1. A client
+/// that asks for a trace gets one, so many a second for all clients of this process; beyond that its call is one of the others.
 ///
 /// # Errors
 /// [`Twice`].
-pub fn start(sink: Box<dyn Sink>, ratio: f64) -> Result<(), Twice> {
-    TRACER.set(Tracer { sink, ratio }).map_err(|_| Twice)
+pub fn start(sink: Box<dyn Sink>, ratio: f64, asked_per_second: u32) -> Result<(), Twice> {
+    let tracer = Tracer {
+        sink,
+        ratio,
+        asked: Pace::new(asked_per_second),
+    };
+    TRACER.set(tracer).map_err(|_| Twice)
 }
 
 /// Whether spans are made at all. One look at an atomic.
@@ -50,12 +60,19 @@ pub fn is_on() -> bool {
     TRACER.get().is_some()
 }
 
-/// The first span of a call on this node. `client` is what its client said of a trace: then its word on sampling counts, else the share
-/// of [`start`]. `None`: nothing is to be told to anybody.
+/// The first span of a call on this node. `client` is what its client said of a trace: then its word on sampling counts, as far as the
+/// bound of [`start`] goes, else the share. `None`: nothing is to be told to anybody.
 pub fn call(name: &'static str, client: Option<Context>) -> Option<Span> {
     let tracer = TRACER.get()?;
     match client {
-        Some(client) => Some(Span::under(&client, true, name, Kind::Server)),
+        Some(client) => {
+            // By a number of our own: that of the trace is the client's choice, and could be one that every share has.
+            let stays = !client.is_sampled()
+                || tracer.asked.admits()
+                || Context::root().is_among(tracer.ratio);
+            let client = if stays { client } else { client.unsampled() };
+            Some(Span::under(&client, true, name, Kind::Server))
+        }
         None => {
             let context = Context::root();
             context

@@ -231,8 +231,8 @@ mod tests {
         assert!(call("call", parent("01")).is_none(), "nothing was started");
 
         let kept = Kept::default();
-        start(Box::new(kept.clone()), 0.0).unwrap();
-        assert!(start(Box::new(kept.clone()), 1.0).is_err());
+        start(Box::new(kept.clone()), 0.0, 1).unwrap();
+        assert!(start(Box::new(kept.clone()), 1.0, 1).is_err());
         assert!(call("call", None).is_none(), "no share is traced");
 
         let unsampled = call("call", parent("00")).unwrap();
@@ -259,6 +259,16 @@ mod tests {
         );
         drop(elsewhere);
         drop(span);
+        // Streams.md §20: who asks for more gets no more, and who comes after is told so. It would take 5 s to have five.
+        let more: Vec<_> = (0..50).filter_map(|_| call("more", parent("01"))).collect();
+        let recorded = more.iter().filter(|span| span.is_recorded()).count();
+        assert!(more.len() == 50 && recorded < 5, "{recorded}");
+        for span in more.iter().filter(|span| !span.is_recorded()) {
+            assert_eq!(Some(span.context()), parent("00").as_ref());
+        }
+        drop(more);
+        kept.0.lock().unwrap().retain(|span| span.name != "more");
+
         let spans = kept.0.lock().unwrap();
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["upstream", "run", "resume", "call"]);

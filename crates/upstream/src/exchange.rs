@@ -148,6 +148,18 @@ impl Exchange {
             Err(_) if !status.is_success() => return Err(refused),
             Err(error) => return Err(error),
         }
+        // what HTTP refuses is this request, whatever the error names: servers of Python's SDK 1.x name `server-error`.
+        if !status.is_success() {
+            for message in &mut this.queue {
+                if let Incoming::Response {
+                    id,
+                    outcome: Err(_),
+                } = message
+                {
+                    *id = None;
+                }
+            }
+        }
         // An error body of something else than the protocol, such as a gateway's.
         let answers = |message: &Incoming| matches!(message, Incoming::Response { .. });
         if !status.is_success() && !this.queue.iter().any(answers) {

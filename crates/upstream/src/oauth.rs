@@ -1,7 +1,8 @@
-//! OAuth 2.1 as a client of the authorization servers that stand before other people's MCP servers (`spec/authorization.md` §8, AU).
+//! OAuth 2.1 as a client of the authorization servers that stand before other people's MCP servers and APIs (`spec/authorization.md` §8, AU).
 //!
 //! ```text
-//! 401 ─► Challenge ─► discover ─► Discovered { resource, AuthorizationServer }
+//! 401 ─► Challenge ─► discover ─► Discovered { resource, AuthorizationServer }   an MCP server names its own
+//!        an issuer ─► discover_issuer ─► AuthorizationServer ◄─ entered          for an API somebody names it
 //!        register (DCR) ─► ClientIdentity ◄─ a metadata document (CIMD), or what the tenant entered
 //!        Attempt::begin ─► the browser ─► Attempt::check (state, iss) ─► redeem ─► Tokens
 //! ```
@@ -27,7 +28,8 @@ pub use self::{
     attempt::{Attempt, Callback, offered_scopes, union},
     challenge::Challenge,
     client::{AuthMethod, ClientIdentity, Registration, register},
-    discovery::{Discovered, discover},
+    discovery::{Discovered, discover, discover_issuer},
+    fetch::checked,
     metadata::AuthorizationServer,
     openid::{bearer, key_set, openid_provider},
     token::{Grant, Tokens, redeem, revoke},

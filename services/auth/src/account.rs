@@ -28,6 +28,7 @@ use portolan_model::{
     factor::SecondFactor,
 };
 use portolan_storage::{Reason, factor_rules};
+use serde::Deserialize;
 use serde_json::Value;
 use time::macros::format_description;
 
@@ -87,6 +88,24 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         &state.site,
         FormTarget::HereWithScript,
     ))
+}
+
+/// Parameters of a page that says what was just done there: a word of a fixed set, or any.
+#[derive(Debug, Default, Deserialize)]
+struct Done {
+    done: Option<String>,
+}
+
+impl Done {
+    /// What, as a word.
+    fn what(&self) -> Option<&str> {
+        self.done.as_deref()
+    }
+
+    /// The notice of a page where only one thing can be done.
+    fn notice(&self, text: &'static str) -> Option<&'static str> {
+        self.done.is_some().then_some(text)
+    }
 }
 
 /// The session, or the way to the sign-in page and back to `page`.

@@ -34,6 +34,15 @@ pub(crate) struct Verdict {
     pub(crate) admission: Admission,
     /// The person asked for it already.
     pub(crate) has_asked: bool,
+    /// They wait for too many others to ask for one more.
+    pub(crate) waits_for_enough: bool,
+}
+
+impl Verdict {
+    /// Whether an administrator can be asked to allow the client.
+    pub(crate) fn can_be_asked_for(self) -> bool {
+        self.admission == Admission::NeedsApproval && !self.has_asked && !self.waits_for_enough
+    }
 }
 
 /// A workspace that the consent page offers, with its verdict.
@@ -81,6 +90,7 @@ pub(crate) async fn offered(
             let verdict = Verdict {
                 admission: judge(client, choice.tenant, facts.rule, facts.decision),
                 has_asked: facts.has_asked,
+                waits_for_enough: facts.waits_for_enough,
             };
             Some(Offered { choice, verdict })
         })
@@ -203,6 +213,9 @@ pub(crate) const fn words(verdict: Verdict) -> &'static str {
         }
         Admission::NeedsApproval if verdict.has_asked => {
             "You asked for this app. You get a mail when an administrator allows it; then connect again."
+        }
+        Admission::NeedsApproval if verdict.waits_for_enough => {
+            "You wait for an administrator's answer on many apps already. You can ask for this one when some are decided."
         }
         Admission::NeedsApproval => {
             "An administrator of this workspace has to allow this app first."

@@ -2,7 +2,9 @@
 
 mod alone;
 mod assertion;
+pub(crate) mod described;
 pub(crate) mod key_set;
+pub(crate) mod members;
 pub(crate) mod metadata_document;
 pub(crate) mod name;
 pub(crate) mod register;

@@ -1,4 +1,4 @@
-//! Connecting accounts at other people's MCP servers: the way to their authorization server and back (`spec/authorization.md` §8).
+//! Connecting accounts at other people's MCP servers and APIs: the way to their authorization server and back (`spec/authorization.md` §8).
 //!
 //! Two ways lead in: somebody who edits the registry connects the workspace's account from the console; a person connects their own from a
 //! page of ours, whose link a client showed (X-86, EL-11). Both come back to one address per source, so that no two authorization servers
@@ -41,6 +41,9 @@ pub(crate) enum ConnectError {
         /// Who is asked now.
         found: String,
     },
+    /// Nobody named the authorization server of an API.
+    #[error("name the authorization server of this API first")]
+    NoServer,
     /// Client credentials need a client with a secret or a key.
     #[error("enter a client id with a secret or a key first")]
     NoClient,

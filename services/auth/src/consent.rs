@@ -114,60 +114,38 @@ pub(crate) async fn decide(
         return pages::see_other(&login_path(request.id, false));
     };
     let now = state.now();
-    if request.status == Status::Pending {
-        if now >= request.expires_at {
-            return Err(PageError::StartAgain);
+    let is_pending = request.status == Status::Pending;
+    if is_pending && now >= request.expires_at {
+        return Err(PageError::StartAgain);
+    }
+    if is_pending && needs_sign_in(&request, session.auth_time, now) {
+        return pages::see_other(&login_path(request.id, true));
+    }
+    // Another account was signed in meanwhile, in another tab: what was shown is not what would be decided (case 31).
+    let notice = if is_pending && request.session != Some(session.id) {
+        Some("You changed your account in another tab. Please look again before you decide.")
+    } else {
+        let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
+        let binding: [&[u8]; 3] = [
+            request.browser.as_bytes(),
+            session_id.as_bytes(),
+            request_id.as_bytes(),
+        ];
+        if !forms::is_valid(&state.keys, &binding, &form.token) {
+            return Err(PageError::ForeignForm);
         }
-        if needs_sign_in(&request, session.auth_time, now) {
-            return pages::see_other(&login_path(request.id, true));
+        if !is_pending {
+            return again(&state, &request, &client);
         }
-        // Another account was signed in meanwhile, in another tab: what was shown is not what would be decided (case 31).
-        if request.session != Some(session.id) {
-            let notice =
-                "You changed your account in another tab. Please look again before you decide.";
-            return shown(
-                &state,
-                tx,
-                &visitor,
-                &request,
-                &client,
-                &session,
-                Some(notice),
-            )
-            .await;
-        }
-    }
-    let (session_id, request_id) = (session.id.uuid(), request.id.uuid());
-    let binding: [&[u8]; 3] = [
-        request.browser.as_bytes(),
-        session_id.as_bytes(),
-        request_id.as_bytes(),
-    ];
-    if !forms::is_valid(&state.keys, &binding, &form.token) {
-        return Err(PageError::ForeignForm);
-    }
-    if request.status != Status::Pending {
-        return again(&state, &request, &client);
-    }
-    if request
-        .shown_at
-        .is_none_or(|shown_at| now < shown_at + MIN_LOOK)
-    {
-        let notice = "That was very quick. Please take a look, then decide.";
-        return shown(
-            &state,
-            tx,
-            &visitor,
-            &request,
-            &client,
-            &session,
-            Some(notice),
-        )
-        .await;
-    }
-    match form.decision.as_str() {
-        "approve" => {
-            approve(
+        let is_hasty = request
+            .shown_at
+            .is_none_or(|shown_at| now < shown_at + MIN_LOOK);
+        is_hasty.then_some("That was very quick. Please take a look, then decide.")
+    };
+    let notice = match (notice, form.decision.as_str()) {
+        (Some(notice), _) => notice,
+        (None, "approve") => {
+            return approve(
                 &state,
                 tx,
                 &visitor,
@@ -176,34 +154,26 @@ pub(crate) async fn decide(
                 &session,
                 &form.workspace,
             )
-            .await
+            .await;
         }
-        "deny" => deny(&state, tx, &visitor, &request, &client, &session).await,
-        wish if wish.starts_with("ask ") => {
-            ask(
-                &state,
-                tx,
-                &visitor,
-                &request,
-                &client,
-                &session,
-                &wish[4..],
-            )
-            .await
-        }
-        _ => {
-            shown(
-                &state,
-                tx,
-                &visitor,
-                &request,
-                &client,
-                &session,
-                Some("Please choose one of the buttons."),
-            )
-            .await
-        }
-    }
+        (None, "deny") => return deny(&state, tx, &visitor, &request, &client, &session).await,
+        (None, wish) => match wish.strip_prefix("ask ") {
+            Some(workspace) => {
+                return ask(&state, tx, &visitor, &request, &client, &session, workspace).await;
+            }
+            None => "Please choose one of the buttons.",
+        },
+    };
+    shown(
+        &state,
+        tx,
+        &visitor,
+        &request,
+        &client,
+        &session,
+        Some(notice),
+    )
+    .await
 }
 
 /// The request, if it is this browser's. Unknown, malformed and foreign ids look alike (case 30).

@@ -15,6 +15,7 @@ pub mod client_limits;
 pub mod connection;
 pub mod connects;
 pub mod credentials;
+pub mod default_server;
 pub mod deletion;
 pub mod error;
 pub mod hand_made_tools;
@@ -195,6 +196,7 @@ fn documented() -> OpenApiRouter<AuthState> {
             servers::delete_server
         ))
         .routes(routes!(servers::restore_server))
+        .routes(routes!(default_server::choose_default_server))
         .routes(routes!(servers::choose_tools))
         .routes(routes!(offers::choose_prompts))
         .routes(routes!(offers::choose_resources))

@@ -7,8 +7,8 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use portolan_keys::{
-    Jwks, Keys, KeysError, PublicJwk, digest,
-    ring::{self, KeyState, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey, plan},
+    Keys, KeysError, PublicJwk, digest,
+    ring::{self, KeyState, KeyTimes, NewKeyPair, PublishedKey, RETIRING_FOR, SigningKey, plan},
 };
 use portolan_model::Timestamp;
 use portolan_storage::{
@@ -98,9 +98,18 @@ pub async fn reload(state: &AuthState) -> Result<(), RotationError> {
     take(state, &stored, now)
 }
 
-/// Signs and verifies with these keys from now on. One that does not open is left out, as long as another one signs: else a single row
-/// would keep every process from hearing of the others.
+/// Signs, publishes and verifies with these keys from now on. One that does not open signs nothing here, as long as another one does: else a
+/// single row would keep every process from hearing of the others. It is published all the same (J4): nodes accept what it signed elsewhere.
 fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), RotationError> {
+    let published = stored
+        .iter()
+        .map(|row| {
+            Ok(PublishedKey {
+                public: serde_json::from_value(row.public_jwk.clone())?,
+                times: times_of(row),
+            })
+        })
+        .collect::<Result<Vec<_>, RotationError>>()?;
     let mut keys = Vec::with_capacity(stored.len());
     let mut fault = None;
     for row in stored {
@@ -121,15 +130,10 @@ fn take(state: &AuthState, stored: &[StoredKey], now: Timestamp) -> Result<(), R
     {
         return Err(fault);
     }
-    state.signing_keys.replace(keys);
+    state.signing_keys.replace_and_publish(published, keys);
     // Whether a token is good does not depend on what this process can open.
-    let published = stored
-        .iter()
-        .filter(|row| times_of(row).state(now) != KeyState::Retired);
-    let keys = published
-        .map(|row| serde_json::from_value(row.public_jwk.clone()))
-        .collect::<Result<Vec<PublicJwk>, _>>()?;
-    state.oauth.verifier.set_keys(&Jwks { keys })?;
+    let jwks = state.signing_keys.jwks(now);
+    state.oauth.verifier.set_keys(&jwks)?;
     Ok(())
 }
 

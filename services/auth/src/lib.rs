@@ -6,6 +6,7 @@
 //! | `account` | a person's own pages: password, address, browsers, apps |
 //! | [`console`] | the JSON API of the console, and its OpenAPI document |
 //! | `connect` | accounts at other people's MCP servers: to their authorization server and back |
+//! | `returned` | what another authorization server sends a browser back with |
 //! | [`session`] | who is signed in: extractors over the `sid` cookie |
 //! | [`browser`] | which browser this is, signed in or not: the `bid` cookie |
 //! | [`forms`] | tokens in forms against cross-site requests |
@@ -48,6 +49,7 @@ mod parameters;
 mod passkeys;
 mod rate;
 pub mod recorder;
+mod returned;
 mod revoke;
 mod second_factor;
 pub mod session;

@@ -6,10 +6,12 @@
 //! | here | a step of a request as it is handed over; what may be kept of what a client sends (X1) |
 //! | [`rules`] | what each rule says, in words |
 //! | [`attempts`] | steps put together into attempts |
+//! | [`paging`] | attempts, page by page |
 //! | [`known`] | known faults of clients that fit an attempt |
 
 pub mod attempts;
 pub mod known;
+pub mod paging;
 pub mod rules;
 
 use portolan_keys::digest;

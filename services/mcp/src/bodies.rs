@@ -49,7 +49,7 @@ fn unavailable(error: &StorageError) -> McpError {
         error = error as &dyn std::error::Error,
         "cannot read what a prompt or resource holds"
     );
-    McpError::Unavailable
+    McpError::RegistryAway
 }
 
 impl Bodies {

@@ -3,6 +3,7 @@
 //! No request waits for Postgres but the first one of a server after a change. News of the registry make entries old;
 //! the next request reloads once, whoever else waits. While the database is away the old entry is served (`streams.md` §17.4).
 
+pub(crate) mod marks;
 pub(crate) mod offers;
 pub(crate) mod pages;
 pub(crate) mod renames;
@@ -23,14 +24,17 @@ use portolan_model::{
     id::{SourceId, TenantId},
     resource::Resource,
 };
-use portolan_storage::{StorageError, Store, catalog, limits};
+use portolan_storage::{StorageError, Store, catalog, limits, tenants::Reach};
 use quick_cache::{Equivalent, sync::Cache};
 use tokio::sync::Mutex;
 
 use crate::{
     backends::upstream::UpstreamSource,
     catalog::server::Server,
-    endpoint::target::{Door, Target},
+    endpoint::{
+        bearer::Caller,
+        target::{Door, Target},
+    },
     error::McpError,
     instruments,
     limits::Gate,
@@ -44,14 +48,14 @@ const BACK_OFF: Duration = Duration::from_secs(1);
 /// What an address leads to, for the holder of a token of one tenant.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Every name of the tenant. Empty if the path's tenant is not the token's, or is suspended.
+    /// Every name of the tenant, the present one first. Empty if the path's tenant is not the token's, or is suspended.
     slugs: Vec<String>,
     /// The path as a resource.
-    pub(crate) resource: Resource,
+    resource: Resource,
     /// The server, if there is a published one.
     pub(crate) server: Option<Arc<Server>>,
-    /// The tenant serves HTTP+SSE too (DP-6).
-    pub(crate) http_sse: bool,
+    /// How the tenant's servers are reached.
+    pub(crate) reach: Reach,
     loaded_at: Instant,
 }
 
@@ -61,31 +65,59 @@ impl Entry {
         !self.slugs.is_empty()
     }
 
-    /// True for a name, present or former, of the tenant.
-    pub(crate) fn names_tenant(&self, slug: &str) -> bool {
-        self.slugs.iter().any(|own| own == slug)
+    /// The present name of the tenant.
+    pub(crate) fn tenant_slug(&self) -> &str {
+        self.slugs.first().map_or("", String::as_str)
+    }
+
+    /// §4.5 step 8: the token is for this path, or for a wider one.
+    pub(crate) fn admits(&self, caller: &Caller) -> bool {
+        let names_tenant = |slug: &str| self.slugs.iter().any(|own| own == slug);
+        let is_wide = self.reach.workspace_tokens;
+        caller.may_use(&self.resource, names_tenant, is_wide)
     }
 }
 
+/// Where the holder of a token of a tenant is: tenant and server as the path names them, if it does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Place {
+pub(crate) struct Place {
     tenant: TenantId,
-    tenant_slug: Box<str>,
+    tenant_slug: Option<Box<str>>,
     server_slug: Option<Box<str>>,
+}
+
+impl Place {
+    pub(crate) fn new(tenant: TenantId, target: &Target<'_>) -> Self {
+        Self {
+            tenant,
+            tenant_slug: target.tenant.map(Into::into),
+            server_slug: target.server.map(Into::into),
+        }
+    }
+
+    /// What to resolve again.
+    fn target(&self) -> Target<'_> {
+        Target {
+            tenant: self.tenant_slug.as_deref(),
+            server: self.server_slug.as_deref(),
+            path: "",
+            door: Door::Mcp,
+        }
+    }
 }
 
 /// A [`Place`] that borrows the path: a look-up allocates nothing.
 #[derive(Hash)]
 struct PlaceRef<'a> {
     tenant: TenantId,
-    tenant_slug: &'a str,
+    tenant_slug: Option<&'a str>,
     server_slug: Option<&'a str>,
 }
 
 impl Equivalent<Place> for PlaceRef<'_> {
     fn equivalent(&self, key: &Place) -> bool {
         self.tenant == key.tenant
-            && *self.tenant_slug == *key.tenant_slug
+            && self.tenant_slug == key.tenant_slug.as_deref()
             && self.server_slug == key.server_slug.as_deref()
     }
 }
@@ -165,12 +197,13 @@ impl Catalog {
         Box::pin(self.reload(&slot, tenant, target)).await
     }
 
+    /// The same for what was asked for before.
+    pub(crate) async fn resolve_again(&self, place: &Place) -> Result<Arc<Entry>, McpError> {
+        self.resolve(place.tenant, &place.target()).await
+    }
+
     fn slot(&self, tenant: TenantId, target: &Target<'_>) -> Arc<Slot> {
-        let place = Place {
-            tenant,
-            tenant_slug: target.tenant.into(),
-            server_slug: target.server.map(Into::into),
-        };
+        let place = Place::new(tenant, target);
         let made = || {
             Ok::<_, std::convert::Infallible>(Arc::new(Slot {
                 tenant,
@@ -200,7 +233,7 @@ impl Catalog {
                 .current
                 .load_full()
                 .filter(usable)
-                .ok_or(McpError::Unavailable);
+                .ok_or(McpError::RegistryAway);
         }
         let begun = Instant::now();
         // Cleared first: a change during the load makes the entry old again.
@@ -224,32 +257,31 @@ impl Catalog {
                     stale = stale.is_some(),
                     "cannot load a catalogue"
                 );
-                stale.ok_or(McpError::Unavailable)
+                stale.ok_or(McpError::RegistryAway)
             }
         }
     }
 
     async fn load(&self, tenant: TenantId, target: &Target<'_>) -> Result<Entry, StorageError> {
         let loaded_at = Instant::now();
-        let nothing = |slugs| Entry {
+        let nothing = |slugs, reach| Entry {
             slugs,
             resource: target.resource(),
             server: None,
-            http_sse: true,
+            reach,
             loaded_at,
         };
         let mut tx = self.store.node(tenant).await?;
-        let Some(address) = catalog::address(&mut tx).await? else {
-            return Ok(nothing(Vec::new()));
+        let address = catalog::address(&mut tx).await?.filter(|address| {
+            // Where the path names no tenant, it is the token's.
+            let is_own = |named: &str| address.slugs.iter().any(|slug| slug == named);
+            target.tenant.is_none_or(is_own)
+        });
+        let Some(address) = address else {
+            return Ok(nothing(Vec::new(), Reach::default()));
         };
-        if !address.slugs.iter().any(|slug| slug == target.tenant) {
-            return Ok(nothing(Vec::new()));
-        }
-        let Some(server_slug) = target.server else {
-            return Ok(nothing(address.slugs));
-        };
-        let Some(row) = catalog::published(&mut tx, server_slug).await? else {
-            return Ok(nothing(address.slugs));
+        let Some(row) = catalog::published(&mut tx, target.server).await? else {
+            return Ok(nothing(address.slugs, address.reach));
         };
         let own = limits::own(&mut tx).await?;
         tx.commit().await?;
@@ -258,8 +290,7 @@ impl Catalog {
         let server = Server::build(tenant, row, limits, &self.keys, now, page_size);
         Ok(Entry {
             server: Some(Arc::new(server)),
-            http_sse: address.http_sse,
-            ..nothing(address.slugs)
+            ..nothing(address.slugs, address.reach)
         })
     }
 
@@ -283,13 +314,7 @@ impl Catalog {
             had_it.map(|(place, _)| place).collect()
         };
         for place in places {
-            let target = Target {
-                tenant: &place.tenant_slug,
-                server: place.server_slug.as_deref(),
-                path: "",
-                door: Door::Mcp,
-            };
-            if let Ok(entry) = self.resolve(tenant, &target).await
+            if let Ok(entry) = self.resolve_again(&place).await
                 && let Some(found) = find(&entry)
             {
                 return Some(found);
@@ -333,7 +358,7 @@ impl Catalog {
             slugs,
             resource: target.resource(),
             server,
-            http_sse: true,
+            reach: Reach::default(),
             loaded_at: Instant::now(),
         };
         self.slot(tenant, target)
@@ -341,16 +366,16 @@ impl Catalog {
             .store(Some(Arc::new(entry)));
     }
 
-    /// Puts the same entry in place of a tenant that does not serve HTTP+SSE (DP-6).
+    /// Puts the same entry in place of a tenant whose servers are reached otherwise (DP-6, §5.4).
     #[cfg(test)]
-    pub(crate) fn turn_http_sse_off(&self, tenant: TenantId, target: &Target<'_>) {
+    pub(crate) fn change_reach(&self, tenant: TenantId, target: &Target<'_>, reach: Reach) {
         let slot = self.slot(tenant, target);
         let known = slot.current.load_full().expect("it was seeded");
         slot.current.store(Some(Arc::new(Entry {
             slugs: known.slugs.clone(),
             resource: target.resource(),
             server: known.server.clone(),
-            http_sse: false,
+            reach,
             loaded_at: Instant::now(),
         })));
     }

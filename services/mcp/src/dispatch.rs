@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portolan_cluster::node::{Limit, LimitKey, Place, Rate};
+use portolan_cluster::node::{LimitKey, Rate};
 use portolan_model::Timestamp;
 use portolan_protocol::{
     capability::ClientCapabilities,
@@ -26,6 +26,7 @@ use crate::{
     endpoint::bearer::Caller,
     error::McpError,
     legacy::session::LiveSession,
+    limits::Room,
     lists, prompts, resources,
     state::McpState,
     tasks,
@@ -153,16 +154,12 @@ impl Context<'_> {
             .await
     }
 
-    /// The place of a call among those that run: on this node, and of the tenant on all nodes (`streams.md` §16.2, §16.3).
-    pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Option<Place>, McpError> {
-        let (gate, server) = (&self.state.gate, self.server);
-        if !gate.has_room_for_a_call(self.state.call_log.running()) {
-            return Err(McpError::Unavailable);
-        }
-        let running = server.limits.running.as_ref();
-        gate.enter(server.tenant, running, Limit::RunningCalls)
-            .await
-            .map_err(|over| McpError::over(over, self.revision, Some(id)))
+    /// Room for a call among those that run.
+    pub(crate) async fn enter_call(&self, id: &RequestId) -> Result<Room, McpError> {
+        let server = self.server;
+        let room = self.state.gate.run_call(server.tenant, &server.limits);
+        room.await
+            .map_err(|no| McpError::no_room(no, self.revision, Some(id)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! POST, GET and DELETE of an MCP server's URL: the guards in the order of E-1, then the era.
 //!
 //! ```text
-//! path ▸ Origin 403 ▸ verb 405 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
+//! path ▸ Origin 403 ▸ verb 405 ▸ cut off 503 ▸ token 401 ▸ not yours or not there 404 ▸ aud 401, scope 403
 //!   ▸ Content-Type 415 ▸ Accept 406 ▸ size 413 ▸ parse -32700 ▸ envelope -32600 ▸ era (protocol::negotiate)
 //! ```
 //!
@@ -58,7 +58,7 @@ use crate::{
         target::{Door, Target},
     },
     error::{self, McpError},
-    instruments::Outcome,
+    instruments::{self, Outcome},
     legacy::{self, session::LiveSession},
     modern,
     state::McpState,
@@ -70,6 +70,8 @@ use crate::{
 pub(crate) struct Visit<'a> {
     pub(crate) state: &'a McpState,
     pub(crate) target: Target<'a>,
+    /// As the path names the tenant; its present name where the path names none.
+    pub(crate) tenant_slug: &'a str,
     pub(crate) caller: Arc<Caller>,
     pub(crate) server: Arc<Server>,
     pub(crate) accepted: Accepted,
@@ -104,7 +106,7 @@ impl<'a> Visit<'a> {
             draft,
             headers: headers.unwrap_or(self.headers),
             client_name,
-            tenant_slug: self.target.tenant,
+            tenant_slug: self.tenant_slug,
             capabilities: None,
             trace: self.trace.get(),
             now: self.now,
@@ -146,7 +148,7 @@ impl<'a> Visit<'a> {
 const DRAIN_BYTES: usize = 2 * MAX_BODY_BYTES;
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The template of the route, for logs and metrics: the same for a workspace's own address.
+/// The template of the route, for logs and metrics: the same for the addresses of default servers.
 fn route(path: &str) -> &'static str {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.ends_with("/mcp") {
@@ -187,9 +189,19 @@ async fn handle(state: McpState, request: Request) -> Response {
         Ok(answer) => answer,
         Err(error) => {
             drain(body).await;
-            error.into_response()
+            error
+                .answering(spoken(&parts.headers), None)
+                .into_response()
         }
     }
+}
+
+/// The revision in whose numbers a refusal is made that comes before the message is read (ER-13).
+fn spoken(head: &HeaderMap) -> Revision {
+    let version = head.get("mcp-protocol-version");
+    version
+        .and_then(|version| version.to_str().ok()?.trim().parse().ok())
+        .unwrap_or(Revision::LATEST_LEGACY)
 }
 
 async fn drain(mut body: Body) {
@@ -221,6 +233,11 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
         (door, &Verb::OPTIONS) => return Ok(error::options(door)),
         (door, _) => return Err(McpError::Verb(door)),
     }
+    // Before the token is looked at: also one that is over, or revoked, is told nothing that makes its client throw it away.
+    if state.revocations.is_cut_off() && bearer::is_shown(&parts.headers) {
+        instruments::token_unjudged();
+        return Err(McpError::RegistryAway);
+    }
     let now = state.clock.now();
     let arrival = parts.extensions.get::<Arrival>();
     let caller = match state.bearer.remembered(&parts.headers, now) {
@@ -244,11 +261,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     if !entry.is_own_tenant() {
         return Err(McpError::NoSuchServer);
     }
-    let authorized = state
-        .bearer
-        .authorize(&caller, &target, &entry.resource, |slug| {
-            entry.names_tenant(slug)
-        });
+    let authorized = state.bearer.authorize(&caller, &target, &entry);
     if let Some(arrival) = arrival {
         let outcome = authorized.as_ref().err();
         state
@@ -257,11 +270,12 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     }
     authorized?;
     let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
-    if target.door != Door::Mcp && !entry.http_sse {
+    if target.door != Door::Mcp && !entry.reach.http_sse {
         return Err(McpError::TurnedOff);
     }
+    let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
     if let Some(arrival) = arrival {
-        arrival.note_tenant(target.tenant);
+        arrival.note_tenant(tenant_slug);
     }
     let headers = Headers::collect(
         parts
@@ -273,6 +287,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     let visit = Visit {
         state,
         target,
+        tenant_slug,
         caller,
         server,
         accepted,
@@ -310,9 +325,7 @@ async fn post(
     headers: &Headers<'_>,
     body: &mut Body,
 ) -> Result<Response, McpError> {
-    if !accept::is_json(&parts.headers) {
-        return Err(McpError::MediaType);
-    }
+    accept::check_body(&parts.headers)?;
     if visit.accepted.nothing() {
         return Err(McpError::NotAcceptable);
     }

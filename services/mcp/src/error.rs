@@ -16,12 +16,19 @@ use portolan_protocol::{
 
 use crate::{
     endpoint::{bearer::Challenge, target::Door},
-    limits::OverLimit,
+    limits::{NoRoom, OverLimit},
     payloads::About,
 };
 
 /// Seconds until it is worth trying again where nobody knows better.
 const WORTH_A_TRY: u64 = 30;
+
+/// What can be away, in the words of Appendix B of `streams.md`: what the nodes share,
+const REDIS: &str = "redis";
+/// what workspaces publish,
+const REGISTRY: &str = "registry";
+/// and room on this node.
+const OVERLOAD: &str = "overload";
 
 /// The verbs of an endpoint (T-5, D-6).
 const fn allow(door: Door) -> &'static str {
@@ -59,6 +66,9 @@ pub(crate) enum McpError {
     /// `Content-Type` is not JSON (T-6).
     #[error("unsupported media type")]
     MediaType,
+    /// The body has a content coding (RFC 9110 §8.4).
+    #[error("content coding not supported")]
+    Packed,
     /// Neither JSON nor an event stream is accepted (T-7).
     #[error("not acceptable")]
     NotAcceptable,
@@ -83,9 +93,25 @@ pub(crate) enum McpError {
     /// The session has as many streams as it may have.
     #[error("too many streams")]
     TooManyStreams,
-    /// The registry cannot be read (E-15).
-    #[error("temporarily unavailable")]
+    /// What the nodes share does not answer (E-15).
+    #[error("the store is away")]
     Unavailable,
+    /// The registry cannot be read (E-15).
+    #[error("the registry is away")]
+    RegistryAway,
+    /// This node has as much to do as it bears (`streams.md` §16.3).
+    #[error("this node is full")]
+    Overloaded,
+    /// One of these three, told to who sent a request that was read.
+    #[error("temporarily unavailable")]
+    Away {
+        /// What is away: a word of Appendix B.
+        reason: &'static str,
+        /// The revision that the request speaks.
+        revision: Revision,
+        /// Its id, if it has one.
+        id: Option<RequestId>,
+    },
     /// A cancelled call has no answer (CN-4).
     #[error("cancelled")]
     Cancelled,
@@ -110,6 +136,14 @@ impl McpError {
         }
     }
 
+    /// A refusal for want of room.
+    pub(crate) fn no_room(no: NoRoom, revision: Revision, id: Option<&RequestId>) -> Self {
+        match no {
+            NoRoom::Over(over) => Self::over(over, revision, id),
+            NoRoom::NodeIsFull => Self::Overloaded,
+        }
+    }
+
     /// An honest error for a call that was stopped (Appendix B of `streams.md`).
     pub(crate) fn lost(why: Lost, about: &About, revision: Revision) -> Self {
         Self::Lost(about.lost_in(revision.era(), why))
@@ -120,9 +154,30 @@ impl McpError {
         Self::of(&ErrorKind::SessionNotFound, Revision::LATEST_LEGACY, None)
     }
 
+    /// The same, as an answer to a request that was read: what is away is told in the numbers of its revision and under its id. What was
+    /// told already stays as it is.
+    pub(crate) fn answering(self, revision: Revision, id: Option<&RequestId>) -> Self {
+        let reason = match self {
+            Self::Unavailable => REDIS,
+            Self::RegistryAway => REGISTRY,
+            Self::Overloaded => OVERLOAD,
+            other => return other,
+        };
+        Self::Away {
+            reason,
+            revision,
+            id: id.cloned(),
+        }
+    }
+
     /// The JSON-RPC answer, where a refusal is one part of a larger answer (a batch).
     pub(crate) fn into_message(self) -> Option<Vec<u8>> {
-        match self {
+        match self.answering(Revision::LATEST_LEGACY, None) {
+            Self::Away {
+                reason,
+                revision,
+                id,
+            } => Some(ErrorKind::Unavailable(reason).refuse(revision, id).body()),
             Self::Protocol(refusal) => Some(refusal.body()),
             Self::Limited {
                 id,
@@ -157,7 +212,7 @@ fn limited(limit: Limit, retry_after: u64) -> ErrorKind {
     }
 }
 
-/// Seconds until a client should come again when the registry is away: spread, so that they do not come together.
+/// Seconds until a client should come again when something is away: spread, so that they do not come together.
 fn spread() -> u64 {
     portolan_keys::random::bytes::<1>().map_or(2, |[byte]| 1 + u64::from(byte) % 5)
 }
@@ -198,6 +253,12 @@ impl IntoResponse for McpError {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
             ),
+            Self::Packed => {
+                let sentence = "Send the body as it is, without Content-Encoding";
+                let answer = said(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence);
+                let none = HeaderValue::from_static("identity");
+                with(answer, header::ACCEPT_ENCODING, none)
+            }
             Self::NotAcceptable => said(
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must admit application/json or text/event-stream",
@@ -235,18 +296,28 @@ impl IntoResponse for McpError {
                 StatusCode::CONFLICT,
                 "The session has too many open streams: close one first",
             ),
-            Self::Unavailable => {
-                let refusal = ErrorKind::Unavailable.refuse(Revision::LATEST_LEGACY, None);
-                with(
-                    json(StatusCode::SERVICE_UNAVAILABLE, refusal.body()),
-                    header::RETRY_AFTER,
-                    spread().into(),
-                )
-            }
+            Self::Unavailable => away(REDIS, Revision::LATEST_LEGACY, None),
+            Self::RegistryAway => away(REGISTRY, Revision::LATEST_LEGACY, None),
+            Self::Overloaded => away(OVERLOAD, Revision::LATEST_LEGACY, None),
+            Self::Away {
+                reason,
+                revision,
+                id,
+            } => away(reason, revision, id),
             Self::Cancelled => empty(StatusCode::ACCEPTED),
             Self::Lost(body) => ok(body.into()),
         }
     }
+}
+
+/// 503: something is away, or there is no room (E-15, Appendix B of `streams.md`).
+fn away(reason: &'static str, revision: Revision, id: Option<RequestId>) -> Response {
+    let refusal = ErrorKind::Unavailable(reason).refuse(revision, id);
+    with(
+        json(StatusCode::SERVICE_UNAVAILABLE, refusal.body()),
+        header::RETRY_AFTER,
+        spread().into(),
+    )
 }
 
 /// A JSON-RPC error without id, code -32600 (AR-9).

@@ -118,6 +118,11 @@ pub(crate) fn news_told(took: Duration) {
     metrics::histogram!("notice_fanout_seconds").record(took.as_secs_f64());
 }
 
+/// A request with a token was answered that nobody can judge it now.
+pub(crate) fn token_unjudged() {
+    metrics::counter!("mcp_tokens_unjudged_total").increment(1);
+}
+
 /// News of the registry reached so many streams.
 pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);

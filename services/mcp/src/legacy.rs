@@ -115,7 +115,7 @@ pub(crate) async fn initialize(
     }
     .await;
     visit.count(Era::Legacy, Some(Method::Initialize), &outcome);
-    outcome
+    outcome.map_err(|error| error.answering(Revision::LATEST_LEGACY, Some(&request.id)))
 }
 
 /// One message of a session.
@@ -129,7 +129,9 @@ pub(crate) async fn message(
     if portolan_traces::is_on() {
         trace::message(visit, &message, id.revision);
     }
-    let session = live(visit, id).await?;
+    let session = live(visit, id)
+        .await
+        .map_err(|error| error.answering(id.revision, message.request_id()))?;
     let SessionId {
         revision, draft, ..
     } = session.id;
@@ -256,7 +258,7 @@ async fn answer(
         )),
     };
     visit.count(Era::Legacy, method, &outcome);
-    outcome
+    outcome.map_err(|error| error.answering(session.id.revision, Some(&request.id)))
 }
 
 /// The client's answer to a question of ours goes to the node that waits for it (N-3, `streams.md` §14). One that nobody waits for, or a
@@ -372,15 +374,15 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
             Some(known.ok_or_else(unknown)?)
         }
     };
-    // After a node's death its clients come together (§16.3).
-    if !state.gate.pace().await {
-        return Err(McpError::Unavailable);
-    }
-    let session = live(visit, id).await?;
-    // clients.md 7: a client that reconnects in a loop.
+    // clients.md 7: a client that reconnects in a loop. It takes no turn of those who wait below.
     let (tenant, opens) = (visit.server.tenant, &visit.caller.stream_opens);
     let opening = state.gate.take_stream_open(tenant, opens).await;
     opening.map_err(|over| McpError::over(over, revision, None))?;
+    // After a node's death its clients come together (§16.3).
+    if !state.gate.pace().await {
+        return Err(McpError::Overloaded);
+    }
+    let session = live(visit, id).await?;
     let pass = stream::pass(visit, revision, None).await?;
     match resumed {
         Some(EventId::Answer {

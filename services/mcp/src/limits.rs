@@ -4,12 +4,13 @@
 //! |---|---|---|
 //! | rates | tenant, person with client, tool, address | leased tokens, shared by all nodes |
 //! | calls that run, streams that are open | tenant | leased places, shared by all nodes |
-//! | ceilings | this node | here: [`Gate::has_room_for_a_call`], [`Gate::open_stream`], [`Gate::pace`] |
+//! | ceilings | this node, with a share for each tenant ([`share`]) | here: [`Gate::run_call`], [`Gate::open_stream`], [`Gate::pace`] |
 //!
 //! What holds for a tenant is computed when its catalogue is loaded; a request reads it there.
 
 mod ledger;
 mod refusals;
+mod share;
 
 use std::{
     net::IpAddr,
@@ -29,8 +30,11 @@ use tokio::time::Instant;
 
 pub use self::ledger::TenantLedger;
 pub(crate) use self::ledger::calls_of;
-use self::refusals::Refusals;
 pub(crate) use self::refusals::keep as keep_refusals;
+use self::{
+    refusals::Refusals,
+    share::{Ceiling, Share, Taken},
+};
 use crate::config::McpConfig;
 
 /// Longest wait of a client that comes back for a stream.
@@ -56,6 +60,9 @@ pub(crate) struct TenantLimits {
     pub(crate) running: Option<Arc<Places>>,
     /// Streams that are open.
     pub(crate) streams: Option<Arc<Places>>,
+    /// Its part of the calls and of the streams that this node bears.
+    calls_here: Arc<Share>,
+    streams_here: Arc<Share>,
 }
 
 /// Over a limit: which, and whole seconds until it is worth coming again, at least 1 (T-14).
@@ -65,30 +72,20 @@ pub(crate) struct OverLimit {
     pub(crate) retry_after: u64,
 }
 
-/// Why no stream is opened.
+/// Why there is no room for a call or a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoStream {
+pub(crate) enum NoRoom {
     /// The tenant has as many as it may.
     Over(OverLimit),
-    /// This node has as many as it can serve.
+    /// This node has as many as it bears, or the tenant its share of them.
     NodeIsFull,
 }
 
-/// The permission for an open stream, for as long as it is open.
+/// Room for an open stream or a running call, for as long as it is there.
 #[derive(Debug)]
-pub(crate) struct StreamPass {
+pub(crate) struct Room {
     _place: Option<Place>,
-    _counted: Counted,
-}
-
-/// One of the streams of this node.
-#[derive(Debug)]
-struct Counted(Arc<AtomicUsize>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    _taken: Taken,
 }
 
 /// Where requests are let through or refused.
@@ -98,9 +95,8 @@ pub(crate) struct Gate {
     platform: PlatformLimits,
     stream_opens: Option<Rate>,
     address: Option<Rate>,
-    most_calls: usize,
-    most_streams: usize,
-    open_streams: Arc<AtomicUsize>,
+    calls: Arc<Ceiling>,
+    streams: Arc<Ceiling>,
     pace: Pace,
     refusals: Refusals,
 }
@@ -112,9 +108,8 @@ impl Gate {
             platform: config.platform_limits(),
             stream_opens: a_minute(Limit::StreamOpens, Some(config.stream_opens_per_minute)),
             address: a_minute(Limit::Address, Some(config.address_requests_per_minute)),
-            most_calls: config.node_calls,
-            most_streams: config.node_streams,
-            open_streams: Arc::default(),
+            calls: Ceiling::new(config.node_calls),
+            streams: Ceiling::new(config.node_streams),
             pace: Pace::new(config.attaches_per_second, config.attaches_waiting),
             refusals: Refusals::default(),
         }
@@ -136,6 +131,8 @@ impl Gate {
             tool_calls: a_minute(Limit::ToolCalls, holds.get(LimitName::ToolCalls)),
             running: places(LimitName::RunningCalls, Limit::RunningCalls),
             streams: places(LimitName::OpenStreams, Limit::OpenStreams),
+            calls_here: self.calls.of(tenant),
+            streams_here: self.streams.of(tenant),
         }
     }
 
@@ -155,7 +152,7 @@ impl Gate {
     }
 
     /// Takes a place among what is there at once.
-    pub(crate) async fn enter(
+    async fn enter(
         &self,
         tenant: TenantId,
         places: Option<&Arc<Places>>,
@@ -210,26 +207,40 @@ impl Gate {
         taken.is_ok()
     }
 
-    /// Whether this node can run one more call.
-    pub(crate) const fn has_room_for_a_call(&self, running: usize) -> bool {
-        running < self.most_calls
+    /// Room for a call: on this node, and among those of the tenant on all nodes (`streams.md` §16.2, §16.3).
+    pub(crate) async fn run_call(
+        &self,
+        tenant: TenantId,
+        limits: &TenantLimits,
+    ) -> Result<Room, NoRoom> {
+        let (here, everywhere) = (&limits.calls_here, limits.running.as_ref());
+        self.find_room(tenant, here, everywhere, Limit::RunningCalls)
+            .await
     }
 
-    /// The permission for a stream that a client opens.
+    /// The same for a stream that a client opens.
     pub(crate) async fn open_stream(
         &self,
         tenant: TenantId,
-        places: Option<&Arc<Places>>,
-    ) -> Result<StreamPass, NoStream> {
-        let open = self.open_streams.fetch_add(1, Ordering::AcqRel);
-        let counted = Counted(Arc::clone(&self.open_streams));
-        if open >= self.most_streams {
-            return Err(NoStream::NodeIsFull);
-        }
-        let place = self.enter(tenant, places, Limit::OpenStreams).await;
-        Ok(StreamPass {
-            _place: place.map_err(NoStream::Over)?,
-            _counted: counted,
+        limits: &TenantLimits,
+    ) -> Result<Room, NoRoom> {
+        let (here, everywhere) = (&limits.streams_here, limits.streams.as_ref());
+        self.find_room(tenant, here, everywhere, Limit::OpenStreams)
+            .await
+    }
+
+    async fn find_room(
+        &self,
+        tenant: TenantId,
+        here: &Arc<Share>,
+        everywhere: Option<&Arc<Places>>,
+        limit: Limit,
+    ) -> Result<Room, NoRoom> {
+        let taken = here.take().ok_or(NoRoom::NodeIsFull)?;
+        let place = self.enter(tenant, everywhere, limit).await;
+        Ok(Room {
+            _place: place.map_err(NoRoom::Over)?,
+            _taken: taken,
         })
     }
 

@@ -101,7 +101,7 @@ pub(crate) async fn request(
         },
     };
     visit.count(Era::Modern, Some(method), &outcome);
-    outcome
+    outcome.map_err(|error| error.answering(revision, Some(&request.id)))
 }
 
 /// Runs a call. One that takes long and whose progress is wanted is answered by a stream without ids: it cannot be resumed, and

@@ -19,7 +19,12 @@ use portolan_protocol::{
 use serde_json::{Map, Value};
 
 use crate::{
-    backends::upstream::Pass,
+    backends::{
+        account::Linking,
+        http::{Called, Opened},
+        said,
+        upstream::Pass,
+    },
     catalog::{
         offers::{HttpRead, Resource, ResourceBackend},
         server::Access,
@@ -56,7 +61,12 @@ pub(crate) async fn read(cx: &Context<'_>, request: &Request) -> Result<Work, Mc
             let own = ("uri", own.as_ref().unwrap_or(&place.own));
             return Pass::prepare(cx, request, Method::ResourcesRead, &place.source, own).await;
         }
-        ResourceBackend::Http(http) => asked(cx, request, resource, http, &uri, values).await?,
+        ResourceBackend::Http(http) => {
+            match asked(cx, request, resource, http, &uri, values).await? {
+                Asked::Contents(contents) => contents,
+                Asked::Closed(body) => return Ok(Work::Done(body)),
+            }
+        }
     };
     let Some(contents) = contents else {
         return Err(not_found(cx, request, uri));
@@ -103,6 +113,14 @@ async fn stored(
     }))
 }
 
+/// What an HTTP source came to.
+enum Asked {
+    /// What it has under that URI, if it has anything.
+    Contents(Option<ResourceContents>),
+    /// No account opens it: the answer to the request.
+    Closed(Vec<u8>),
+}
+
 /// Asks the HTTP source. What it does not have is not found; that it cannot be asked is said so.
 async fn asked(
     cx: &Context<'_>,
@@ -111,37 +129,73 @@ async fn asked(
     http: &HttpRead,
     uri: &str,
     values: BTreeMap<String, String>,
-) -> Result<Option<ResourceContents>, McpError> {
+) -> Result<Asked, McpError> {
     let fail = |kind: &ErrorKind| cx.fail(kind, &request.id);
     cx.limit_read(&request.id).await?;
-    let _place = cx.enter_call(&request.id).await?;
+    let _room = cx.enter_call(&request.id).await?;
     let _running = cx.state.call_log.begin();
-    let credential = match &http.access {
-        Access::Open => None,
-        Access::With(slot) => Some(&**slot),
-        Access::Broken => return Err(fail(&ErrorKind::Internal)),
-    };
-    let calling = Calling {
-        egress: &cx.state.egress,
-        target: &http.target,
-        credential,
-        tokens: &cx.state.tokens,
-        trace: cx.trace.map(|trace| &**trace),
-        shows_sent: false,
-    };
     let arguments: Map<String, Value> = values
         .into_iter()
         .map(|(name, value)| (name, Value::String(value)))
         .collect();
-    let answer = Box::pin(execute(&calling, &http.compiled, &Value::Object(arguments))).await;
+    let arguments = Value::Object(arguments);
+    let calling = Calling {
+        egress: &cx.state.egress,
+        target: &http.target,
+        credential: None,
+        account: None,
+        tokens: &cx.state.tokens,
+        trace: cx.trace.map(|trace| &**trace),
+        shows_sent: false,
+    };
+    let answer = match &http.access {
+        Access::Open => Box::pin(execute(&calling, &http.compiled, &arguments)).await,
+        Access::With(slot) => {
+            let calling = Calling {
+                credential: Some(slot),
+                ..calling
+            };
+            Box::pin(execute(&calling, &http.compiled, &arguments)).await
+        }
+        Access::Account(accounts) => {
+            let who = cx.who();
+            let opened = Opened {
+                state: cx.state,
+                linking: Linking {
+                    accounts,
+                    person: who.person,
+                    // A read of what is not an MCP server's is answered at once: it cannot ask, but it says where the account is connected.
+                    asker: None,
+                    revision: cx.revision,
+                    opens_pages: who.declared.elicitation_url,
+                },
+                calling,
+                tenant_slug: cx.tenant_slug,
+                progress: false,
+            };
+            match Box::pin(opened.call(&http.compiled, &arguments)).await {
+                Called::Answer(answer) => answer,
+                Called::Said(visible) => {
+                    let (id, identity) = (&request.id, &cx.server.identity);
+                    let body = said(&visible, Method::ResourcesRead, id, cx.revision, identity)?;
+                    return Ok(Asked::Closed(body));
+                }
+                Called::Refused(error) => {
+                    let body = jsonrpc::error_response(Some(&request.id), &error);
+                    return Ok(Asked::Closed(body));
+                }
+            }
+        }
+        Access::Broken => return Err(fail(&ErrorKind::Internal)),
+    };
     if answer.is_error {
         return match (answer.status, answer.outcome) {
-            (Some(404 | 410), _) | (_, CallOutcome::InvalidArguments) => Ok(None),
+            (Some(404 | 410), _) | (_, CallOutcome::InvalidArguments) => Ok(Asked::Contents(None)),
             (None, CallOutcome::UpstreamError) => Err(fail(&ErrorKind::UpstreamUnreachable)),
             _ => Err(fail(&ErrorKind::Internal)),
         };
     }
-    Ok(contents(answer, resource, uri.to_owned()))
+    Ok(Asked::Contents(contents(answer, resource, uri.to_owned())))
 }
 
 fn contents(answer: ToolAnswer, resource: &Resource, uri: String) -> Option<ResourceContents> {

@@ -36,21 +36,14 @@ use self::{
 };
 use crate::{
     backends::upstream::UpstreamSource,
-    catalog::{
-        offers::{Marks, Versions},
-        server::Server,
-    },
-    endpoint::{
-        Visit,
-        bearer::Caller,
-        target::{Door, Target},
-    },
+    catalog::{Place, marks::Marks, offers::Versions, server::Server},
+    endpoint::{Visit, bearer::Caller, target::Door},
     error::McpError,
     legacy::{
         event_id::EventId,
         session::{LiveSession, SessionId},
     },
-    limits::{NoStream, StreamPass},
+    limits::Room,
     state::McpState,
     tasks::{NoTask, Shelf},
     watch::{Interest, NotSubscribed},
@@ -70,8 +63,7 @@ const LONGEST_LISTEN: time::Duration = time::Duration::HOUR;
 pub(crate) struct Tag {
     /// Whose it is.
     pub(crate) caller: Arc<Caller>,
-    tenant_slug: Box<str>,
-    server_slug: Box<str>,
+    place: Place,
     server: ServerId,
     seen: Mutex<Seen>,
     /// What upstream servers are to tell.
@@ -172,10 +164,6 @@ impl Seen {
 }
 
 impl Tag {
-    fn is_of(&self, tenant_slug: &str, server_slug: &str) -> bool {
-        *self.tenant_slug == *tenant_slug && *self.server_slug == *server_slug
-    }
-
     fn is_of_http_sse(&self) -> bool {
         matches!(self.kind, Kind::Session { http_sse: true, .. })
     }
@@ -346,16 +334,10 @@ pub(crate) async fn pass(
     visit: &Visit<'_>,
     revision: Revision,
     id: Option<&RequestId>,
-) -> Result<StreamPass, McpError> {
+) -> Result<Room, McpError> {
     let server = &visit.server;
-    let opened = visit
-        .state
-        .gate
-        .open_stream(server.tenant, server.limits.streams.as_ref());
-    opened.await.map_err(|no| match no {
-        NoStream::Over(over) => McpError::over(over, revision, id),
-        NoStream::NodeIsFull => McpError::Unavailable,
-    })
+    let room = visit.state.gate.open_stream(server.tenant, &server.limits);
+    room.await.map_err(|no| McpError::no_room(no, revision, id))
 }
 
 /// Opens the GET stream of a session (T-30…T-36). It has no log, because what it tells hangs on the list alone: `known` is the list
@@ -364,7 +346,7 @@ pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
     known: Option<Marks>,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
     let LiveSession {
@@ -453,7 +435,7 @@ pub(crate) async fn open_for_listen(
     id: &RequestId,
     revision: Revision,
     asked: &Filter,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let (state, caller, server) = (visit.state, &visit.caller, &visit.server);
     let mut uris: Vec<String> = Vec::new();
@@ -532,11 +514,10 @@ fn open(
     interests: Vec<Interest>,
     kind: Kind,
 ) -> Option<OpenStream<Tag>> {
-    let (target, server) = (&visit.target, &visit.server);
+    let server = &visit.server;
     let tag = Tag {
         caller: Arc::clone(&visit.caller),
-        tenant_slug: target.tenant.into(),
-        server_slug: target.server.unwrap_or_default().into(),
+        place: Place::new(server.tenant, &visit.target),
         server: server.id,
         seen,
         interests: Mutex::new(interests),
@@ -559,35 +540,29 @@ pub(crate) fn reconnect_after() -> u64 {
 /// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server
 /// that is no longer published ends its streams.
 pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
-    let places: HashSet<(Box<str>, Box<str>)> = state
+    let places: HashSet<Place> = state
         .streams
         .tags(tenant)
         .iter()
-        .map(|tag| (tag.tenant_slug.clone(), tag.server_slug.clone()))
+        .map(|tag| tag.place.clone())
         .collect();
-    for (tenant_slug, server_slug) in places {
-        let target = Target {
-            tenant: &tenant_slug,
-            server: Some(&server_slug),
-            path: "",
-            door: Door::Mcp,
-        };
+    for place in places {
         // While the database is away there is no news to tell; when it is back, everything is looked at again.
-        let Ok(entry) = state.catalog.resolve(tenant, &target).await else {
+        let Ok(entry) = state.catalog.resolve_again(&place).await else {
             continue;
         };
         let server = entry.server.as_deref();
         state.streams.end(End::Revoked, |tag| {
-            tag.caller.claims.tid == tenant
-                && tag.is_of(&tenant_slug, &server_slug)
+            tag.place == place
                 // DP-6: what is turned off is turned off for those who are there, too.
                 && (server.is_none_or(|server| server.id != tag.server)
-                    || (!entry.http_sse && tag.is_of_http_sse()))
+                    || (!entry.reach.http_sse && tag.is_of_http_sse())
+                    || !entry.admits(&tag.caller))
         });
         if let Some(server) = server {
             let sources = server.upstreams();
             let tags = state.streams.tags(tenant).into_iter();
-            let of_server = tags.filter(|tag| tag.is_of(&tenant_slug, &server_slug));
+            let of_server = tags.filter(|tag| tag.place == place);
             // Some ask the store what their session wants to know: not one after the other.
             futures_util::stream::iter(of_server)
                 .for_each_concurrent(AT_ONCE, async |tag| {
@@ -596,7 +571,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
                 })
                 .await;
             let sent = state.streams.send(tenant, |tag| {
-                let waits = tag.is_of(&tenant_slug, &server_slug) && tag.seen().waits();
+                let waits = tag.place == place && tag.seen().waits();
                 waits.then_some(DOORBELL)
             });
             crate::instruments::news_sent(sent);

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use portolan_cluster::node::Place;
 use portolan_http_tools::{Caller as Calling, ToolAnswer, execute};
 use portolan_model::{Timestamp, registry::CallOutcome};
 use portolan_protocol::{
@@ -31,13 +30,17 @@ use crate::{
         earlier::{Earlier, earlier},
     },
     backends::{
-        Backend,
+        Backend, HttpTool,
+        account::{Accounts, Linking},
+        http::{Called, Opened},
+        said,
         upstream::{Forward, LONGEST_CALL, UpstreamTool, Who, forward, renamed},
     },
     catalog::server::{Access, Server, Tool},
     dispatch::{Context, Work},
     endpoint::bearer::Caller,
     error::McpError,
+    limits::Room,
     payloads::About,
     state::McpState,
     trace,
@@ -52,7 +55,7 @@ pub(crate) struct PreparedCall {
     arguments: Value,
     /// The parameters as they came, for an upstream server.
     params: Raw,
-    /// Who speaks to an upstream server.
+    /// Who speaks to an upstream server, or uses an account at an API.
     who: Option<Box<Who>>,
     /// Log messages of an upstream server are wanted from this level on.
     pub(crate) level: Option<Level>,
@@ -71,7 +74,7 @@ pub(crate) struct PreparedCall {
     /// When it was asked for.
     at: Timestamp,
     /// Its place among the tenant's running calls.
-    _place: Option<Place>,
+    _room: Room,
 }
 
 /// A call that its client wants as a task.
@@ -131,7 +134,10 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         Earlier::Continued(continued) => Some(continued),
         Earlier::Nothing => None,
     };
-    let is_upstream = matches!(cx.server.tools[index].backend, Backend::Upstream(_));
+    let (is_upstream, is_personal) = match &cx.server.tools[index].backend {
+        Backend::Upstream(_) => (true, true),
+        Backend::Http(http) => (false, http.has_accounts()),
+    };
     let arguments = match &params.arguments {
         // They pass as they are, and the server checks them.
         _ if is_upstream => Value::Null,
@@ -141,7 +147,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         None => Value::Object(serde_json::Map::new()),
     };
     // Last: who is refused for another reason never had one.
-    let place = cx.enter_call(&request.id).await?;
+    let room = cx.enter_call(&request.id).await?;
     Ok(Work::Call(Box::new(PreparedCall {
         state: cx.state.clone(),
         server: Arc::clone(cx.server),
@@ -152,7 +158,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         } else {
             Raw::empty_object()
         },
-        who: is_upstream.then(|| Box::new(cx.who())),
+        who: is_personal.then(|| Box::new(cx.who())),
         level: if is_upstream { cx.level() } else { None },
         id: request.id.clone(),
         revision: cx.revision,
@@ -163,7 +169,7 @@ pub(crate) async fn prepare(cx: &Context<'_>, request: &Request) -> Result<Work,
         task,
         trace: cx.trace.cloned(),
         at: cx.now,
-        _place: place,
+        _room: room,
     })))
 }
 
@@ -200,8 +206,9 @@ impl PreparedCall {
     /// Time that the call has in all.
     pub(crate) fn deadline(&self) -> Duration {
         match &self.server.tools[self.tool].backend {
-            Backend::Http(tool) => tool.target.timeout + BEYOND,
-            Backend::Upstream(_) => LONGEST_CALL + BEYOND,
+            Backend::Http(tool) if !tool.has_accounts() => tool.target.timeout + BEYOND,
+            // Of a person who is asked, or of a token that is renewed, nobody knows how long it takes.
+            Backend::Http(_) | Backend::Upstream(_) => LONGEST_CALL + BEYOND,
         }
     }
 
@@ -217,13 +224,17 @@ impl PreparedCall {
         }
     }
 
-    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API never does.
+    /// True if the call may say something to its client before its answer: it then gets an [`Asker`]. An API does not, but whose account it takes may have
+    /// to be asked for it.
     pub(crate) fn talks(&self) -> bool {
         #[cfg(test)]
         if self.script().is_some() {
             return true;
         }
-        matches!(self.server.tools[self.tool].backend, Backend::Upstream(_))
+        match &self.server.tools[self.tool].backend {
+            Backend::Upstream(_) => true,
+            Backend::Http(http) => http.asks(),
+        }
     }
 
     #[cfg(test)]
@@ -299,6 +310,11 @@ impl PreparedCall {
         let credential = match &http.access {
             Access::Open => None,
             Access::With(slot) => Some(&**slot),
+            // Boxed: as above.
+            Access::Account(accounts) => {
+                let opened_by = (&**accounts, asker.as_ref());
+                return Box::pin(self.with_account(http, opened_by, started)).await;
+            }
             Access::Broken => {
                 self.log(tool, started, CallOutcome::Internal, None);
                 let text = "The credential of this tool's API cannot be used. Somebody has to set it again in the console.";
@@ -314,6 +330,7 @@ impl PreparedCall {
             egress: &self.state.egress,
             target: &http.target,
             credential,
+            account: None,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
             shows_sent: false,
@@ -324,6 +341,56 @@ impl PreparedCall {
             trace::ran(run, answer.outcome);
         }
         self.write(answer)
+    }
+
+    /// A call of an API that connected accounts open.
+    async fn with_account(
+        &self,
+        http: &HttpTool,
+        (accounts, asker): (&Accounts, Option<&Asker>),
+        started: Instant,
+    ) -> Result<Vec<u8>, McpError> {
+        let tool = &self.server.tools[self.tool];
+        let Some(who) = &self.who else {
+            let kind = ErrorKind::Internal;
+            return Err(McpError::of(&kind, self.revision, Some(&self.id)));
+        };
+        let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
+        let opened = Opened {
+            state: &self.state,
+            linking: Linking {
+                accounts,
+                person: who.person,
+                asker,
+                revision: self.revision,
+                opens_pages: who.declared.elicitation_url,
+            },
+            calling: Calling {
+                egress: &self.state.egress,
+                target: &http.target,
+                credential: None,
+                account: None,
+                tokens: &self.state.tokens,
+                trace: run.as_ref().or(self.trace.as_deref()),
+                shows_sent: false,
+            },
+            tenant_slug: &who.tenant_slug,
+            progress: self.progress.is_some(),
+        };
+        let called = opened.call(&http.compiled, &self.arguments).await;
+        let (outcome, status) = called.outcome();
+        self.log(tool, started, outcome, status);
+        if let Some(run) = &run {
+            trace::ran(run, outcome);
+        }
+        match called {
+            Called::Answer(answer) => self.write(answer),
+            Called::Said(visible) => {
+                let (id, identity) = (&self.id, &self.server.identity);
+                said(&visible, Method::ToolsCall, id, self.revision, identity)
+            }
+            Called::Refused(error) => Ok(jsonrpc::error_response(Some(&self.id), &error)),
+        }
     }
 
     fn write(&self, answer: ToolAnswer) -> Result<Vec<u8>, McpError> {
@@ -413,6 +480,7 @@ mod tests {
             outcome: CallOutcome::Ok,
             faults: Vec::new(),
             status: Some(200),
+            challenge: None,
             sent: None,
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn call(visit: &Visit<'_>, meta: &RequestMeta, revision: Revision) {
     };
     span.set("mcp.method.name", Method::ToolsCall.name());
     span.set("mcp.protocol.version", revision.as_str());
-    span.set("portolan.tenant", visit.target.tenant);
+    span.set("portolan.tenant", visit.tenant_slug);
     span.set("portolan.node.attached", visit.state.node.id().to_string());
     let _ = visit.trace.set(Arc::new(span));
 }

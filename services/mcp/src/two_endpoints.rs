@@ -95,14 +95,14 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
     if !visit.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    if !state.gate.pace().await {
-        return Err(McpError::Unavailable);
-    }
     let opening = state
         .gate
         .take_stream_open(visit.server.tenant, &caller.stream_opens)
         .await;
     opening.map_err(|over| McpError::over(over, revision, None))?;
+    if !state.gate.pace().await {
+        return Err(McpError::Overloaded);
+    }
     let pass = stream::pass(visit, revision, None).await?;
     let id = SessionId::new(
         caller,
@@ -193,9 +193,7 @@ pub(crate) async fn post(
 }
 
 async fn read(head: &HeaderMap, body: &mut Body) -> Result<Bytes, McpError> {
-    if !accept::is_json(head) {
-        return Err(McpError::MediaType);
-    }
+    accept::check_body(head)?;
     if http_body::Body::size_hint(body).lower() > MAX_BODY_BYTES as u64 {
         return Err(McpError::Body(BodyError::TooLarge {
             limit: MAX_BODY_BYTES,

@@ -4,6 +4,7 @@
 mod admission;
 mod answers_wire;
 mod asking_wire;
+mod default_wire;
 mod endings_wire;
 mod legacy_wire;
 mod limits_wire;
@@ -314,15 +315,19 @@ impl Node {
     }
 
     fn serve(&self, row: PublishedServer, own: &LimitSet) {
-        let server = Server::build(
+        self.seed(PATH, Some(self.built(row, own)));
+    }
+
+    /// What the catalogue makes of its rows.
+    fn built(&self, row: PublishedServer, own: &LimitSet) -> Arc<Server> {
+        Arc::new(Server::build(
             self.tenant,
             row,
             self.state.gate.of(self.tenant, own),
             &self.keys,
             NOW,
             self.state.config.list_page_size,
-        );
-        self.seed(PATH, Some(Arc::new(server)));
+        ))
     }
 
     fn source(&self) -> PublishedSource {

@@ -51,9 +51,11 @@ async fn other(request: Request) -> Response {
     {
         return with_cache(response, "public, max-age=3600");
     }
-    let machine = ["/api/", "/.well-known/", "/oauth/", "/t/"]
-        .iter()
-        .any(|prefix| path.starts_with(prefix));
+    // A node that is no MCP node has no endpoints, and no page in their place.
+    let machine = portolan_mcp::is_endpoint(path)
+        || ["/api/", "/.well-known/", "/oauth/", "/t/"]
+            .iter()
+            .any(|prefix| path.starts_with(prefix));
     let wants_html = request
         .headers()
         .get(header::ACCEPT)

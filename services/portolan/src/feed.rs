@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use anyhow::Context;
 use portolan_cluster::{Revocations, revocations::Revocation};
 use portolan_keys::{Jwks, PublicJwk, Verifier};
 use portolan_model::{Clock, Timestamp};
@@ -14,12 +15,17 @@ use portolan_storage::{
     signing_keys,
 };
 
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 
 use crate::lifecycle::Lifecycle;
 
 /// Between two looks at the revocations when no doorbell rings (`auth.md` §4.3: refused everywhere within a second).
 const REVOCATIONS: Duration = Duration::from_millis(500);
+/// A look takes no longer.
+const PATIENCE: Duration = Duration::from_secs(6);
 /// Between two looks at the keys. New ones are published a day before they sign.
 const KEYS: Duration = Duration::from_secs(60);
 /// Rows commit out of order: each look goes back this far. A writer's transaction is shorter; to read a row twice does no harm.
@@ -53,8 +59,8 @@ impl Feed {
                 let outcome = tokio::select! {
                     () = stop.cancelled() => return,
                     channel = doorbell.rang() => self.hear(channel, &mut seen).await,
-                    _ = revocations.tick() => self.read_revocations(Some(seen - OVERLAP)).await.map(|now| seen = now),
-                    _ = keys.tick() => self.read_keys().await,
+                    _ = revocations.tick() => self.look(&mut seen).await,
+                    _ = keys.tick() => in_time(self.read_keys()).await,
                 };
                 if let Err(error) = outcome {
                     // Old keys and known revocations stay in force; the readiness probe tells that the database is away.
@@ -68,11 +74,16 @@ impl Feed {
     /// `channel` as [`portolan_storage::Doorbell::rang`] tells it.
     async fn hear(&self, channel: Option<&str>, seen: &mut Timestamp) -> anyhow::Result<()> {
         if channel != Some(revocations::REVOKED) {
-            self.read_keys().await?;
+            in_time(self.read_keys()).await?;
         }
         if channel != Some(revocations::SIGNING_KEYS) {
-            *seen = self.read_revocations(Some(*seen - OVERLAP)).await?;
+            self.look(seen).await?;
         }
+        Ok(())
+    }
+
+    async fn look(&self, seen: &mut Timestamp) -> anyhow::Result<()> {
+        *seen = in_time(self.read_revocations(Some(*seen - OVERLAP))).await?;
         Ok(())
     }
 
@@ -93,6 +104,7 @@ impl Feed {
 
     /// Returns the database's time up to which everything committed has been seen: another machine's clock may be another.
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
+        let asked = Instant::now();
         let mut tx = self.store.system(Reason::Revocations).await?;
         let seen = revocations::clock(&mut tx).await?;
         for row in revocations::live(&mut tx, since, self.clock.now()).await? {
@@ -101,8 +113,16 @@ impl Feed {
                 None => tracing::error!(row.seq, "a revocation cannot be read"),
             }
         }
+        self.revocations.heard(asked);
         Ok(seen)
     }
+}
+
+/// A connection can be dead without telling: the next look takes another one.
+async fn in_time<T>(look: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    timeout(PATIENCE, look)
+        .await
+        .context("the database does not answer in time")?
 }
 
 /// A row as an event; `None` if its reference is none.

@@ -15,18 +15,23 @@ use portolan_storage::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::clock_watch::ClockWatch;
+
 const PERIOD: Duration = Duration::from_secs(600);
 /// Rounds of one kind in one run: a backlog is worked off over several runs, not in one that never ends.
 const ROUNDS: usize = 50;
 
-/// Runs until `stop`.
-pub(crate) async fn run(store: Store, clock: Clock, stop: CancellationToken) {
+/// Runs until `stop`. While the clock is wrong nothing is over.
+pub(crate) async fn run(store: Store, clock: Clock, watch: ClockWatch, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
+        }
+        if watch.look().await.is_err() {
+            continue;
         }
         match end_tenants(&store, &clock).await {
             Ok(0) => {}

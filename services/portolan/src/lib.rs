@@ -13,6 +13,7 @@
 
 pub mod admin;
 pub mod cli;
+mod clock_watch;
 pub mod console;
 pub mod dev;
 pub mod doctor;

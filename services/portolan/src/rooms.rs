@@ -17,6 +17,7 @@ use portolan_auth::{
 };
 use portolan_cluster::{
     Revocations,
+    hearing::Hearing,
     node::{Node, NodeSettings},
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
@@ -36,6 +37,7 @@ use portolan_storage::{
 use tokio::sync::Notify;
 
 use crate::{
+    clock_watch::ClockWatch,
     feed::Feed,
     janitor,
     lifecycle::Lifecycle,
@@ -45,12 +47,16 @@ use crate::{
 
 /// Between two rounds of key rotation and purging.
 const MAINTENANCE: Duration = Duration::from_secs(3600);
+/// Between two looks at a clock that is wrong, while such a round waits for it.
+const CLOCK: Duration = Duration::from_secs(5);
 
 /// What both services stand on.
 #[derive(Debug)]
 pub(crate) struct Rooms {
     pub(crate) store: Store,
     clock: Clock,
+    /// Whether that clock is right, as of the last look.
+    pub(crate) watch: ClockWatch,
     keys: Keys,
     egress: Egress,
     site: Site,
@@ -80,11 +86,16 @@ impl Rooms {
         let keys = keys(settings)?;
         let store = open_store(settings).await?;
         let (recorder, record_writer) = Recorder::new(store.clone());
+        let clock = Clock::system();
+        let watch = ClockWatch::new(store.clone(), clock.clone());
+        // Before anything is done by it. What was found is logged, and told by the readiness probe.
+        let _ = watch.look().await;
         Ok(Self {
             recorder,
             record_writer: Mutex::new(Some(record_writer)),
             store,
-            clock: Clock::system(),
+            clock,
+            watch,
             keys,
             egress: Egress::new(egress_policy(settings)?)?,
             verifier: Verifier::new(settings.origin()),
@@ -192,20 +203,29 @@ impl Rooms {
                 ));
             }
         }
-        portolan_auth::jwks::rotate(&state)
-            .await
-            .context("cannot prepare the signing keys")?;
-        let (rotating, stop) = (state.clone(), life.stopping.clone());
+        // By a wrong clock keys would be made, and done away with, at a wrong time: those that are there serve.
+        let mut is_due = self.watch.look().await.is_err();
+        let prepared = if is_due {
+            portolan_auth::jwks::reload(&state).await
+        } else {
+            portolan_auth::jwks::rotate(&state).await
+        };
+        prepared.context("cannot prepare the signing keys")?;
+        let (rotating, watch, stop) = (state.clone(), self.watch.clone(), life.stopping.clone());
         life.tasks.spawn(async move {
             loop {
+                let pause = if is_due { CLOCK } else { MAINTENANCE };
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(MAINTENANCE) => {
-                        portolan_auth::oauth::maintain(&rotating).await;
-                        if let Err(error) = portolan_auth::look_again(&rotating).await {
-                            tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
-                        }
-                    }
+                    () = tokio::time::sleep(pause) => {}
+                }
+                is_due = watch.look().await.is_err();
+                if is_due {
+                    continue;
+                }
+                portolan_auth::oauth::maintain(&rotating).await;
+                if let Err(error) = portolan_auth::look_again(&rotating).await {
+                    tracing::warn!("domains of workspaces: {:#}", anyhow::Error::from(error));
                 }
             }
         });
@@ -233,6 +253,7 @@ impl Rooms {
         life.tasks.spawn(janitor::run(
             self.store.clone(),
             self.clock.clone(),
+            self.watch.clone(),
             life.stopping.clone(),
         ));
         Ok(portolan_auth::router(&state))
@@ -247,6 +268,11 @@ impl Rooms {
     ) -> Result<McpRoom> {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
+        let hearing = Hearing::new(self.revocations.clone(), Arc::clone(&store));
+        life.tasks.spawn(hearing.judge(
+            Duration::from_secs(settings.revocation_max_staleness_secs),
+            life.drained.clone(),
+        ));
         let sealed = is_redis && settings.redis_seal;
         let payloads = portolan_mcp::payloads(self.keys.clone(), sealed);
         // Its tasks end when the drain is over and not at the signal: running calls need it.
@@ -305,18 +331,22 @@ impl Rooms {
         })
     }
 
-    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it.
+    /// The console of a process without MCP endpoints looks at what the nodes share, as soon as that answers: nothing waits for it. The nodes
+    /// learn from there that this process hears of revocations.
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let looking = node_store::onlooker(settings, life);
+        let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
+            let hearing = Hearing::new(revocations, Arc::clone(&store));
             let ledger = TenantLedger::new(store);
             count_calls(&calls, ledger.clone());
             in_use.set(Box::new(move |tenant| {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
+            hearing.tell(stop).await;
         });
     }
 

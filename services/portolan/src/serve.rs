@@ -102,6 +102,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         let metrics = metrics.clone();
         Arc::new(move || metrics.render())
     });
+    health.stands_on(rooms.watch.dependency());
     health.stands_on(rooms.database(role));
     life.tasks.spawn(metrics.upkeep(life.drained.clone()));
     life.tasks.spawn(listen::serve(
@@ -152,7 +153,8 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         AllowedHosts::new([rooms::authority(settings)]),
         rooms::proxies(settings)?,
         Some(Arc::new(RequestLog::new())),
-    );
+    )
+    .paused_by(rooms.watch.pause());
     let limits = Limits {
         connections: settings.listen_max_connections,
         ..Limits::default()
@@ -230,6 +232,7 @@ fn traces(settings: &Settings, role: Role) -> Result<Option<Traces>> {
     let config = TracesConfig {
         endpoint: endpoint.to_string(),
         ratio: settings.trace_sample_ratio,
+        asked_per_second: settings.trace_asked_per_second,
     };
     Ok(Some(Traces::start(&config)?))
 }

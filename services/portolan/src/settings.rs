@@ -130,6 +130,8 @@ pub struct Settings {
     pub otlp_endpoint: Option<Url>,
     /// Share of calls that are traced, from 0 to 1.
     pub trace_sample_ratio: f64,
+    /// Traces that clients may ask for, a second and node.
+    pub trace_asked_per_second: u32,
     /// Networks.
     pub trusted_proxies: Vec<String>,
     /// `x-forwarded-for` or `forwarded`.
@@ -146,6 +148,8 @@ pub struct Settings {
     pub page_size: usize,
     /// Limits of tenants, addresses and nodes.
     pub limits: LimitSettings,
+    /// Seconds for which a node judges tokens while it hears of no revocations, and others may.
+    pub revocation_max_staleness_secs: u64,
     /// Seconds from SIGTERM to the end of running calls.
     pub drain_secs: u64,
     /// Seconds from SIGTERM to the last new connection; no more than `drain_secs`.
@@ -402,6 +406,9 @@ impl Raw {
             log_format: self.parse("log_format")?,
             otlp_endpoint: self.text("otlp_endpoint").map(collector).transpose()?,
             trace_sample_ratio: self.share("trace_sample_ratio")?,
+            trace_asked_per_second: u32::try_from(
+                self.within("trace_asked_per_second", 0..=100_000)?,
+            )?,
             trusted_proxies: self.list("trusted_proxies"),
             proxy_header: self.parse("proxy_header")?,
             allowed_origins: self.list("allowed_origins"),
@@ -410,6 +417,7 @@ impl Raw {
             egress_authorities: egress::authorities(self)?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             limits: LimitSettings::read(self)?,
+            revocation_max_staleness_secs: self.within("revocation_max_staleness_secs", 15..=3600)?,
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             mail,
@@ -591,6 +599,7 @@ mod tests {
             ("PORTOLAN_LOG_FORMAT", "xml"),
             ("PORTOLAN_DRAIN_SECS", "-1"),
             ("PORTOLAN_DRAIN_ACCEPT_SECS", "61"),
+            ("PORTOLAN_REVOCATION_MAX_STALENESS_SECS", "14"),
             ("PORTOLAN_LISTEN_MAX_CONNECTIONS", "0"),
             ("PORTOLAN_REDIS_URL", "planted-word"),
             ("PORTOLAN_REDIS_URL", "http://:planted-word@cache:6379"),

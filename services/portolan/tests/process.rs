@@ -288,7 +288,8 @@ fn s17_4_a_node_stays_ready_without_redis_and_s16_4_one_that_stops_is_not_but_ta
     ]);
     let ready = get(dev.admin, "/readyz").unwrap();
     assert!(
-        ready.starts_with("HTTP/1.1 200") && ready.ends_with("ready\ndatabase: ok\nredis: ok\n"),
+        ready.starts_with("HTTP/1.1 200")
+            && ready.ends_with("ready\nclock: ok\ndatabase: ok\nredis: ok\n"),
         "{ready}"
     );
     drop(redis);
@@ -296,7 +297,8 @@ fn s17_4_a_node_stays_ready_without_redis_and_s16_4_one_that_stops_is_not_but_ta
         get(dev.admin, "/readyz").filter(|answer| !answer.contains("redis: ok"))
     });
     assert!(
-        away.starts_with("HTTP/1.1 200") && away.contains("ready\ndatabase: ok\nredis: "),
+        away.starts_with("HTTP/1.1 200")
+            && away.contains("ready\nclock: ok\ndatabase: ok\nredis: "),
         "{away}"
     );
     until("the gauge tells", || {
@@ -342,7 +344,10 @@ fn s17_4_a_node_stays_ready_without_redis_and_s16_4_one_that_stops_is_not_but_ta
 fn s16_4_an_idle_node_without_a_balancer_ends_well_and_soon() {
     let mut dev = Dev::start(&[]);
     let ready = get(dev.admin, "/readyz").unwrap();
-    assert!(ready.ends_with("ready\ndatabase: ok\n"), "{ready}");
+    assert!(
+        ready.ends_with("ready\nclock: ok\ndatabase: ok\n"),
+        "{ready}"
+    );
     let began = Instant::now();
     dev.signal("TERM");
     let ended = until("it ended", || dev.child.try_wait().unwrap());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use portolan_tests::{
-    cluster::Cluster,
+    cluster::{Cluster, Succession},
     fleet::Fleet,
     held::Mood,
     history::{FaultKind, History},
@@ -55,6 +55,8 @@ enum Strike {
     ReplaceBalancer,
     /// F12.
     BreakApi,
+    /// F13.
+    WrongClock,
 }
 
 /// How often each comes up.
@@ -79,6 +81,7 @@ const STRIKES: &[(Strike, usize)] = &[
     (Strike::RestartBalancer, 1),
     (Strike::ReplaceBalancer, 2),
     (Strike::BreakApi, 3),
+    (Strike::WrongClock, 1),
 ];
 
 /// Kinds of harm.
@@ -95,6 +98,7 @@ pub(super) struct Nemesis {
     /// Faults so far.
     pub(super) strikes: usize,
     moods: usize,
+    successions: usize,
 }
 
 impl Nemesis {
@@ -107,6 +111,7 @@ impl Nemesis {
             deaths: 0,
             strikes: 0,
             moods: 0,
+            successions: 0,
         }
     }
 
@@ -191,16 +196,15 @@ impl Nemesis {
             Strike::BreakApi => {
                 let mood = [Mood::Dead, Mood::Hung, Mood::Mad][self.moods % 3];
                 self.moods += 1;
-                let kind = match mood {
-                    Mood::Dead => FaultKind::ApiDead,
-                    _ => FaultKind::Other,
-                };
-                self.history.fault(format!("api is {mood:?}"), kind);
+                let name = format!("api is {mood:?}");
+                self.history.fault(name, FaultKind::Other);
                 fleet.fixture.held.set_mood(mood);
                 sleep(Duration::from_secs(3)).await;
                 fleet.fixture.held.set_mood(Mood::Well);
             }
+            Strike::WrongClock => self.wrong_clock(cluster, victim).await?,
         }
+        self.history.fault("it is over", FaultKind::Over);
         sleep(Duration::from_millis(200 + self.dice.below(2_000))).await;
         Ok(())
     }
@@ -219,14 +223,9 @@ impl Nemesis {
                 self.history.fault("empty redis", FaultKind::StoreEmptied);
                 cluster.redis.empty().await?;
             }
-            Strike::ReplaceRedis => {
-                let lost = Duration::from_millis(self.dice.pick(&[200, 700, 2_000]));
-                cluster.fail_over(lost).await?;
-                self.history
-                    .fault("replace redis", FaultKind::StoreRolledBack);
-            }
+            Strike::ReplaceRedis => self.replace_redis(cluster).await?,
             Strike::FillRedis => {
-                self.history.fault("fill redis", FaultKind::Other);
+                self.history.fault("fill redis", FaultKind::StoreFull);
                 cluster.redis.starve(true).await?;
                 sleep(Duration::from_secs(10)).await;
                 cluster.redis.starve(false).await?;
@@ -246,6 +245,42 @@ impl Nemesis {
             }
         }
         Ok(())
+    }
+
+    /// Another Redis takes over, which was not told what was written last. By turns because the old one is dead, and although it lives.
+    async fn replace_redis(&mut self, cluster: &mut Cluster) -> Result<()> {
+        let lost = Duration::from_millis(self.dice.pick(&[200, 700, 2_000]));
+        let how = [Succession::Death, Succession::Demotion][self.successions % 2];
+        self.successions += 1;
+        cluster.heir_knows_all().await?;
+        let name = format!("replace redis by {how:?}, {lost:?} lost");
+        self.history.fault(name, FaultKind::StoreForgets);
+        cluster.forget_from_now().await?;
+        sleep(lost).await;
+        self.history
+            .fault("redis loses its place", FaultKind::StoreAway);
+        cluster.succeed(how).await?;
+        self.history
+            .fault("another redis", FaultKind::StoreRolledBack);
+        self.history.fault("redis is back", FaultKind::StoreBack);
+        cluster.restore_heir().await
+    }
+
+    /// A node is started on a machine whose clock is wrong. It says so and serves nobody, until somebody sets the clock right.
+    async fn wrong_clock(&mut self, cluster: &mut Cluster, victim: usize) -> Result<()> {
+        let node = &mut cluster.nodes[victim];
+        let seconds = self.dice.pick(&[-300, 300]);
+        let name = format!("clock of {} {seconds:+} s", node.name);
+        self.history.fault(name, FaultKind::Node);
+        node.kill()?;
+        self.deaths += 1;
+        node.set_clock(seconds)?;
+        node.start()?;
+        node.refuses("clock").await?;
+        sleep(Duration::from_secs(3)).await;
+        node.refuses("clock").await?;
+        node.set_clock(0)?;
+        node.ready().await
     }
 
     /// Harm to the network between nodes and Redis.

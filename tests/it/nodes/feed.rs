@@ -111,7 +111,7 @@ async fn case_137_a_redis_that_forgot_everything_gives_no_revoked_token_back() -
 }
 
 /// Invites, and accepts with the form of the page.
-async fn join(fleet: &Fleet, person: &Person, role: &str) -> Result<String> {
+pub(super) async fn join(fleet: &Fleet, person: &Person, role: &str) -> Result<String> {
     let console = fleet.owner.console();
     let path = format!("/workspaces/{}/invitations", fleet.published.workspace);
     let invitation = console

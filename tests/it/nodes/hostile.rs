@@ -14,7 +14,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{Order, echo, is_progress, response};
+use super::{Order, echo, feed::join, is_progress, response};
 
 /// Requests of a flood.
 const FLOOD: usize = 10_000;
@@ -71,7 +71,13 @@ async fn s1_s3_a_session_and_its_events_are_nothing_to_anybody_else_on_any_node(
         .console()
         .publish_fixture("lagoon", &fleet.fixture)
         .await?;
+    // A colleague with the very same client.
+    let carol = sign_up(&fleet.cluster, "carol").await?;
+    join(&fleet, &carol, "member").await?;
+    let tokens = fleet.client.authorize(&carol, &fleet.published.url).await?;
+    let colleague = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
     let thieves = [
+        ("person", colleague),
         // The same person with another client, at another server of another tenant.
         (
             "client",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use portolan_tests::{
     cluster::Cluster,
     fleet::{Fleet, call},
@@ -11,6 +11,7 @@ use portolan_tests::{
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{Order, echo};
 
@@ -74,6 +75,68 @@ async fn running_calls_of_a_tenant_are_limited_over_all_nodes_and_a_dead_nodes_s
     .await?;
     four.release(&fleet);
     Ok(())
+}
+
+/// Calls that the node of the next test bears, what one workspace may have of them, and what the noisy one wants.
+const BEARS: usize = 40;
+const SHARE: usize = 30;
+const WANTS: usize = 200;
+
+/// S12, in small.
+#[tokio::test]
+async fn s12_a_workspace_that_wants_five_nodes_full_of_calls_costs_the_others_none() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(1)
+        .setting("node_running_calls", BEARS);
+    let fleet = Fleet::with(builder).await?;
+    let console = fleet.owner.console();
+    let second = console.publish_fixture("quay", &fleet.fixture).await?;
+    let tokens = fleet.client.authorize(&fleet.owner, &second.url).await?;
+    let quiet = McpClient::new(&second.url)?.with_token(&tokens.access)?;
+    let (quiet, _) = fleet.on(0, &quiet)?.initialize(LEGACY).await?;
+    let noisy = fleet.on(0, &fleet.session(LEGACY).await?)?;
+    // No limit of its own stands in its way.
+    let mut noise = JoinSet::new();
+    for number in 0..WANTS {
+        let (noisy, key) = (noisy.clone(), format!("noise-{number}"));
+        let message = call(
+            i64::try_from(number)?,
+            "held_order",
+            json!({"key": key}),
+            None,
+        );
+        noise.spawn(async move { (key, noisy.message(&message).await) });
+    }
+    let mut refused = Vec::new();
+    while refused.len() < WANTS - SHARE {
+        let ended = timeout(Duration::from_secs(30), noise.join_next()).await?;
+        let (key, answer) = ended.context("calls that still run")??;
+        let answer = answer?;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{key}");
+        assert_eq!(answer.code(), -32017, "{}", answer.text);
+        refused.push(key);
+    }
+    let held = &fleet.fixture.held;
+    eventually("its share runs", Duration::from_secs(10), async || {
+        held.fates().len() == SHARE
+    })
+    .await?;
+    // It goes on wanting more while the other one works.
+    for number in 0..20 {
+        echo(&quiet, "undisturbed").await?;
+        let order = call(500 + number, "held_order", json!({"key": "more"}), None);
+        let more = noisy.message(&order).await?;
+        assert_eq!(more.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(held.fate("more").arrived, 0);
+    for key in held.fates().into_keys() {
+        held.release(&key);
+    }
+    while let Some(ended) = noise.join_next().await {
+        let (key, answer) = ended?;
+        assert_eq!(answer?.status, StatusCode::OK, "{key}");
+    }
+    echo(&noisy, "room again").await
 }
 
 #[tokio::test]

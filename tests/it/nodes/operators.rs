@@ -1,4 +1,4 @@
-//! What an operator does with `portolan admin`, as clients at two nodes see it (`auth.md` J3, J5, K16, M6, R7, R9).
+//! What an operator does with `portolan admin`, as clients at two nodes see it (`auth.md` F6, F7, J3, J5, K16, M6, R7, R9).
 
 use std::{
     process::Output,
@@ -7,12 +7,13 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use portolan_tests::{
-    fleet::Fleet,
+    fleet::{Fleet, sign_up},
     mcp::{LEGACY, McpClient},
     oauth::tokens,
+    person::Person,
     process::eventually,
 };
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 /// What a revocation may take to every node (R9).
@@ -268,5 +269,130 @@ async fn j5_what_was_sealed_under_a_former_master_secret_is_sealed_again_and_ope
         code == Some(0) && sum(&kinds, "current") == failed && sum(&kinds, "failed") == 0,
         "{code:?} {kinds}"
     );
+    Ok(())
+}
+
+/// As if the workspace had a provider of its own that is the only way in and does not work: Ann's app was connected by it, Bob is here on its
+/// word alone, and the owner's password opens nothing.
+async fn locked_out(fleet: &Fleet, bob: &Person) -> Result<()> {
+    let workspace = "(select tenant_id from tenant_slugs where slug = 'harbour')";
+    let provider = "'5f0c9a51-d2e8-4b77-88aa-01c2d3e4f5a6'";
+    let bobs = format!(
+        "(select s.id from browser_sessions s join user_emails e on e.user_id = s.user_id where e.address_norm = '{}')",
+        bob.email
+    );
+    let mut sql = fleet.cluster.postgres.sql().await?;
+    sql.ask(&format!(
+        "insert into identity_providers (tenant_id, id, name, issuer, client_id, enforced_at, created_at, updated_at)
+           values ({workspace}, {provider}, 'Acme Works', 'https://id.acme.example', 'us', now(), now(), now());
+         update grants set sso_provider = {provider} where tenant_id = {workspace};
+         update browser_sessions set only_tenant = {workspace} where id in {bobs};
+         insert into session_steps (session_id, tenant_id, provider_id, at) select id, {workspace}, {provider}, now() from {bobs} as b(id)"
+    ))
+    .await?;
+    Ok(())
+}
+
+async fn is_signed_in(person: &Person) -> Result<bool> {
+    let (status, _) = person.console().send(Method::GET, "/me", None).await?;
+    Ok(status == StatusCode::OK)
+}
+
+/// Who did what, as the log tells.
+async fn logged(fleet: &Fleet, action: &str) -> Result<Vec<Vec<String>>> {
+    let mut sql = fleet.cluster.postgres.sql().await?;
+    sql.ask(&format!(
+        "select detail->>'operator', coalesce(detail->>'reason', ''), tenant_id is not null from audit_events where action = '{action}'"
+    ))
+    .await
+}
+
+/// F7: the provider is off and kept, what stood on its word alone ends everywhere, and the other ways lead in again.
+#[tokio::test(flavor = "multi_thread")]
+async fn f7_a_workspace_that_its_own_provider_locks_out_is_opened_again() -> Result<()> {
+    const SSO: &str = "/workspaces/harbour/single-sign-on";
+    let fleet = Fleet::of(2).await?;
+    let bob = sign_up(&fleet.cluster, "bob").await?;
+    locked_out(&fleet, &bob).await?;
+    let console = fleet.owner.console();
+    let (status, _) = console
+        .send(Method::GET, "/workspaces/harbour", None)
+        .await?;
+    ensure!(status == StatusCode::FORBIDDEN, "locked out: {status}");
+    let good = [StatusCode::OK; 2];
+    ensure!(answers(&fleet, &fleet.mcp).await? == good);
+    let off = ["tenants", "sso-off", "harbour"];
+    let output = admin(&fleet, &off)?;
+    ensure!(output.status.code() == Some(4), "asks first: {output:?}");
+    ensure!(is_signed_in(&bob).await?, "nothing was done");
+
+    let confirmed = [&off[..], &["--yes", "--reason", "idp is down"][..]].concat();
+    let ended = done(&fleet, &confirmed)?;
+    let took = refused_everywhere(&fleet, &fleet.mcp).await?;
+    ensure!(took < REACH, "{took:?}");
+    ensure!(
+        ended["sessions"] == 1 && ended["apps"] == 1,
+        "as the console's own switch: {ended}"
+    );
+    ensure!(!is_signed_in(&bob).await? && is_signed_in(&fleet.owner).await?);
+    let refused: Value = fleet
+        .client
+        .refresh(&fleet.tokens.refresh)
+        .await?
+        .json()
+        .await?;
+    ensure!(refused["error"] == "invalid_grant", "{refused}");
+    let seen = console.get(SSO).await?;
+    ensure!(
+        seen["provider"]["issuer"] == "https://id.acme.example"
+            && seen["provider"]["turned_off"] == true
+            && seen["provider"]["enforced"] == false,
+        "{seen}"
+    );
+    let fresh = fleet
+        .client
+        .authorize(&fleet.owner, &fleet.published.url)
+        .await?;
+    ensure!(answers(&fleet, &token(&fleet, &fresh.access)?).await? == good);
+    let again = admin(&fleet, &confirmed)?;
+    ensure!(again.status.code() == Some(1), "it is off: {again:?}");
+    let entry = ["olga", "idp is down", "t"].map(str::to_owned).to_vec();
+    ensure!(logged(&fleet, "sso.turned_off").await? == [entry]);
+    Ok(())
+}
+
+/// F6, for an operator: nothing elsewhere opens the account any more, and nobody is in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn f6_accounts_elsewhere_that_somebody_lost_are_removed() -> Result<()> {
+    let fleet = Fleet::of(1).await?;
+    let email = fleet.owner.email.as_str();
+    let mut sql = fleet.cluster.postgres.sql().await?;
+    sql.ask(&format!(
+        "insert into identity_links (id, user_id, provider, issuer, subject, label, created_at)
+         select gen_random_uuid(), e.user_id, p.name, 'https://' || p.name, '7', 'ann', now()
+         from user_emails e cross join (values ('github'), ('google')) as p(name) where e.address_norm = '{email}'"
+    ))
+    .await?;
+    let shown = done(&fleet, &["users", "show", email])?;
+    ensure!(
+        shown["identities"]
+            .as_array()
+            .is_some_and(|all| all.len() == 2),
+        "{shown}"
+    );
+    let remove = ["users", "remove-identities", email];
+    let output = admin(&fleet, &remove)?;
+    ensure!(output.status.code() == Some(4), "asks first: {output:?}");
+    ensure!(is_signed_in(&fleet.owner).await?, "nothing was done");
+    let confirmed = [&remove[..], &["--yes"][..]].concat();
+    let removed = done(&fleet, &confirmed)?;
+    ensure!(removed["removed"] == 2, "{removed}");
+    ensure!(!is_signed_in(&fleet.owner).await?);
+    let left = sql.ask("select count(*) from identity_links").await?;
+    ensure!(left[0][0] == "0", "{left:?}");
+    let again = admin(&fleet, &confirmed)?;
+    ensure!(again.status.code() == Some(1), "there are none: {again:?}");
+    let entry = ["olga", "", "f"].map(str::to_owned).to_vec();
+    ensure!(logged(&fleet, "identity.removed").await? == [entry]);
     Ok(())
 }

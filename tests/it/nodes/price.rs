@@ -21,18 +21,19 @@ const QUICK: Duration = Duration::from_millis(25);
 
 /// What clients of Redis sent.
 #[derive(Debug)]
-struct Sent {
+pub(super) struct Sent {
     /// To the record of a session: what a caller waits for.
-    sessions: Vec<String>,
+    pub(super) sessions: Vec<String>,
     /// To the rest of a session: running requests, streams.
-    beside: Vec<String>,
+    pub(super) beside: Vec<String>,
     /// For limits.
-    leases: usize,
-    took: Duration,
+    pub(super) leases: usize,
+    /// How long it all took.
+    pub(super) took: Duration,
 }
 
 /// What was sent while `work` ran. Heartbeats, and looks at whole lanes, are paid by the second and left out.
-async fn sent(fleet: &Fleet, work: impl AsyncFnOnce() -> Result<()>) -> Result<Sent> {
+pub(super) async fn sent(fleet: &Fleet, work: impl AsyncFnOnce() -> Result<()>) -> Result<Sent> {
     let (watch, began) = (fleet.cluster.redis.watch().await?, Instant::now());
     work().await?;
     let took = began.elapsed();

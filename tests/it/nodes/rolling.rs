@@ -66,9 +66,7 @@ async fn s16_4_every_node_is_replaced_under_load_and_no_call_fails() -> Result<(
     while let Some(client) = clients.join_next().await {
         client.context("a client")?;
     }
-    for (call, times) in fleet.fixture.held.arrivals() {
-        history.add(What::Executed { call, times });
-    }
+    history.executed(&fleet.fixture.held);
     let lines = history.lines();
     let report = check(&lines);
     println!("{report}");

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use portolan_tests::{
+    cluster::{Cluster, Succession},
     fleet::Fleet,
     mcp::{LEGACY, McpClient},
     oauth::tokens,
@@ -46,6 +47,10 @@ async fn holds_without_redis(
         answer.text
     );
     assert!(!answer.header("retry-after").is_empty());
+    // Appendix B: which of its parts is away, and under the id of the request.
+    assert_eq!(answer.code(), -32017, "{}", answer.text);
+    assert_eq!(answer.json["error"]["data"], json!({"reason": "redis"}));
+    assert!(!answer.json["id"].is_null(), "{}", answer.text);
     assert!(
         began.elapsed() < Duration::from_secs(5),
         "{:?}",
@@ -105,6 +110,42 @@ async fn s17_1_redis_is_silent_and_comes_back() -> Result<()> {
     let meanwhile = holds_without_redis(&fleet, &known, &mut order).await?;
     fleet.cluster.redis.go_on()?;
     nothing_was_lost(&fleet, &known, &order, &meanwhile).await
+}
+
+/// F6: the new one was never told what was written last, and the old one, where it lives, takes no writes any more (`READONLY`).
+#[tokio::test]
+async fn s17_3_another_redis_takes_over_and_owners_write_again_what_it_was_not_told() -> Result<()>
+{
+    let mut fleet = Fleet::with(Cluster::builder().nodes(2).watched()).await?;
+    let session = fleet.session(LEGACY).await?;
+    for (number, servers, how) in [
+        (101, 2.0, Succession::Death),
+        (102, 3.0, Succession::Demotion),
+    ] {
+        let mut order = Order::start(&fleet, &fleet.on(0, &session)?, number).await?;
+        fleet.cluster.heir_knows_all().await?;
+        fleet.cluster.forget_from_now().await?;
+        let mut meanwhile = order.stream.until(is_progress).await?;
+        let (young, _) = fleet.on(0, &fleet.mcp)?.initialize(LEGACY).await?;
+        echo(&young, "its record is lost").await?;
+        fleet.cluster.succeed(how).await?;
+        order.release(&fleet);
+        meanwhile.extend(order.stream.rest().await?);
+        response(&meanwhile)?;
+        nothing_was_lost(&fleet, &session, &order, &meanwhile).await?;
+        // Its id says all that is needed to make it again, on whatever node.
+        let elsewhere = fleet.on(1, &young)?;
+        eventually("a session goes on", Duration::from_secs(10), async || {
+            echo(&elsewhere, "made again").await.is_ok()
+        })
+        .await?;
+        for node in &fleet.cluster.nodes {
+            let seen = node.metric("redis_incarnation").await?;
+            assert!(seen >= servers, "{how:?}: {} has seen {seen}", node.name);
+        }
+        fleet.cluster.restore_heir().await?;
+    }
+    Ok(())
 }
 
 /// Longer than a node's entry in the list of nodes lives without its beat (§12.1: 6 s, and two looks a second late).

@@ -102,7 +102,7 @@ async fn case_108_nothing_tells_a_workspace_that_is_there_from_one_that_never_wa
 }
 
 /// What each node answers.
-async fn answers(fleet: &Fleet, client: &McpClient) -> Result<Vec<StatusCode>> {
+pub(super) async fn answers(fleet: &Fleet, client: &McpClient) -> Result<Vec<StatusCode>> {
     let mut all = Vec::new();
     for node in 0..fleet.cluster.nodes.len() {
         let client = fleet.on(node, client)?;

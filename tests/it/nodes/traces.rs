@@ -1,5 +1,7 @@
 //! One trace for each call, over nodes and to the API behind (streams.md §20, W3C Trace Context).
 
+use std::{collections::BTreeSet, time::Instant};
+
 use anyhow::{Context, Result};
 use portolan_tests::{
     cluster::Cluster,
@@ -100,6 +102,55 @@ async fn a_call_is_one_trace_from_its_client_to_the_api() -> Result<()> {
     assert!(
         all.iter()
             .all(|span| [trace, other, last].contains(&span.trace.as_str())),
+        "{all:?}"
+    );
+    Ok(())
+}
+
+/// Calls in a row of a client that wants each of them traced.
+const GREEDY: u32 = 200;
+
+#[tokio::test]
+async fn a_client_that_wants_every_call_traced_has_so_many_a_second() -> Result<()> {
+    let collector = Collector::start().await?;
+    let builder = Cluster::builder()
+        .nodes(1)
+        .setting("otlp_endpoint", collector.endpoint())
+        .setting("trace_sample_ratio", 0)
+        .setting("trace_asked_per_second", 2);
+    let fleet = Fleet::with(builder).await?;
+    let session = fleet.session(LEGACY).await?;
+    let params = json!({"name": "show_headers", "arguments": {}});
+    let began = Instant::now();
+    let (mut traced, mut refused) = (BTreeSet::new(), 0);
+    for number in 1..=GREEDY {
+        let trace = format!("{number:032x}");
+        let said = session.clone().with("traceparent", &parent(&trace, "01"))?;
+        let answer = said.request("tools/call", params.clone()).await?.json;
+        let told = told(&answer);
+        // The trace goes on, recorded or not, and whoever comes after is told which.
+        anyhow::ensure!(told.contains(&trace), "{answer}");
+        if told.ends_with("-01") {
+            traced.insert(trace);
+        } else {
+            assert_eq!(told, parent(&trace, "00"));
+            refused += 1;
+        }
+    }
+    let took = began.elapsed().as_secs_f64();
+    let most = 2.0 + 2.0 * took;
+    println!("{} of {GREEDY} traced in {took:.1} s", traced.len());
+    assert!(
+        f64::from(GREEDY - refused) <= most,
+        "{traced:?} in {took} s"
+    );
+    assert!(!traced.is_empty() && refused > 0);
+    for trace in &traced {
+        collector.trace(trace, &["tools/call"]).await?;
+    }
+    let all = collector.spans();
+    assert!(
+        all.iter().all(|span| traced.contains(&span.trace)),
         "{all:?}"
     );
     Ok(())

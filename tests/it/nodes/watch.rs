@@ -21,6 +21,7 @@ const ALWAYS: &[&str] = &[
     "mcp_ring_overflow_total",
     "mcp_stream_memory_bytes",
     "mcp_stream_seal_failures_total",
+    "mcp_tokens_unjudged_total",
     "members",
     "redis_breaker_state",
     "redis_incarnation",
@@ -29,6 +30,7 @@ const ALWAYS: &[&str] = &[
     "redis_used_memory_ratio",
     "registry_reload_seconds",
     "registry_stale_seconds",
+    "revocations_stale_seconds",
     "server_requests_open",
 ];
 
@@ -92,6 +94,7 @@ async fn s20_every_metric_is_told_by_the_nodes_that_did_the_work() -> Result<()>
         assert!(value(node, "listen_connected").await? > 0.9);
         assert!(value(node, "registry_stale_seconds").await? < 20.0);
         assert!(value(node, "beat_age_seconds").await? < 6.0);
+        assert!(value(node, "revocations_stale_seconds").await? < 6.0);
         let skew = value(node, "clock_skew_seconds").await?;
         assert!(skew.abs() < 0.25, "one machine, one clock: {skew}");
         let memory = value(node, "redis_used_memory_ratio").await?;

@@ -53,7 +53,7 @@ export interface paths {
         delete: operations["delete_workspace"];
         options?: never;
         head?: never;
-        /** Changes what is given of a workspace: its name, and which transports its servers have. Its slug stays. */
+        /** Changes what is given of a workspace: its name, and how its servers are reached. Its slug stays. */
         patch: operations["change_workspace"];
         trace?: never;
     };
@@ -262,6 +262,23 @@ export interface paths {
         /** Tries of AI clients to connect, the newest first. For admins and owners. */
         get: operations["list_connects"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workspaces/{ws}/default-server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Chooses the default server: where the workspace's own URL leads while that server is published. */
+        put: operations["choose_default_server"];
         post?: never;
         delete?: never;
         options?: never;
@@ -746,7 +763,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Publishes a server: from now on AI clients get answers. */
+        /** Publishes a server: from now on AI clients get answers. The first one of a workspace becomes its default server. */
         post: operations["publish_server"];
         delete?: never;
         options?: never;
@@ -989,8 +1006,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Enters the provider. It is asked for its metadata and keys first, so that a wrong address is not kept. Another issuer or client is another
-         *     provider: whoever came by the former one connects again, and it has to be made the only way again.
+         * Enters the provider; one that was off is on again. It is asked for its metadata and keys first, so that a wrong address is not kept. Another
+         *     issuer or client is another provider: whoever came by the former one connects again, and it has to be made the only way again.
          */
         put: operations["set_identity_provider"];
         post?: never;
@@ -1631,9 +1648,19 @@ export interface components {
             at: string;
             /** @description What the client, or its user, was told. */
             fault?: string;
+            /**
+             * Format: date-time
+             * @description When it came again last.
+             */
+            last_at?: string;
             /** @description Network of whoever took the step. */
             network?: string;
             outcome: components["schemas"]["ConnectOutcome"];
+            /**
+             * Format: int32
+             * @description How often it came again just so, if it did: a refresh that is refused.
+             */
+            repeats?: number;
             /** @description Id of the request, as pages of faults show it. */
             request_id?: string;
             /** @description The rule that decided. */
@@ -1647,6 +1674,8 @@ export interface components {
         /** @description How to connect. */
         Connection: {
             clients: components["schemas"]["ClientConnection"][];
+            /** @description The same by the workspace's own URL, if it leads to this server. */
+            short?: components["schemas"]["ShortConnection"];
             /** @description The server's URL. */
             url: string;
         };
@@ -1781,6 +1810,11 @@ export interface components {
         /** @description A decision about a client. */
         DecisionBody: {
             decision?: components["schemas"]["AdmissionDecision"] | null;
+        };
+        /** @description Which server is the default one. */
+        DefaultServer: {
+            /** @description Null is none: the workspace's own URL answers like one that leads nowhere. */
+            server_id: string | null;
         };
         /** @description What a deletion answers. */
         Deleted: {
@@ -1924,6 +1958,8 @@ export interface components {
             has_secret: boolean;
             issuer: string;
             name: string;
+            /** @description Whether an operator turned it off: nobody signs in with it until it is saved again. */
+            turned_off: boolean;
         };
         /** @description A document before it is kept. */
         ImportPreview: {
@@ -3122,6 +3158,8 @@ export interface components {
             updated_at: string;
             /** @description What people give to their AI client. */
             url: string;
+            /** @description The workspace's own URL, if it leads to this server: it is the default one. */
+            workspace_url?: string;
         };
         /** @description What can be changed: absent stays, null empties. The address stays for ever: AI clients know it. */
         ServerChange: {
@@ -3237,6 +3275,12 @@ export interface components {
          * @enum {string}
          */
         Sharing: "workspace" | "person";
+        /** @description How to connect to whatever is the default server of a workspace. */
+        ShortConnection: {
+            clients: components["schemas"]["ClientConnection"][];
+            /** @description The workspace's own URL. */
+            url: string;
+        };
         /** @description Who the workspace is at the authorization server. */
         SignInClient: {
             client_id: string;
@@ -3659,6 +3703,8 @@ export interface components {
              * @example acme
              */
             slug: string;
+            /** @description Tokens and keys that name no server open all of them; if not, the default one. */
+            workspace_tokens: boolean;
         };
         /** @description What can be changed. */
         WorkspaceChange: {
@@ -3666,6 +3712,8 @@ export interface components {
             http_sse?: boolean;
             /** @description What people call it: 1 to 80 characters. */
             name?: string;
+            /** @description Whether tokens and keys that name no server open all of them; if not, the default one. */
+            workspace_tokens?: boolean;
         };
         /** @description What came of it. */
         WorkspaceDeleted: {
@@ -4320,6 +4368,40 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Listing_ConnectAttempt"];
                 };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    choose_default_server: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DefaultServer"];
+            };
+        };
+        responses: {
+            /** @description Chosen. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {

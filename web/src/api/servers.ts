@@ -6,6 +6,7 @@ export type ServerDetail = Schemas['ServerDetail'];
 export type ServerTool = Schemas['ServerTool'];
 export type ServerWarning = Schemas['ClientWarning'];
 export type ClientConnection = Schemas['ClientConnection'];
+export type Connection = Schemas['Connection'];
 
 export const serversQuery = (ws: string) =>
   queryOptions({
@@ -91,6 +92,18 @@ export function useSetServerTools(ws: string) {
           params: { path: { ws, id } },
           body: { tools },
         }),
+      ),
+    onSuccess: refresh,
+  });
+}
+
+/** Where the workspace's own URL leads; null is nowhere. */
+export function useChooseDefault(ws: string) {
+  const refresh = useRefresh(ws);
+  return useMutation({
+    mutationFn: (server_id: string | null) =>
+      answer(
+        api.PUT('/api/v1/workspaces/{ws}/default-server', { params: { path: { ws } }, body: { server_id } }),
       ),
     onSuccess: refresh,
   });

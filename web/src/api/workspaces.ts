@@ -3,6 +3,7 @@ import { answer, api, type Schemas } from './http';
 import { meQuery } from './me';
 
 export type Workspace = Schemas['Workspace'];
+export type WorkspaceChange = Schemas['WorkspaceChange'];
 export type Overview = Schemas['Overview'];
 export type Member = Schemas['Member'];
 export type CallLog = Schemas['CallLog'];

@@ -57,6 +57,16 @@ export function Timeline({ attempt }: { attempt: ConnectAttempt }) {
                   {formatDateTime(step.at)}
                 </time>
               </div>
+              {step.repeats && (
+                <p className={classes.rule}>
+                  {step.repeats === 1 ? 'Once more' : `${step.repeats} times more`}
+                  {step.last_at && (
+                    <>
+                      , last <time dateTime={step.last_at}>{formatDateTime(step.last_at)}</time>
+                    </>
+                  )}
+                </p>
+              )}
               {step.fault && <p className={classes.fault}>{step.fault}</p>}
               {step.rule_says && (
                 <p className={classes.rule}>

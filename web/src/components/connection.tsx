@@ -1,6 +1,7 @@
-import { Button, Tabs } from '@mantine/core';
+import { Button, SegmentedControl, Stack, Tabs } from '@mantine/core';
 import { IconExternalLink } from '@tabler/icons-react';
-import type { ClientConnection } from '../api/servers';
+import { useState } from 'react';
+import type { ClientConnection, Connection } from '../api/servers';
 import classes from './connection.module.css';
 import { CodeBlock, CopyButton } from './copy';
 
@@ -16,7 +17,37 @@ export function ServerUrl({ url }: { url: string }) {
 /** Only these may be opened from a page: a link of another kind is shown as text, never followed. */
 const safeLink = /^(https:|cursor:|vscode:|vscode-insiders:)/;
 
-export function ConnectionTabs({ clients }: { clients: ClientConnection[] }) {
+/** The default server has two addresses: its own, and the shorter one of the workspace. */
+export function ConnectionGuide({ connection }: { connection: Connection }) {
+  const [address, setAddress] = useState('server');
+  const { short } = connection;
+  if (!short) return <ConnectionTabs clients={connection.clients} />;
+  const shown = address === 'server' ? connection : short;
+  return (
+    <Stack gap="lg">
+      <div>
+        <SegmentedControl
+          aria-label="By which URL"
+          value={address}
+          onChange={setAddress}
+          data={[
+            { value: 'server', label: 'The server’s own URL' },
+            { value: 'workspace', label: 'The workspace’s URL' },
+          ]}
+        />
+      </div>
+      {shown === short && (
+        <span>
+          This is the default server, so <code>{short.url}</code> leads here. If another one becomes the
+          default, it leads there.
+        </span>
+      )}
+      <ConnectionTabs clients={shown.clients} />
+    </Stack>
+  );
+}
+
+function ConnectionTabs({ clients }: { clients: ClientConnection[] }) {
   return (
     <Tabs defaultValue={clients[0]?.client} keepMounted={false}>
       <Tabs.List mb="lg">

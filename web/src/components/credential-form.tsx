@@ -5,7 +5,8 @@ import { ApiError } from '../api/http';
 import type { Credential, SecurityHint } from '../api/sources';
 import { InlineCode } from './inline-code';
 
-type Kind = Credential['kind'];
+/** The last one is no credential but a way to accounts: its form is the caller's. */
+type Kind = Credential['kind'] | 'oauth_authorization_code';
 
 interface Draft {
   kind: Kind;
@@ -24,10 +25,11 @@ interface Draft {
 }
 
 /** What the document says about security, as far as it goes, already filled in. */
-function draftFrom(hint: SecurityHint | undefined): Draft {
+function draftFrom(hint: SecurityHint | undefined, withSignIn: boolean): Draft {
   const location = hint?.location;
+  const kind = hint?.kind ?? 'bearer';
   return {
-    kind: hint?.kind ?? 'bearer',
+    kind: kind === 'oauth_authorization_code' && !withSignIn ? 'bearer' : kind,
     in: location === 'query' || location === 'cookie' ? location : 'header',
     name: hint?.kind === 'api_key' ? (hint.name ?? '') : '',
     value: '',
@@ -96,6 +98,8 @@ function read(draft: Draft): { credential: Credential } | { faults: Partial<Reco
           auth: draft.auth,
         },
       };
+    case 'oauth_authorization_code':
+      return { faults: {} };
   }
 }
 
@@ -107,6 +111,11 @@ const kinds: { value: Kind; label: string }[] = [
   { value: 'oauth_client_credentials', label: 'OAuth client credentials' },
 ];
 
+const withAccounts: typeof kinds = [
+  ...kinds,
+  { value: 'oauth_authorization_code', label: 'OAuth sign-in (authorization code)' },
+];
+
 export function CredentialForm({
   hints,
   note,
@@ -115,6 +124,7 @@ export function CredentialForm({
   error,
   onSubmit,
   extra,
+  signIn,
 }: {
   hints: SecurityHint[];
   note?: string;
@@ -123,8 +133,10 @@ export function CredentialForm({
   error: unknown;
   onSubmit: (credential: Credential) => void;
   extra?: ReactNode;
+  /** What is shown for accounts that people connect; without it that kind is not offered. */
+  signIn?: ReactNode;
 }) {
-  const [draft, setDraft] = useState(() => draftFrom(hints[0]));
+  const [draft, setDraft] = useState(() => draftFrom(hints[0], signIn !== undefined));
   const [faults, setFaults] = useState<Partial<Record<string, string>>>({});
   const set = <Field extends keyof Draft>(field: Field, value: Draft[Field]) => {
     setDraft((old) => ({ ...old, [field]: value }));
@@ -155,161 +167,167 @@ export function CredentialForm({
 
   const hint = hints.find((one) => one.kind === draft.kind);
   return (
-    <form onSubmit={submit} noValidate>
-      <Stack gap="md" maw={560}>
-        {error instanceof ApiError && (
-          <Alert color="red" data-tone="red" role="alert" title="The credential was not saved">
-            {error.message}
-          </Alert>
-        )}
-        {note && (
-          <Alert color="sea" data-tone="sea" variant="light">
-            <InlineCode text={note} />
-          </Alert>
-        )}
-        <Select
-          label="How the API knows the caller"
-          description={hint?.description ? <InlineCode text={hint.description} /> : undefined}
-          data={kinds}
-          value={draft.kind}
-          onChange={(kind) => {
-            if (!kind) return;
-            const own = hints.find((one) => one.kind === kind);
-            setDraft((old) => ({
-              ...old,
-              ...(own
-                ? { name: draftFrom(own).name, in: draftFrom(own).in, token_url: draftFrom(own).token_url }
-                : {}),
-              kind: kind as Kind,
-            }));
-            setFaults({});
-          }}
-          allowDeselect={false}
-        />
-        {draft.kind === 'api_key' && (
-          <>
-            <Group grow align="flex-start">
-              <Select
-                label="Sent in"
-                data={[
-                  { value: 'header', label: 'Header' },
-                  { value: 'query', label: 'Query parameter' },
-                  { value: 'cookie', label: 'Cookie' },
-                ]}
-                value={draft.in}
-                onChange={(value) => value && set('in', value as Draft['in'])}
-                allowDeselect={false}
-              />
-              <TextInput label="Name" placeholder="X-Api-Key" {...text('name')} />
-            </Group>
-            <PasswordInput label="Key" {...secret('value')} />
-          </>
-        )}
-        {draft.kind === 'bearer' && <PasswordInput label="Token" {...secret('token')} />}
-        {draft.kind === 'basic' && (
-          <>
-            <TextInput label="User name" {...text('username')} />
-            <PasswordInput label="Password" {...secret('password')} />
-          </>
-        )}
-        {draft.kind === 'headers' && (
-          <Stack gap="xs">
-            {draft.headers.map((header, index) => (
-              <Group key={header.id} align="flex-end" gap="xs" wrap="nowrap">
+    <Stack gap="md" maw={560}>
+      {error instanceof ApiError && (
+        <Alert color="red" data-tone="red" role="alert" title="The credential was not saved">
+          {error.message}
+        </Alert>
+      )}
+      {note && (
+        <Alert color="sea" data-tone="sea" variant="light">
+          <InlineCode text={note} />
+        </Alert>
+      )}
+      {/* Outside the form, which is another one for accounts: whoever chooses by keyboard stays where they are. */}
+      <Select
+        label="How the API knows the caller"
+        description={hint?.description ? <InlineCode text={hint.description} /> : undefined}
+        data={signIn === undefined ? kinds : withAccounts}
+        value={draft.kind}
+        onChange={(kind) => {
+          if (!kind) return;
+          const own = hints.find((one) => one.kind === kind);
+          const known = own ? draftFrom(own, true) : undefined;
+          setDraft((old) => ({
+            ...old,
+            ...(known ? { name: known.name, in: known.in, token_url: known.token_url } : {}),
+            kind: kind as Kind,
+          }));
+          setFaults({});
+        }}
+        allowDeselect={false}
+      />
+      {draft.kind === 'oauth_authorization_code' ? (
+        signIn
+      ) : (
+        <form onSubmit={submit} noValidate>
+          <Stack gap="md">
+            {draft.kind === 'api_key' && (
+              <>
+                <Group grow align="flex-start">
+                  <Select
+                    label="Sent in"
+                    data={[
+                      { value: 'header', label: 'Header' },
+                      { value: 'query', label: 'Query parameter' },
+                      { value: 'cookie', label: 'Cookie' },
+                    ]}
+                    value={draft.in}
+                    onChange={(value) => value && set('in', value as Draft['in'])}
+                    allowDeselect={false}
+                  />
+                  <TextInput label="Name" placeholder="X-Api-Key" {...text('name')} />
+                </Group>
+                <PasswordInput label="Key" {...secret('value')} />
+              </>
+            )}
+            {draft.kind === 'bearer' && <PasswordInput label="Token" {...secret('token')} />}
+            {draft.kind === 'basic' && (
+              <>
+                <TextInput label="User name" {...text('username')} />
+                <PasswordInput label="Password" {...secret('password')} />
+              </>
+            )}
+            {draft.kind === 'headers' && (
+              <Stack gap="xs">
+                {draft.headers.map((header, index) => (
+                  <Group key={header.id} align="flex-end" gap="xs" wrap="nowrap">
+                    <TextInput
+                      label={index === 0 ? 'Header' : undefined}
+                      aria-label={`Header ${index + 1}`}
+                      placeholder="X-Tenant"
+                      value={header.name}
+                      onChange={(event) =>
+                        set(
+                          'headers',
+                          draft.headers.map((one) =>
+                            one.id === header.id ? { ...one, name: event.currentTarget.value } : one,
+                          ),
+                        )
+                      }
+                      error={faults[`header-${header.id}`]}
+                      style={{ flex: 1 }}
+                      autoComplete="off"
+                    />
+                    <PasswordInput
+                      label={index === 0 ? 'Value' : undefined}
+                      aria-label={`Value of header ${index + 1}`}
+                      value={header.value}
+                      onChange={(event) =>
+                        set(
+                          'headers',
+                          draft.headers.map((one) =>
+                            one.id === header.id ? { ...one, value: event.currentTarget.value } : one,
+                          ),
+                        )
+                      }
+                      style={{ flex: 1 }}
+                      autoComplete="new-password"
+                    />
+                    <ActionIcon
+                      variant="subtle"
+                      color="gray"
+                      size={36}
+                      aria-label={`Remove header ${index + 1}`}
+                      disabled={draft.headers.length === 1}
+                      onClick={() =>
+                        set(
+                          'headers',
+                          draft.headers.filter((one) => one.id !== header.id),
+                        )
+                      }
+                    >
+                      <IconTrash size={17} />
+                    </ActionIcon>
+                  </Group>
+                ))}
+                <div>
+                  <Button
+                    variant="subtle"
+                    leftSection={<IconPlus size={16} aria-hidden />}
+                    onClick={() =>
+                      set('headers', [
+                        ...draft.headers,
+                        { id: Math.max(...draft.headers.map((one) => one.id)) + 1, name: '', value: '' },
+                      ])
+                    }
+                  >
+                    Add a header
+                  </Button>
+                </div>
+              </Stack>
+            )}
+            {draft.kind === 'oauth_client_credentials' && (
+              <>
                 <TextInput
-                  label={index === 0 ? 'Header' : undefined}
-                  aria-label={`Header ${index + 1}`}
-                  placeholder="X-Tenant"
-                  value={header.name}
-                  onChange={(event) =>
-                    set(
-                      'headers',
-                      draft.headers.map((one) =>
-                        one.id === header.id ? { ...one, name: event.currentTarget.value } : one,
-                      ),
-                    )
-                  }
-                  error={faults[`header-${header.id}`]}
-                  style={{ flex: 1 }}
-                  autoComplete="off"
+                  label="Token URL"
+                  placeholder="https://auth.example.com/oauth/token"
+                  {...text('token_url')}
                 />
-                <PasswordInput
-                  label={index === 0 ? 'Value' : undefined}
-                  aria-label={`Value of header ${index + 1}`}
-                  value={header.value}
-                  onChange={(event) =>
-                    set(
-                      'headers',
-                      draft.headers.map((one) =>
-                        one.id === header.id ? { ...one, value: event.currentTarget.value } : one,
-                      ),
-                    )
-                  }
-                  style={{ flex: 1 }}
-                  autoComplete="new-password"
+                <TextInput label="Client id" {...text('client_id')} />
+                <PasswordInput label="Client secret" {...secret('client_secret')} />
+                <TextInput label="Scope" description="Optional; separated by spaces" {...text('scope')} />
+                <Select
+                  label="How the client proves itself"
+                  data={[
+                    { value: 'basic', label: 'Authorization header (basic)' },
+                    { value: 'post', label: 'In the request body (post)' },
+                  ]}
+                  value={draft.auth}
+                  onChange={(value) => value && set('auth', value as Draft['auth'])}
+                  allowDeselect={false}
                 />
-                <ActionIcon
-                  variant="subtle"
-                  color="gray"
-                  size={36}
-                  aria-label={`Remove header ${index + 1}`}
-                  disabled={draft.headers.length === 1}
-                  onClick={() =>
-                    set(
-                      'headers',
-                      draft.headers.filter((one) => one.id !== header.id),
-                    )
-                  }
-                >
-                  <IconTrash size={17} />
-                </ActionIcon>
-              </Group>
-            ))}
-            <div>
-              <Button
-                variant="subtle"
-                leftSection={<IconPlus size={16} aria-hidden />}
-                onClick={() =>
-                  set('headers', [
-                    ...draft.headers,
-                    { id: Math.max(...draft.headers.map((one) => one.id)) + 1, name: '', value: '' },
-                  ])
-                }
-              >
-                Add a header
+              </>
+            )}
+            <Group gap="sm">
+              <Button type="submit" loading={pending}>
+                {submitLabel}
               </Button>
-            </div>
+              {extra}
+            </Group>
           </Stack>
-        )}
-        {draft.kind === 'oauth_client_credentials' && (
-          <>
-            <TextInput
-              label="Token URL"
-              placeholder="https://auth.example.com/oauth/token"
-              {...text('token_url')}
-            />
-            <TextInput label="Client id" {...text('client_id')} />
-            <PasswordInput label="Client secret" {...secret('client_secret')} />
-            <TextInput label="Scope" description="Optional; separated by spaces" {...text('scope')} />
-            <Select
-              label="How the client proves itself"
-              data={[
-                { value: 'basic', label: 'Authorization header (basic)' },
-                { value: 'post', label: 'In the request body (post)' },
-              ]}
-              value={draft.auth}
-              onChange={(value) => value && set('auth', value as Draft['auth'])}
-              allowDeselect={false}
-            />
-          </>
-        )}
-        <Group gap="sm">
-          <Button type="submit" loading={pending}>
-            {submitLabel}
-          </Button>
-          {extra}
-        </Group>
-      </Stack>
-    </form>
+        </form>
+      )}
+    </Stack>
   );
 }

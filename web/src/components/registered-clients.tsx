@@ -20,6 +20,7 @@ import { Dialog } from './dialog';
 import { Empty, Loaded, Panel } from './page';
 import { Refused } from './refused';
 import { SecretDialog, type Shown } from './secret';
+import { SwitchAndDelete } from './switch-and-delete';
 import { cell, Table } from './table';
 import { toastDone } from './toast';
 
@@ -154,7 +155,16 @@ export function RegisteredClients({ ws }: { ws: string }) {
                   </td>
                   <td data-label="Connections">{client.apps}</td>
                   <td data-align="right">
-                    <Group gap={4} justify="flex-end" wrap="nowrap">
+                    <SwitchAndDelete
+                      name={client.name}
+                      enabled={client.enabled}
+                      busy={change.isPending && change.variables.id === client.id}
+                      turn={(enabled, options) => {
+                        forget();
+                        change.mutate({ id: client.id, enabled }, options);
+                      }}
+                      remove={() => setEnding(client)}
+                    >
                       <Button
                         variant="subtle"
                         size="compact-sm"
@@ -163,34 +173,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                       >
                         Edit
                       </Button>
-                      <Button
-                        variant="subtle"
-                        size="compact-sm"
-                        aria-label={`Switch ${client.name} ${client.enabled ? 'off' : 'on'}`}
-                        loading={change.isPending && change.variables.id === client.id}
-                        onClick={() => {
-                          forget();
-                          change.mutate(
-                            { id: client.id, enabled: !client.enabled },
-                            {
-                              onSuccess: () =>
-                                toastDone(`${client.name} is ${client.enabled ? 'off' : 'on'} now.`),
-                            },
-                          );
-                        }}
-                      >
-                        {client.enabled ? 'Switch off' : 'Switch on'}
-                      </Button>
-                      <Button
-                        variant="subtle"
-                        color="red"
-                        size="compact-sm"
-                        aria-label={`Delete ${client.name}`}
-                        onClick={() => setEnding(client)}
-                      >
-                        Delete
-                      </Button>
-                    </Group>
+                    </SwitchAndDelete>
                   </td>
                 </tr>
               ))}

@@ -20,9 +20,12 @@ import {
   useRemoveSignIn,
   useSetSignIn,
 } from '../api/sign-in';
+import type { Source } from '../api/sources';
 import { useMay, useSession } from '../session';
 import { Ago } from './ago';
+import { ApiSignInForm } from './api-sign-in';
 import { Facts, Loaded, Panel } from './page';
+import { SharingChoice } from './sharing';
 import { toastDone, toastFailed } from './toast';
 
 const host = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
@@ -35,61 +38,32 @@ const reasons: Record<string, string> = {
     'The service does not know the client any more. Connecting again registers a new one; one that was entered is entered anew.',
 };
 
-/** Whose accounts calls use, in words. */
-export function SharingChoice({
-  value,
-  onChange,
-  disabled,
-}: {
-  value: Sharing;
-  onChange: (value: Sharing) => void;
-  disabled?: boolean;
-}) {
-  return (
-    <div>
-      <SegmentedControl
-        aria-label="Whose account calls use"
-        value={value}
-        disabled={disabled}
-        onChange={(chosen) => onChange(chosen as Sharing)}
-        data={[
-          { value: 'workspace', label: 'One account for all' },
-          { value: 'person', label: 'Each person connects their own' },
-        ]}
-      />
-      <Text size="sm" c="dimmed" mt={6}>
-        {value === 'workspace'
-          ? 'Whoever may call the tools acts as the account that is connected here.'
-          : 'Who calls a tool for the first time is shown a link to connect their own account. The account that is connected here only looks at what the server offers.'}
-      </Text>
-    </div>
-  );
-}
-
-/** How an MCP server is signed in to by OAuth, and the account of the workspace. */
-export function SignInPanel({ id, hasCredential }: { id: string; hasCredential: boolean }) {
+/** How a source is signed in to by OAuth, and the accounts at it. Nothing, for an API that is not. */
+export function SignInPanel({ source }: { source: Source }) {
   const { workspace } = useSession();
-  const signIn = useQuery(signInQuery(workspace.slug, id));
+  const signIn = useQuery(signInQuery(workspace.slug, source.id));
   return (
     <Loaded query={signIn} lines={4}>
-      {(state) => <Known id={id} state={state} hasCredential={hasCredential} />}
+      {(state) => <Known source={source} state={state} />}
     </Loaded>
   );
 }
 
-function Known({ id, state, hasCredential }: { id: string; state: SignIn; hasCredential: boolean }) {
+function Known({ source, state }: { source: Source; state: SignIn }) {
   const { workspace } = useSession();
+  const { id } = source;
+  const isMcp = source.kind === 'mcp';
   const edits = useMay('edit_registry');
   const set = useSetSignIn(workspace.slug, id);
   const remove = useRemoveSignIn(workspace.slug, id);
   const { sharing } = state;
   if (!sharing) {
-    if (!edits) return null;
+    if (!edits || !isMcp) return null;
     return (
       <Panel
         title="Or sign in to the server"
         note={
-          hasCredential
+          source.credential
             ? 'Signing in takes the place of the credential above.'
             : 'For servers that open after a sign-in at their own authorization server (OAuth).'
         }
@@ -104,15 +78,19 @@ function Known({ id, state, hasCredential }: { id: string; state: SignIn; hasCre
       </Panel>
     );
   }
+  // At an API nothing is done with an account of the workspace where each person has their own.
+  const withAccount = isMcp || sharing === 'workspace' || Boolean(state.connection);
   return (
     <Stack gap="lg">
-      <Account id={id} state={state} />
+      {withAccount && <Account id={id} state={state} isMcp={isMcp} />}
+      {state.own && <Own own={state.own} />}
       {edits && (
         <Panel title="Whose account">
           <Stack gap="md">
             <SharingChoice
               value={sharing}
               disabled={set.isPending}
+              looks={isMcp}
               onChange={(chosen) =>
                 set.mutate(
                   { sharing: chosen, method: state.method, ...(state.scope ? { scope: state.scope } : {}) },
@@ -130,7 +108,22 @@ function Known({ id, state, hasCredential }: { id: string; state: SignIn; hasCre
           </Stack>
         </Panel>
       )}
-      {edits && <Client id={id} sharing={sharing} state={state} />}
+      {edits && isMcp && <Client id={id} sharing={sharing} state={state} />}
+      {edits && !isMcp && (
+        <Panel
+          title="Authorization server and client"
+          note="Who issues the keys of the accounts, and who this workspace is there."
+        >
+          <div style={{ maxWidth: 560 }}>
+            <ApiSignInForm
+              key={`${sharing} ${state.scope ?? ''}`}
+              id={id}
+              state={state}
+              hint={source.security.find((one) => one.kind === 'oauth_authorization_code')}
+            />
+          </div>
+        </Panel>
+      )}
       {edits && (
         <Panel
           title="Stop signing in"
@@ -142,7 +135,7 @@ function Known({ id, state, hasCredential }: { id: string; state: SignIn; hasCre
             loading={remove.isPending}
             onClick={() =>
               remove.mutate(undefined, {
-                onSuccess: () => toastDone('The server is not signed in to any more.'),
+                onSuccess: () => toastDone(`The ${isMcp ? 'server' : 'API'} is not signed in to any more.`),
                 onError: toastFailed,
               })
             }
@@ -155,7 +148,38 @@ function Known({ id, state, hasCredential }: { id: string; state: SignIn; hasCre
   );
 }
 
-function Account({ id, state }: { id: string; state: SignIn }) {
+/** The own account of who looks at the page. */
+function Own({ own }: { own: NonNullable<SignIn['own']> }) {
+  const words = {
+    none: 'You have connected none yet. Until you do, tools that you call ask you for it.',
+    ok: 'It is connected. Calls that you make use it, and nobody else’s do.',
+    over: 'It has to be connected again: its key is not good any more.',
+  };
+  const standing = !own.status ? 'none' : own.status === 'ok' ? 'ok' : 'over';
+  return (
+    <Panel title="Your own account">
+      <Stack gap="md">
+        <Text size="sm">{words[standing]}</Text>
+        <Group>
+          <Button
+            component="a"
+            href={own.connect_url}
+            target="_blank"
+            rel="noreferrer"
+            variant={standing === 'ok' ? 'default' : 'filled'}
+          >
+            {standing === 'none' ? 'Connect my account' : 'Connect mine again'}
+          </Button>
+          <Button component="a" href="/account/linked" variant="subtle">
+            My linked accounts
+          </Button>
+        </Group>
+      </Stack>
+    </Panel>
+  );
+}
+
+function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boolean }) {
   const { workspace } = useSession();
   const edits = useMay('edit_registry');
   const connect = useConnect(workspace.slug);
@@ -207,24 +231,34 @@ function Account({ id, state }: { id: string; state: SignIn }) {
           </Alert>
         )}
         {!broken && connection?.wanted_scope && (
-          <Alert color="yellow" data-tone="yellow" title="The server wants more">
+          <Alert
+            color="yellow"
+            data-tone="yellow"
+            title={isMcp ? 'The server wants more' : 'The API wants more'}
+          >
             A call needed <code>{connection.wanted_scope}</code>. Connect again to allow it.
           </Alert>
         )}
         {connection ? (
           <Facts items={facts} />
         ) : (
-          <Text size="sm">Until one is, the server is not looked at and its tools do not answer.</Text>
+          <Text size="sm">
+            {isMcp
+              ? 'Until one is, the server is not looked at and its tools do not answer.'
+              : 'Until one is, its tools do not answer.'}
+          </Text>
         )}
         {edits && (
           <Group>
-            <Button
-              onClick={go}
-              loading={connect.isPending}
-              variant={connection && !broken ? 'default' : 'filled'}
-            >
-              {connection ? 'Connect again' : 'Connect an account'}
-            </Button>
+            {(isMcp || state.sharing === 'workspace') && (
+              <Button
+                onClick={go}
+                loading={connect.isPending}
+                variant={connection && !broken ? 'default' : 'filled'}
+              >
+                {connection ? 'Connect again' : 'Connect an account'}
+              </Button>
+            )}
             {connection && (
               <Button
                 variant="subtle"

@@ -1,5 +1,6 @@
-import { Alert, Autocomplete, Button, Group, Stack, Tabs, TextInput } from '@mantine/core';
+import { Alert, Autocomplete, Button, Group, Stack, Tabs, Text, TextInput } from '@mantine/core';
 import { IconAnchor } from '@tabler/icons-react';
+import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { ApiError } from '../api/http';
 import {
@@ -25,6 +26,7 @@ const order: Step[] = ['document', 'tools', 'credential', 'done'];
 /** From a document to a source with its tools. Nothing is stored before the last step but one. */
 export function ImportPage() {
   const { me, workspace } = useSession();
+  const navigate = useNavigate();
   const [step, setStep] = useState<Step>('document');
   const [draft, setDraft] = useState<DocumentDraft>(() => emptyDraft(me.demo_api ? 'demo' : 'url'));
   const [fault, setFault] = useState<string | null>(null);
@@ -68,7 +70,7 @@ export function ImportPage() {
   }
 
   /** Creates the source and then sets its credential. When only the second fails, trying again does only the second. */
-  async function finish(credential: Credential | null) {
+  async function finish(credential: Credential | null, then: 'done' | 'sign-in' = 'done') {
     const outcome = readDraft(draft, me.demo_api ?? undefined);
     if ('fault' in outcome) return;
     try {
@@ -84,7 +86,14 @@ export function ImportPage() {
         setSource(made);
       }
       if (credential) await setCredential.mutateAsync({ id: made.id, credential });
-      setStep('done');
+      if (then === 'done') setStep('done');
+      else {
+        await navigate({
+          to: '/w/$ws/sources/$id',
+          params: { ws: workspace.slug, id: made.id },
+          search: { tab: 'credential' },
+        });
+      }
     } catch {
       // Both mutations keep their error, and the step shows it.
     }
@@ -149,6 +158,23 @@ export function ImportPage() {
                 submitLabel={source ? 'Save credential' : 'Create source'}
                 pending={create.isPending || setCredential.isPending}
                 error={setCredential.error}
+                signIn={
+                  <>
+                    <Text size="sm">
+                      People connect accounts at the service, and calls act as them. The source is created
+                      first: its page then asks for the authorization server, and shows the address to
+                      register there.
+                    </Text>
+                    <Group gap="sm">
+                      <Button onClick={() => void finish(null, 'sign-in')} loading={create.isPending}>
+                        {source ? 'Set up the sign-in' : 'Create source and set up the sign-in'}
+                      </Button>
+                      <Button variant="default" onClick={() => setStep('tools')} disabled={source !== null}>
+                        Back
+                      </Button>
+                    </Group>
+                  </>
+                }
                 onSubmit={(credential) => void finish(credential)}
                 extra={
                   <>

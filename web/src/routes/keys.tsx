@@ -33,6 +33,7 @@ import { Dialog } from '../components/dialog';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { SecretDialog, type Shown } from '../components/secret';
+import { SwitchAndDelete } from '../components/switch-and-delete';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -291,35 +292,16 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                     {account.last_used_at ? <Ago at={account.last_used_at} /> : 'never'}
                   </td>
                   <td data-align="right">
-                    <Group gap={4} justify="flex-end" wrap="nowrap">
-                      <Button
-                        variant="subtle"
-                        size="compact-sm"
-                        aria-label={`Switch ${account.name} ${account.enabled ? 'off' : 'on'}`}
-                        loading={change.isPending && change.variables.id === account.id}
-                        onClick={() => {
-                          forget();
-                          change.mutate(
-                            { id: account.id, enabled: !account.enabled },
-                            {
-                              onSuccess: () =>
-                                toastDone(`${account.name} is ${account.enabled ? 'off' : 'on'} now.`),
-                            },
-                          );
-                        }}
-                      >
-                        {account.enabled ? 'Switch off' : 'Switch on'}
-                      </Button>
-                      <Button
-                        variant="subtle"
-                        color="red"
-                        size="compact-sm"
-                        aria-label={`Delete ${account.name}`}
-                        onClick={() => setEnding(account)}
-                      >
-                        Delete
-                      </Button>
-                    </Group>
+                    <SwitchAndDelete
+                      name={account.name}
+                      enabled={account.enabled}
+                      busy={change.isPending && change.variables.id === account.id}
+                      turn={(enabled, options) => {
+                        forget();
+                        change.mutate({ id: account.id, enabled }, options);
+                      }}
+                      remove={() => setEnding(account)}
+                    />
                   </td>
                 </tr>
               ))}

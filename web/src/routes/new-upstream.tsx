@@ -7,7 +7,7 @@ import type { Credential } from '../api/sources';
 import { type UpstreamPreview, useAddUpstream, usePreviewUpstream } from '../api/upstreams';
 import { CredentialForm } from '../components/credential-form';
 import { Page, Panel } from '../components/page';
-import { SharingChoice } from '../components/sign-in';
+import { SharingChoice } from '../components/sharing';
 import { Offered, ServerFacts } from '../components/upstream';
 import { useMay, useSession } from '../session';
 
@@ -147,7 +147,7 @@ function SignInFirst({ url }: { url: string }) {
             {add.error.message}
           </Alert>
         )}
-        <SharingChoice value={sharing} onChange={setSharing} />
+        <SharingChoice value={sharing} onChange={setSharing} looks />
         <div>
           <Button onClick={go} loading={add.isPending || connect.isPending || connect.isSuccess}>
             Add the server and sign in

@@ -99,7 +99,7 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));
   const servers = useQuery(serversQuery(workspace.slug));
-  const source = sources.data?.items.find((one) => !one.credential) ?? sources.data?.items[0];
+  const source = sources.data?.items.find((one) => !one.credential && !one.sign_in) ?? sources.data?.items[0];
   const server = servers.data?.items[0];
   const steps: { done: boolean; title: string; text: string; action: ReactNode }[] = [
     {

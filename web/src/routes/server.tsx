@@ -17,9 +17,9 @@ import {
 } from '../api/servers';
 import { type ToolSummary, toolsQuery } from '../api/tools';
 import { Ago } from '../components/ago';
-import { ServerStatus } from '../components/badges';
+import { ServerStatus, Tag } from '../components/badges';
 import { CallsTable } from '../components/calls';
-import { ConnectionTabs, ServerUrl } from '../components/connection';
+import { ConnectionGuide, ServerUrl } from '../components/connection';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { ServerPrompts, ServerResources } from '../components/server-offers';
 import { LoadMore } from '../components/table';
@@ -71,7 +71,11 @@ function ServerView({ server }: { server: ServerDetail }) {
     <Page
       title={server.name}
       back={{ label: 'Servers', to: '/w/$ws/servers', params: { ws } }}
-      beside={<ServerStatus status={server.status} />}
+      beside={
+        <>
+          <ServerStatus status={server.status} /> {server.workspace_url && <Tag>default</Tag>}
+        </>
+      }
       lede={server.description}
       actions={
         edits && (
@@ -234,7 +238,7 @@ function Connect({ server }: { server: ServerDetail }) {
         title="Connect a client"
         note="The client opens a browser window; you sign in and give consent there. No key is copied."
       >
-        <Loaded query={connection}>{(data) => <ConnectionTabs clients={data.clients} />}</Loaded>
+        <Loaded query={connection}>{(data) => <ConnectionGuide connection={data} />}</Loaded>
       </Panel>
     </Stack>
   );

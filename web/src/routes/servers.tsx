@@ -1,13 +1,15 @@
+import { Alert, Select, Stack } from '@mantine/core';
 import { IconAnchor, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { serversQuery } from '../api/servers';
+import { type Server, serversQuery, useChooseDefault } from '../api/servers';
 import { Ago } from '../components/ago';
-import { ServerStatus } from '../components/badges';
+import { ServerStatus, Tag } from '../components/badges';
 import { CopyLine } from '../components/copy';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { cell, Table } from '../components/table';
+import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
 
 export function ServersPage() {
@@ -56,7 +58,8 @@ export function ServersPage() {
                         className={`plain ${cell.main}`}
                       >
                         {server.name}
-                      </Link>
+                      </Link>{' '}
+                      {server.workspace_url && <Tag>default</Tag>}
                       {server.description && (
                         <div className={`${cell.sub} ${cell.clamp}`}>{server.description}</div>
                       )}
@@ -80,6 +83,65 @@ export function ServersPage() {
           }
         </Loaded>
       </Panel>
+      {servers.data && servers.data.items.length > 0 && <DefaultServer servers={servers.data.items} />}
     </Page>
+  );
+}
+
+const nowhere = 'none';
+
+/** Where the workspace's own URL leads. */
+function DefaultServer({ servers }: { servers: Server[] }) {
+  const { workspace } = useSession();
+  const administers = useMay('administer');
+  const choose = useChooseDefault(workspace.slug);
+  const chosen = servers.find((server) => server.workspace_url);
+  const shown = choose.isPending ? choose.variables : (chosen?.id ?? null);
+  const url = `${window.location.origin}/t/${workspace.slug}/mcp`;
+
+  function change(value: string | null) {
+    const id = value === null || value === nowhere ? null : value;
+    choose.mutate(id, {
+      onSuccess: () =>
+        toastDone(
+          id === null
+            ? 'The workspace’s URL leads nowhere now.'
+            : 'The workspace’s URL leads to another server now.',
+        ),
+    });
+  }
+
+  return (
+    <Panel
+      title="Default server"
+      note="The workspace has a URL of its own, which leads to one server. The first one that is published becomes it."
+    >
+      <Stack gap="md" maw={640}>
+        <CopyLine text={url} label="the URL of the workspace" />
+        {choose.error && (
+          <Alert color="red" data-tone="red" role="alert" title="The default server was not changed">
+            {choose.error.message}
+          </Alert>
+        )}
+        {chosen && chosen.status !== 'published' && (
+          <Alert color="yellow" data-tone="yellow">
+            {chosen.name} is not published: the URL answers again when it is.
+          </Alert>
+        )}
+        <Select
+          label="Leads to"
+          description="Apps that connected by this URL get the tools of the server that you choose, at once."
+          data={[
+            { value: nowhere, label: 'No server' },
+            ...servers.map((server) => ({ value: server.id, label: server.name })),
+          ]}
+          value={shown ?? nowhere}
+          onChange={change}
+          allowDeselect={false}
+          disabled={!administers || choose.isPending}
+        />
+        {!administers && <span>An admin or owner can change this.</span>}
+      </Stack>
+    </Panel>
   );
 }

@@ -3,7 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { confirmPath } from '../api/people';
-import { useChangeWorkspace, useDeleteWorkspace, type Workspace, workspaceQuery } from '../api/workspaces';
+import {
+  useChangeWorkspace,
+  useDeleteWorkspace,
+  type Workspace,
+  type WorkspaceChange,
+  workspaceQuery,
+} from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { toastDone } from '../components/toast';
@@ -61,7 +67,7 @@ function Settings({ workspace }: { workspace: Workspace }) {
           </Stack>
         </form>
       </Panel>
-      <OlderClients workspace={workspace} administers={administers} />
+      <Reach workspace={workspace} administers={administers} />
       <Panel title="About">
         <Facts
           items={[
@@ -82,12 +88,17 @@ function Settings({ workspace }: { workspace: Workspace }) {
   );
 }
 
-/** What is deprecated is served until somebody decides that nobody needs it. */
-function OlderClients({ workspace, administers }: { workspace: Workspace; administers: boolean }) {
+/** How apps reach the servers: what is deprecated is served until somebody decides that nobody needs it. */
+function Reach({ workspace, administers }: { workspace: Workspace; administers: boolean }) {
   const change = useChangeWorkspace(workspace.slug);
-  const isServed = change.isPending ? (change.variables.http_sse ?? workspace.http_sse) : workspace.http_sse;
+  const shown: WorkspaceChange = { ...workspace, ...(change.isPending ? change.variables : {}) };
+
+  function turn(wish: WorkspaceChange, said: string) {
+    change.mutate(wish, { onSuccess: () => toastDone(said) });
+  }
+
   return (
-    <Panel title="Older clients">
+    <Panel title="How apps reach the servers">
       <Stack gap="md" maw={460}>
         {change.error && (
           <Alert color="red" data-tone="red" role="alert" title="Nothing was changed">
@@ -97,17 +108,25 @@ function OlderClients({ workspace, administers }: { workspace: Workspace; admini
         <Switch
           label="Serve HTTP+SSE too"
           description="The transport of 2024-11-05, deprecated since. Turn it off once none of your apps connects to an address that ends in /sse: they are refused at once."
-          checked={isServed}
+          checked={shown.http_sse}
           disabled={!administers || change.isPending}
-          onChange={(event) =>
-            change.mutate(
-              { http_sse: event.currentTarget.checked },
-              {
-                onSuccess: (now) =>
-                  toastDone(now.http_sse ? 'HTTP+SSE is served.' : 'HTTP+SSE is no longer served.'),
-              },
-            )
-          }
+          onChange={(event) => {
+            const on = event.currentTarget.checked;
+            turn({ http_sse: on }, on ? 'HTTP+SSE is served.' : 'HTTP+SSE is no longer served.');
+          }}
+        />
+        <Switch
+          label="One token for all servers"
+          description="Apps and keys that are allowed into the whole workspace may use each of its servers. If this is off, they may use the default server alone, and whoever wants another one has to ask for that one."
+          checked={shown.workspace_tokens}
+          disabled={!administers || change.isPending}
+          onChange={(event) => {
+            const on = event.currentTarget.checked;
+            turn(
+              { workspace_tokens: on },
+              on ? 'One token opens all servers.' : 'A token opens one server, and no other.',
+            );
+          }}
         />
         {!administers && <span>An admin or owner can change this.</span>}
       </Stack>

@@ -102,6 +102,11 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
               </Stack>
             </Alert>
           )}
+          {provider?.turned_off && (
+            <Alert color="yellow" data-tone="yellow" title="An operator turned this provider off">
+              Nobody signs in with it, and who did was signed out. Save it again to turn it on.
+            </Alert>
+          )}
           {provider && (
             <Facts
               items={[

@@ -16,6 +16,7 @@ import {
 } from '../api/sources';
 import { useSetToolsEnabled } from '../api/tools';
 import { Ago } from '../components/ago';
+import { NewApiSignIn } from '../components/api-sign-in';
 import { Tag } from '../components/badges';
 import { CredentialForm } from '../components/credential-form';
 import { LinkButton } from '../components/link-button';
@@ -79,7 +80,7 @@ function SourceView({ source }: { source: Source }) {
         ))
       }
     >
-      {!source.credential && source.security.length > 0 && tab !== 'credential' && (
+      {!source.credential && !source.sign_in && source.security.length > 0 && tab !== 'credential' && (
         <Alert color="yellow" data-tone="yellow" title="The API wants a credential">
           <Group justify="space-between">
             <span>Its document asks for one; calls will be refused until it is set.</span>
@@ -125,10 +126,14 @@ function SourceView({ source }: { source: Source }) {
           </Tabs.Panel>
         )}
         <Tabs.Panel value="credential">
-          <SourceCredential source={source} />
+          {source.kind !== 'mcp' && source.sign_in ? (
+            <SignInPanel source={source} />
+          ) : (
+            <SourceCredential source={source} />
+          )}
           {source.kind === 'mcp' && (
             <div style={{ marginTop: 24 }}>
-              <SignInPanel id={source.id} hasCredential={source.credential != null} />
+              <SignInPanel source={source} />
             </div>
           )}
         </Tabs.Panel>
@@ -236,6 +241,14 @@ function SourceCredential({ source }: { source: Source }) {
               submitLabel={credential ? 'Replace credential' : 'Save credential'}
               pending={set.isPending}
               error={set.error}
+              signIn={
+                source.kind === 'mcp' ? undefined : (
+                  <NewApiSignIn
+                    id={source.id}
+                    hint={source.security.find((one) => one.kind === 'oauth_authorization_code')}
+                  />
+                )
+              }
               onSubmit={(value) =>
                 set.mutate(
                   { id: source.id, credential: value },

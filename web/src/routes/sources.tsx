@@ -89,6 +89,8 @@ export function SourcesPage() {
                     <td>
                       {source.credential ? (
                         <Status tone="good">Set</Status>
+                      ) : source.sign_in ? (
+                        <Status tone="good">Sign-in</Status>
                       ) : (
                         <Status tone={source.security.length > 0 ? 'warn' : 'quiet'}>
                           {source.security.length > 0 ? 'Missing' : 'None'}

@@ -17,7 +17,7 @@ fn bits() -> u64 {
 }
 
 /// A new node's id.
-pub(super) fn node_id() -> NodeId {
+pub(crate) fn node_id() -> NodeId {
     let (mut low, mut high) = (bits(), bits());
     let mut id = [b'n'; 14];
     for digit in &mut id[1..] {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 
-use super::doorbells::{parse_attempt, parse_class, parse_owner, parse_state};
+use super::doorbells::text::{parse_attempt, parse_class, parse_owner, parse_state};
 use crate::store::{Attempt, Event, NodeId, Result, State, StoreError, Version, View};
 
 /// The elements of an answer, taken one after the other.

@@ -12,7 +12,7 @@ use super::{
     RedisStore, SUBSCRIBE,
     answers::{Answer, corrupt},
     connection::Link,
-    doorbells::{attempt_text, note_bell},
+    doorbells::text::{attempt_text, note_bell},
     keys::{Place, hex, member, owner, parse_member, unhex},
     vitals,
 };

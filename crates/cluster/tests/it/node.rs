@@ -2,6 +2,7 @@
 
 mod adoption;
 mod chaos;
+mod hearing;
 mod limits;
 mod messages;
 mod outage;

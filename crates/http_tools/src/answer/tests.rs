@@ -159,6 +159,35 @@ fn a_secret_that_the_api_echoes_is_masked() {
     );
 }
 
+/// testing.md B5: a bomb of a megabyte that would be a gigabyte stays a megabyte.
+#[test]
+fn an_answer_that_is_packed_is_an_honest_error_and_is_never_unpacked() {
+    let bomb = vec![0x1f; 1024 * 1024];
+    for (coding, kind) in [
+        ("gzip", "application/json"),
+        ("br", "text/plain"),
+        ("zstd, gzip", "image/png"),
+    ] {
+        let mut response = response(200, kind, &bomb);
+        let coding = HeaderValue::from_static(coding);
+        response
+            .headers
+            .insert(header::CONTENT_ENCODING, coding.clone());
+        let answer = shape(&tool(None), &response, Vec::new);
+        assert!(answer.is_error, "{coding:?}");
+        let said = text(&answer);
+        assert!(
+            said.contains(coding.to_str().unwrap()) && said.len() < 300,
+            "{said}"
+        );
+    }
+    let mut plain = response(200, "text/plain", b"as it is");
+    let none = HeaderValue::from_static("identity");
+    plain.headers.insert(header::CONTENT_ENCODING, none);
+    let answer = shape(&tool(None), &plain, Vec::new);
+    assert_eq!(text(&answer), "as it is");
+}
+
 #[test]
 fn garbage_that_claims_to_be_json_is_an_honest_error() {
     let answer = shaped(None, 200, "application/json", b"<html>login</html>");

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -133,6 +133,22 @@ pub trait Observe: Send + Sync + 'static {
     fn answered(&self, line: &RequestLine<'_>);
 }
 
+/// Whether nothing is served for now. Cloning shares it.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<AtomicBool>);
+
+impl Pause {
+    /// Begins it, or ends it. Says whether that is a change.
+    pub fn set(&self, pauses: bool) -> bool {
+        self.0.swap(pauses, Ordering::AcqRel) != pauses
+    }
+
+    /// Whether it lasts.
+    pub fn holds(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// The layer. Apply it last, with `Router::layer`, so that the template of the route is known to it; a service without a router
 /// below it notes the template on the [`Arrival`].
 #[derive(Clone)]
@@ -144,6 +160,7 @@ struct Shared {
     hosts: AllowedHosts,
     proxies: TrustedProxies,
     observer: Option<Arc<dyn Observe>>,
+    pause: Pause,
 }
 
 impl std::fmt::Debug for Front {
@@ -166,6 +183,26 @@ impl Front {
                 hosts,
                 proxies,
                 observer,
+                pause: Pause::default(),
+            }),
+        }
+    }
+
+    /// While `pause` lasts, every request is answered 503 with `Retry-After`, whatever it is.
+    #[must_use]
+    pub fn paused_by(self, pause: Pause) -> Self {
+        let Shared {
+            hosts,
+            proxies,
+            observer,
+            ..
+        } = &*self.shared;
+        Self {
+            shared: Arc::new(Shared {
+                hosts: hosts.clone(),
+                proxies: proxies.clone(),
+                observer: observer.clone(),
+                pause,
             }),
         }
     }
@@ -231,7 +268,7 @@ where
             route: request.extensions().get::<MatchedPath>().cloned(),
             status: None,
         };
-        if let Err(answer) = self.shared.host(&request) {
+        if let Err(answer) = self.shared.admit(&request) {
             return Box::pin(std::future::ready(Ok(report.finish(*answer))));
         }
         request.extensions_mut().insert(report.arrival.clone());
@@ -259,6 +296,14 @@ where
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl Shared {
+    fn admit(&self, request: &Request<Body>) -> Result<(), Box<Response>> {
+        self.host(request)?;
+        if self.pause.holds() {
+            return Err(Box::new(paused()));
+        }
+        Ok(())
+    }
+
     /// S10, RFC 9112 §3.2: exactly one `Host`, and one of ours; an absolute target must name one of ours too.
     fn host(&self, request: &Request<Body>) -> Result<(), Box<Response>> {
         let target = request.uri().authority().map(http::uri::Authority::as_str);
@@ -322,6 +367,18 @@ impl Drop for Report {
             });
         }
     }
+}
+
+/// Others may serve it meanwhile, and this node in a moment.
+fn paused() -> Response {
+    let mut answer = refusal(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "unavailable",
+        "This server cannot answer for a moment. Try again.",
+    );
+    let seconds = HeaderValue::from_static("2");
+    answer.headers_mut().insert(header::RETRY_AFTER, seconds);
+    answer
 }
 
 fn internal_error() -> Response {

@@ -47,7 +47,7 @@ fn every_kind() -> Vec<ErrorKind> {
         ErrorKind::UpstreamTimeout,
         ErrorKind::UpstreamViolation,
         ErrorKind::UpstreamAuthorization,
-        ErrorKind::Unavailable,
+        ErrorKind::Unavailable("redis"),
     ]
 }
 
@@ -97,8 +97,27 @@ fn er3_t66_t67_codes_and_statuses_by_era() {
             (-31002, 429),
         ),
         (ErrorKind::TooMany("streams"), (-32013, 429), (-31002, 429)),
+        (
+            ErrorKind::Unavailable("redis"),
+            (-32017, 503),
+            (-32603, 503),
+        ),
     ] {
         assert_eq!((kind.face(R4), kind.face(R5)), (legacy, modern), "{kind:?}");
+    }
+}
+
+#[test]
+fn e15_what_is_away_is_told_by_a_word_in_either_era() {
+    for revision in [R4, R5] {
+        for reason in ["redis", "registry", "overload"] {
+            let refusal = ErrorKind::Unavailable(reason).refuse(revision, Some(7.into()));
+            let body = tree(&refusal.body());
+            assert_eq!(
+                (&body["id"], &body["error"]["data"]),
+                (&json!(7), &json!({ "reason": reason }))
+            );
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use portolan_storage::{
     servers, sources, tools,
 };
 use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::{
@@ -113,7 +114,7 @@ async fn registry(store: &Store, tenant: TenantId) -> Registry {
 
 async fn published(store: &Store, tenant: TenantId) -> Option<catalog::PublishedServer> {
     let mut tx = store.node(tenant).await.expect("a transaction");
-    catalog::published(&mut tx, "pets")
+    catalog::published(&mut tx, Some("pets"))
         .await
         .expect("an answer")
 }
@@ -259,4 +260,130 @@ async fn address_revision(store: &Store, tenant: TenantId) -> i64 {
         .unwrap()
         .unwrap()
         .registry_revision
+}
+
+/// The slug of what the tenant's own URL serves.
+async fn served_by_default(store: &Store, tenant: TenantId) -> Option<String> {
+    let mut tx = store.node(tenant).await.expect("a transaction");
+    let server = catalog::published(&mut tx, None).await.expect("an answer");
+    server.map(|server| server.slug)
+}
+
+/// Publishes as the console does: the first one becomes the default.
+async fn publish(store: &Store, tenant: TenantId, server: ServerId) -> bool {
+    let mut tx = change(store, tenant).await;
+    let is_first = servers::make_default_if_first(&mut tx, server)
+        .await
+        .unwrap();
+    servers::set_status(&mut tx, server, ServerStatus::Published, now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    is_first
+}
+
+/// Another draft.
+async fn draft(store: &Store, tenant: TenantId, slug: &str) -> ServerId {
+    let id = ServerId::generate();
+    let mut tx = change(store, tenant).await;
+    let new = servers::NewServer {
+        id,
+        slug,
+        name: slug,
+        description: None,
+        instructions: None,
+    };
+    servers::insert(&mut tx, &new, now()).await.unwrap();
+    tx.commit().await.unwrap();
+    id
+}
+
+#[tokio::test]
+async fn section_5_1_the_first_published_server_is_the_default_until_another_is_chosen() {
+    let database = Database::new().await;
+    let store = database.store(4).await;
+    let scene = Scene::new(&store).await;
+    let first = registry(&store, scene.tenant).await.server;
+    let tenant = scene.tenant;
+    assert_eq!(served_by_default(&store, tenant).await, None);
+    let second = draft(&store, tenant, "boats").await;
+    assert!(publish(&store, tenant, first).await);
+    assert!(!publish(&store, tenant, second).await, "not the first");
+    assert!(!publish(&store, tenant, first).await, "it is already");
+    assert_eq!(
+        served_by_default(&store, tenant).await.as_deref(),
+        Some("pets")
+    );
+    let choose = async |id: Option<ServerId>| {
+        let mut tx = change(&store, tenant).await;
+        let chosen = servers::set_default(&mut tx, id).await.unwrap();
+        tx.commit().await.unwrap();
+        chosen
+    };
+    assert!(choose(Some(second)).await);
+    assert_eq!(
+        served_by_default(&store, tenant).await.as_deref(),
+        Some("boats")
+    );
+    let mut tx = change(&store, tenant).await;
+    let listed = servers::list(&mut tx).await.unwrap();
+    let defaults: Vec<&str> = listed
+        .iter()
+        .filter(|server| server.is_default)
+        .map(|server| server.slug.as_str())
+        .collect();
+    assert_eq!(defaults, ["boats"], "there is one");
+    drop(tx);
+    assert!(!choose(Some(ServerId::generate())).await, "nobody's");
+    assert!(choose(None).await);
+    assert_eq!(served_by_default(&store, tenant).await, None);
+    assert!(
+        !publish(&store, tenant, first).await,
+        "none was chosen, and stays"
+    );
+
+    // A default that is paused or deleted is there again when it is.
+    assert!(choose(Some(second)).await);
+    let mut tx = change(&store, tenant).await;
+    servers::delete(&mut tx, second, now()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(served_by_default(&store, tenant).await, None);
+    assert!(!choose(Some(second)).await, "a deleted one");
+    let mut tx = change(&store, tenant).await;
+    servers::restore(&mut tx, second, now()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(
+        served_by_default(&store, tenant).await.as_deref(),
+        Some("boats")
+    );
+    // Not even who owns the tables gives it the server of another.
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let statement = format!(
+        "insert into tenants (id, name, default_server, created_at) values ('{}', 'Beta', '{}', now())",
+        Uuid::now_v7(),
+        second.uuid()
+    );
+    let refused = sqlx::raw_sql(AssertSqlSafe(statement))
+        .execute(&mut owner)
+        .await;
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("tenants_default_server")
+    );
+}
+
+#[tokio::test]
+async fn section_5_1_of_two_servers_published_at_once_one_is_the_first() {
+    let store = Database::new().await.store(8).await;
+    let scene = Scene::new(&store).await;
+    let one = draft(&store, scene.tenant, "boats").await;
+    let other = draft(&store, scene.tenant, "crews").await;
+    let (one, other) = tokio::join!(
+        publish(&store, scene.tenant, one),
+        publish(&store, scene.tenant, other)
+    );
+    assert!(one != other, "one and not both");
+    assert!(served_by_default(&store, scene.tenant).await.is_some());
 }

@@ -190,6 +190,7 @@ insert into prompts (tenant_id, id, name, created_at, updated_at) values ('{t}',
 insert into resources (tenant_id, id, kind, uri, name, body, content, created_at, updated_at)
   values ('{t}', '{x}', 'resource', 'note:one', 'one', 'text', 'text', now(), now());
 insert into servers (tenant_id, id, slug, name, created_at, updated_at) values ('{t}', '{x}', 'tools', 'Tools', now(), now());
+update tenants set default_server = '{x}' where id = '{t}';
 insert into server_tools (tenant_id, server_id, tool_id, published_name) values ('{t}', '{x}', '{x}', 'get');
 insert into server_prompts (tenant_id, server_id, prompt_id, published_name) values ('{t}', '{x}', '{x}', 'prompt');
 insert into server_resources (tenant_id, server_id, resource_id, published_uri) values ('{t}', '{x}', '{x}', 'note:one');

@@ -5,6 +5,7 @@
 mod audit_chain;
 mod catalog;
 mod client_proofs;
+mod connect_loops;
 mod connecting;
 mod database;
 mod endings;
@@ -13,6 +14,8 @@ mod limits;
 mod oauth;
 mod passkeys;
 mod prompts_and_resources;
+#[path = "../../../../tests/src/races.rs"]
+pub mod races;
 mod row_level_security;
 mod scene;
 mod sealed;

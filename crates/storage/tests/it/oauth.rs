@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     database::Database,
+    races,
     scene::{Scene, digest, now, register, system},
 };
 
@@ -27,7 +28,7 @@ async fn t3_of_two_redemptions_at_the_same_instant_one_wins() {
     let database = Database::new().await;
     let (one, two) = (database.store(2).await, database.store(2).await);
     let scene = Scene::new(&one).await;
-    for round in 0..50 {
+    for round in races::rounds("t3_of_two_redemptions_at_the_same_instant_one_wins") {
         let mut tx = system(&one).await;
         let (code, _) = scene.code(&mut tx).await;
         tx.commit().await.unwrap();
@@ -153,38 +154,38 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
     let database = Database::new().await;
     let nodes = [database.store(8).await, database.store(8).await];
     let scene = Scene::new(&nodes[0]).await;
-    let mut tx = system(&nodes[0]).await;
-    let grant = scene.grant(&mut tx).await;
-    let first = digest();
-    let family =
-        refresh_tokens::create_family(&mut tx, grant, &first, now() + Duration::days(90), now())
+    for round in races::rounds("k9_fifty_refreshes_at_once_leave_one_live_branch") {
+        let mut tx = system(&nodes[0]).await;
+        let grant = scene.grant(&mut tx).await;
+        let first = digest();
+        let ends = now() + Duration::days(90);
+        let family = refresh_tokens::create_family(&mut tx, grant, &first, ends, now())
             .await
             .unwrap();
-    tx.commit().await.unwrap();
+        tx.commit().await.unwrap();
 
-    let mut attempts = JoinSet::new();
-    for at in 0..50 {
-        let store = nodes[at % 2].clone();
-        attempts.spawn(async move { refresh(&store, first).await });
+        let mut attempts = JoinSet::new();
+        for at in 0..races::crowd(round, 50) {
+            let store = nodes[at % 2].clone();
+            attempts.spawn(async move { refresh(&store, first).await });
+        }
+        let heads: BTreeSet<[u8; 32]> = attempts
+            .join_all()
+            .await
+            .iter()
+            .map(|head| *head.as_bytes())
+            .collect();
+        assert_eq!(heads.len(), 1, "everybody leaves with the same head");
+        let mut tx = system(&nodes[0]).await;
+        let live = refresh_tokens::live_tokens(&mut tx, family).await.unwrap();
+        assert_eq!(live, 1, "round {round}");
+        drop(tx);
+
+        // The head moves on while others still come with the first one: they are led to wherever it is.
+        let head = Digest::from_bytes(*heads.first().unwrap());
+        let second = refresh(&nodes[1], head).await;
+        assert_eq!(refresh(&nodes[0], first).await, second);
     }
-    let heads: BTreeSet<[u8; 32]> = attempts
-        .join_all()
-        .await
-        .iter()
-        .map(|head| *head.as_bytes())
-        .collect();
-    assert_eq!(heads.len(), 1, "everybody leaves with the same head");
-    let mut tx = system(&nodes[0]).await;
-    assert_eq!(
-        refresh_tokens::live_tokens(&mut tx, family).await.unwrap(),
-        1
-    );
-    drop(tx);
-
-    // The head moves on while others still come with the first one: they are led to wherever it is.
-    let head = Digest::from_bytes(*heads.first().unwrap());
-    let second = refresh(&nodes[1], head).await;
-    assert_eq!(refresh(&nodes[0], first).await, second);
 }
 
 #[tokio::test]
@@ -230,25 +231,27 @@ async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
 async fn c10_equal_registrations_at_once_are_one_client() {
     let database = Database::new().await;
     let store = database.store(8).await;
-    let fingerprint = digest();
-    let mut attempts = JoinSet::new();
-    for _ in 0..20 {
-        let store = store.clone();
-        attempts.spawn(async move {
-            let mut tx = system(&store).await;
-            let client = register(&mut tx, fingerprint).await;
-            tx.commit().await.unwrap();
-            client.client_id
-        });
+    for round in races::rounds("c10_equal_registrations_at_once_are_one_client") {
+        let fingerprint = digest();
+        let mut attempts = JoinSet::new();
+        for _ in 0..races::crowd(round, 20) {
+            let store = store.clone();
+            attempts.spawn(async move {
+                let mut tx = system(&store).await;
+                let client = register(&mut tx, fingerprint).await;
+                tx.commit().await.unwrap();
+                client.client_id
+            });
+        }
+        let ids: BTreeSet<String> = attempts.join_all().await.into_iter().collect();
+        assert_eq!(ids.len(), 1, "round {round}");
+        let mut tx = system(&store).await;
+        let client = clients::find(&mut tx, ids.first().unwrap())
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(client.redirect_uris, ["http://127.0.0.1/cb"]);
     }
-    let ids: BTreeSet<String> = attempts.join_all().await.into_iter().collect();
-    assert_eq!(ids.len(), 1);
-    let mut tx = system(&store).await;
-    let client = clients::find(&mut tx, ids.first().unwrap())
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(client.redirect_uris, ["http://127.0.0.1/cb"]);
 }
 
 #[tokio::test]
@@ -256,7 +259,7 @@ async fn n5_of_two_decisions_at_once_one_stands() {
     let database = Database::new().await;
     let store = database.store(4).await;
     let scene = Scene::new(&store).await;
-    for _ in 0..20 {
+    for round in races::rounds("n5_of_two_decisions_at_once_one_stands") {
         let mut tx = system(&store).await;
         let request = scene.request(&mut tx).await;
         tx.commit().await.unwrap();
@@ -281,7 +284,7 @@ async fn n5_of_two_decisions_at_once_one_stands() {
             });
         }
         let decided: Vec<bool> = attempts.join_all().await.into_iter().flatten().collect();
-        assert_eq!(decided.len(), 1);
+        assert_eq!(decided.len(), 1, "round {round}");
         let mut tx = system(&store).await;
         let row = authorization_requests::find(&mut tx, request)
             .await
@@ -363,36 +366,37 @@ async fn k16_standing_follows_user_tenant_and_membership() {
 async fn j2_the_rotation_lock_lets_one_node_make_the_keys() {
     let database = Database::new().await;
     let store = database.store(4).await;
-    let mut attempts = JoinSet::new();
-    for _ in 0..4 {
-        let store = store.clone();
-        attempts.spawn(async move {
-            let mut tx = system(&store).await;
-            signing_keys::lock_rotation(&mut tx).await.unwrap();
-            if signing_keys::list(&mut tx, now()).await.unwrap().is_empty() {
-                let key = signing_keys::StoredKey {
-                    kid: Uuid::now_v7().to_string(),
-                    public_jwk: serde_json::json!({}),
-                    private_sealed: vec![1],
-                    publish_at: now(),
-                    sign_from: now(),
-                    sign_until: now() + Duration::days(90),
-                    gone_at: now() + Duration::days(91),
-                };
-                signing_keys::insert(&mut tx, &key, now()).await.unwrap();
-            }
-            tx.commit().await.unwrap();
-        });
+    for round in races::rounds("j2_the_rotation_lock_lets_one_node_make_the_keys") {
+        // The keys of the round before are gone.
+        let at = now() + Duration::days(92) * i32::try_from(round).unwrap();
+        let mut attempts = JoinSet::new();
+        for _ in 0..4 {
+            let store = store.clone();
+            attempts.spawn(async move {
+                let mut tx = system(&store).await;
+                signing_keys::lock_rotation(&mut tx).await.unwrap();
+                if signing_keys::list(&mut tx, at).await.unwrap().is_empty() {
+                    let key = signing_keys::StoredKey {
+                        kid: Uuid::now_v7().to_string(),
+                        public_jwk: serde_json::json!({}),
+                        private_sealed: vec![1],
+                        publish_at: at,
+                        sign_from: at,
+                        sign_until: at + Duration::days(90),
+                        gone_at: at + Duration::days(91),
+                    };
+                    signing_keys::insert(&mut tx, &key, at).await.unwrap();
+                }
+                tx.commit().await.unwrap();
+            });
+        }
+        attempts.join_all().await;
+        let mut tx = system(&store).await;
+        let keys = signing_keys::list(&mut tx, at).await.unwrap();
+        assert_eq!(keys.len(), 1, "round {round}");
+        let later = at + Duration::days(92);
+        assert!(signing_keys::list(&mut tx, later).await.unwrap().is_empty());
     }
-    attempts.join_all().await;
-    let mut tx = system(&store).await;
-    assert_eq!(signing_keys::list(&mut tx, now()).await.unwrap().len(), 1);
-    assert!(
-        signing_keys::list(&mut tx, now() + Duration::days(92))
-            .await
-            .unwrap()
-            .is_empty()
-    );
 }
 
 #[tokio::test]

@@ -79,7 +79,10 @@ async fn server(tx: &mut TenantTx) -> ServerId {
 
 async fn published(store: &Store, tenant: TenantId) -> catalog::PublishedServer {
     let mut tx = store.node(tenant).await.unwrap();
-    catalog::published(&mut tx, "notes").await.unwrap().unwrap()
+    catalog::published(&mut tx, Some("notes"))
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 #[tokio::test]

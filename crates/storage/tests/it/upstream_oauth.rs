@@ -59,7 +59,7 @@ impl House {
         };
         let mut tx = store.tenant(scene.tenant).await.unwrap();
         sources::insert(&mut tx, &new, now()).await.unwrap();
-        stored::set_sign_in(&mut tx, source, "person", "code", None, now())
+        stored::set_sign_in(&mut tx, source, "person", "code", None, None, now())
             .await
             .unwrap();
         credentials::insert_data_key(&mut tx, &key, now())

@@ -10,6 +10,7 @@ use time::Duration;
 
 use crate::{
     database::Database,
+    races,
     scene::{Scene, now, system},
 };
 
@@ -96,11 +97,21 @@ async fn x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there
     let store = database.store(4).await;
     let tenant = Scene::new(&store).await.tenant;
     let source = upstream(&store, tenant).await;
-    let (one, other) = tokio::join!(take(&store, now()), take(&store, now()));
-    assert_eq!(one.len() + other.len(), 1, "{one:?} {other:?}");
-    assert_eq!(take(&store, now() + Duration::minutes(1)).await, []);
+    let mut at = now();
+    for round in races::rounds(
+        "x_43_of_nodes_that_ask_at_once_one_looks_at_a_server_and_a_change_there_brings_the_look_forward",
+    ) {
+        at += Duration::minutes(6);
+        let (one, other) = tokio::join!(take(&store, at), take(&store, at));
+        assert_eq!(
+            one.len() + other.len(),
+            1,
+            "round {round}: {one:?} {other:?}"
+        );
+    }
+    assert_eq!(take(&store, at + Duration::minutes(1)).await, []);
     // A node that heard of a change asks for a look, through its own door.
-    let later = now() + Duration::minutes(2);
+    let later = at + Duration::minutes(2);
     let mut tx = store.node(tenant).await.unwrap();
     assert!(
         upstreams::ask_for_a_look(&mut tx, source, later)

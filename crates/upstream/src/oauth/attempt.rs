@@ -110,6 +110,8 @@ impl Attempt {
     /// [`OauthError::MixedUp`], [`OauthError::Denied`], [`OauthError::Unusable`].
     pub fn check(server: &AuthorizationServer, callback: &Callback) -> Result<String, OauthError> {
         match &callback.iss {
+            // Nobody knows what it would say. That its answers come to an address of their own tells it from others (RFC 9700 §4.4.2.2).
+            _ if server.is_nameless => {}
             Some(iss) if *iss != server.issuer => return Err(OauthError::MixedUp),
             None if server.authorization_response_iss_parameter_supported => {
                 return Err(OauthError::MixedUp);
@@ -216,6 +218,25 @@ mod tests {
             let error = Attempt::check(&server(advertised), &answer).unwrap_err();
             assert!(matches!(error, OauthError::MixedUp), "{iss:?}: {error}");
         }
+    }
+
+    #[test]
+    fn au_9_of_a_server_that_was_entered_no_name_is_compared_and_none_lets_itself_off() {
+        let at = |path: &str| Url::parse(&format!("https://as.example{path}")).unwrap();
+        let entered = AuthorizationServer::entered(&at("/a"), &at("/t"), None);
+        for iss in [None, Some("https://as.example/tenant")] {
+            assert_eq!(Attempt::check(&entered, &callback(iss)).unwrap(), "c");
+        }
+        let mut denied = callback(None);
+        denied.error = Some("access_denied".to_owned());
+        assert!(Attempt::check(&entered, &denied).is_err());
+        let egress = Egress::new(portolan_net::egress::EgressPolicy::default()).unwrap();
+        let said = serde_json::json!({
+            "issuer": "https://as.example", "token_endpoint": "https://as.example/token", "is_nameless": true,
+        });
+        let read = super::super::discovery::read(&egress, said.to_string().as_bytes()).unwrap();
+        let error = Attempt::check(&read, &callback(Some("https://evil.example"))).unwrap_err();
+        assert!(matches!(error, OauthError::MixedUp), "{error}");
     }
 
     #[test]

@@ -56,6 +56,24 @@ pub async fn discover(
     })
 }
 
+/// The authorization server of an issuer that a person named, for what names none itself: an API (AU-4).
+///
+/// # Errors
+/// [`OauthError`]; [`OauthError::NoPkce`] for one that speaks of PKCE and not of S256 (AU-5, as for servers of any age).
+pub async fn discover_issuer(
+    egress: &Egress,
+    issuer: &str,
+) -> Result<AuthorizationServer, OauthError> {
+    let server = of_issuer(egress, issuer).await?;
+    if server.authorization_endpoint.is_none() {
+        return Err(OauthError::Unusable("metadata"));
+    }
+    if knows_s256(&server) == Some(false) {
+        return Err(OauthError::NoPkce);
+    }
+    Ok(server)
+}
+
 fn knows_s256(server: &AuthorizationServer) -> Option<bool> {
     let methods = server.code_challenge_methods_supported.as_ref()?;
     Some(methods.iter().any(|method| method == "S256"))
@@ -170,24 +188,16 @@ async fn beside(egress: &Egress, endpoint: &Url) -> Result<AuthorizationServer, 
     let here = |path: &str| format!("{origin}{path}");
     Ok(AuthorizationServer {
         authorization_endpoint: Some(here("/authorize")),
-        token_endpoint: here("/token"),
         registration_endpoint: Some(here("/register")),
-        revocation_endpoint: None,
-        code_challenge_methods_supported: None,
-        scopes_supported: None,
-        token_endpoint_auth_methods_supported: None,
-        client_id_metadata_document_supported: false,
-        authorization_response_iss_parameter_supported: false,
-        jwks_uri: None,
-        userinfo_endpoint: None,
-        id_token_signing_alg_values_supported: None,
-        issuer: origin,
+        ..AuthorizationServer::bare(origin.as_str(), here("/token"))
     })
 }
 
 pub(super) fn read(egress: &Egress, body: &[u8]) -> Result<AuthorizationServer, OauthError> {
-    let server: AuthorizationServer =
+    let mut server: AuthorizationServer =
         serde_json::from_slice(body).map_err(|_| OauthError::Unusable("metadata"))?;
+    // Who names itself is held to its name (AU-9).
+    server.is_nameless = false;
     checked(egress, &server.token_endpoint)?;
     let others = [
         &server.authorization_endpoint,

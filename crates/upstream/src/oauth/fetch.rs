@@ -15,7 +15,10 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const LARGEST: usize = 64 * 1024;
 
 /// The addresses that this process talks to and sends browsers to: https, or plain http where egress allows it (development).
-pub(super) fn checked(egress: &Egress, text: &str) -> Result<Url, OauthError> {
+///
+/// # Errors
+/// [`OauthError::UnsafeAddress`], or [`OauthError::Egress`] for a place that nothing is sent to (AU-15, AU-16).
+pub fn checked(egress: &Egress, text: &str) -> Result<Url, OauthError> {
     let url = Url::parse(text).map_err(|_| OauthError::UnsafeAddress)?;
     let is_plain = url.scheme() == "http";
     let is_web = is_plain || url.scheme() == "https";

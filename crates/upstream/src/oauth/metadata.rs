@@ -1,6 +1,7 @@
 //! What servers publish of themselves: RFC 9728 for resources, RFC 8414 and OpenID discovery for authorization servers.
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 /// RFC 9728, as far as it is used.
 #[derive(Debug, Clone, Deserialize)]
@@ -52,4 +53,90 @@ pub struct AuthorizationServer {
     /// What it signs ID tokens with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_token_signing_alg_values_supported: Option<Vec<String>>,
+    /// A person entered its addresses, and nobody said what it calls itself: `issuer` is only the origin of its pages. Never read from a
+    /// document of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_nameless: bool,
+}
+
+impl AuthorizationServer {
+    /// One of which no more is known than its name and where tokens come from.
+    pub fn bare(issuer: impl Into<String>, token_endpoint: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            authorization_endpoint: None,
+            token_endpoint: token_endpoint.into(),
+            registration_endpoint: None,
+            revocation_endpoint: None,
+            code_challenge_methods_supported: None,
+            scopes_supported: None,
+            token_endpoint_auth_methods_supported: None,
+            client_id_metadata_document_supported: false,
+            authorization_response_iss_parameter_supported: false,
+            jwks_uri: None,
+            userinfo_endpoint: None,
+            id_token_signing_alg_values_supported: None,
+            is_nameless: false,
+        }
+    }
+
+    /// One that a person entered by its addresses, which [`checked`](super::checked) let through: where browsers go, where tokens come from,
+    /// and where they are given back, if that is known.
+    pub fn entered(authorization: &Url, token: &Url, revocation: Option<&Url>) -> Self {
+        Self {
+            authorization_endpoint: Some(authorization.to_string()),
+            revocation_endpoint: revocation.map(Url::to_string),
+            is_nameless: true,
+            ..Self::bare(authorization.origin().ascii_serialization(), token.as_str())
+        }
+    }
+
+    /// True for the same server: what was got from one, and who we are there, is of no use at another (AU-7).
+    pub fn is_same(&self, other: &Self) -> bool {
+        if self.is_nameless || other.is_nameless {
+            return self.is_nameless == other.is_nameless
+                && self.authorization_endpoint == other.authorization_endpoint
+                && self.token_endpoint == other.token_endpoint;
+        }
+        self.issuer == other.issuer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn au_7_entered_addresses_are_the_server_and_a_name_is_where_one_is_known() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let (page, token) = (
+            url("https://as.example/a?x=1"),
+            url("https://api.example/t"),
+        );
+        let entered = AuthorizationServer::entered(&page, &token, None);
+        assert_eq!(entered.issuer, "https://as.example");
+        assert_eq!(
+            entered.authorization_endpoint.as_deref(),
+            Some("https://as.example/a?x=1")
+        );
+        let text = serde_json::to_string(&entered).unwrap();
+        assert_eq!(
+            serde_json::from_str::<AuthorizationServer>(&text).unwrap(),
+            entered
+        );
+        assert!(entered.is_same(&entered.clone()));
+        let moved = AuthorizationServer::entered(&page, &url("https://evil.example/t"), None);
+        assert!(!entered.is_same(&moved));
+        let named = AuthorizationServer {
+            authorization_endpoint: entered.authorization_endpoint.clone(),
+            ..AuthorizationServer::bare("https://as.example", "https://api.example/t")
+        };
+        assert!(!entered.is_same(&named) && !named.is_same(&entered));
+        let grown = AuthorizationServer {
+            token_endpoint: "https://as.example/token2".to_owned(),
+            ..named.clone()
+        };
+        assert!(named.is_same(&grown));
+        assert!(!serde_json::to_string(&named).unwrap().contains("nameless"));
+    }
 }

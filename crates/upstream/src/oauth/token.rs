@@ -122,7 +122,13 @@ fn sign(
             return Ok(Some(value));
         }
         AuthMethod::PrivateKeyJwt => {
-            let signed = client_key::sign(secret, &client.client_id, &server.issuer, now)?;
+            // RFC 7523 §3: one whose name is not known is meant by its token endpoint.
+            let audience = if server.is_nameless {
+                &server.token_endpoint
+            } else {
+                &server.issuer
+            };
+            let signed = client_key::sign(secret, &client.client_id, audience, now)?;
             push(form, "client_id", &client.client_id);
             push(
                 form,

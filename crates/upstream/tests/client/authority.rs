@@ -9,7 +9,7 @@ use axum::{
 };
 use http::{StatusCode, Uri};
 use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy};
-use portolan_upstream::oauth::{Challenge, Discovered, OauthError, discover};
+use portolan_upstream::oauth::{Challenge, Discovered, OauthError, discover, discover_issuer};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -219,5 +219,58 @@ async fn au_15_and_au_16_addresses_inside_and_schemes_that_are_no_web_are_never_
             ),
             "challenge {inside}"
         );
+    }
+}
+
+#[tokio::test]
+async fn au_4_and_au_5_an_issuer_that_somebody_names_for_an_api_says_the_rest_itself() {
+    let site = Site::with(|origin| {
+        let silent = |path: &str| {
+            let mut document = metadata(&format!("{origin}{path}"), origin);
+            let members = document.as_object_mut().unwrap();
+            members.remove("code_challenge_methods_supported");
+            document
+        };
+        let mut plain = metadata(&format!("{origin}/plain"), origin);
+        plain["code_challenge_methods_supported"] = json!(["plain"]);
+        let mut tokens_only = silent("/tokens");
+        let members = tokens_only.as_object_mut().unwrap();
+        members.remove("authorization_endpoint");
+        vec![
+            (SERVER, metadata(origin, origin)),
+            (
+                "/.well-known/openid-configuration/silent",
+                silent("/silent"),
+            ),
+            ("/.well-known/oauth-authorization-server/plain", plain),
+            (
+                "/.well-known/oauth-authorization-server/tokens",
+                tokens_only,
+            ),
+        ]
+    })
+    .await;
+    let issuer = |path: &str| format!("http://{}{path}", site.address);
+    let ask = async |path: &str| discover_issuer(&site.egress, &issuer(path)).await;
+    let found = ask("").await.unwrap();
+    assert_eq!(found.issuer, issuer(""));
+    assert!(!found.is_nameless);
+    assert!(
+        ask("/silent").await.is_ok(),
+        "a server that does not speak of PKCE may know it"
+    );
+    assert!(matches!(ask("/plain").await, Err(OauthError::NoPkce)));
+    assert!(matches!(
+        ask("/tokens").await,
+        Err(OauthError::Unusable("metadata"))
+    ));
+    assert!(matches!(ask("/other").await, Err(OauthError::NotFound)));
+    assert!(
+        matches!(ask("/").await, Err(OauthError::OtherIssuer)),
+        "byte for byte"
+    );
+    for unsafe_address in ["http://as.example", "ftp://as.example", "as.example"] {
+        let refused = discover_issuer(&site.egress, unsafe_address).await;
+        assert!(matches!(refused, Err(OauthError::UnsafeAddress)));
     }
 }

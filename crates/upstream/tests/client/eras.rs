@@ -54,6 +54,14 @@ async fn x_1_a_modern_server_is_asked_one_question_and_every_header_is_ours() {
 
 #[tokio::test]
 async fn x_3_what_refuses_the_question_in_whatever_way_is_offered_a_handshake() {
+    // The SDK 1.x of Python, word for word.
+    let pythons: Say = Box::new(|_| {
+        let refused = json!({"code": -32600, "message": "Bad Request: Missing session ID"});
+        body(
+            400,
+            &json!({"jsonrpc": "2.0", "id": "server-error", "error": refused}),
+        )
+    });
     let refusals: Vec<Say> = vec![
         plain(400),
         plain(404),
@@ -64,6 +72,7 @@ async fn x_3_what_refuses_the_question_in_whatever_way_is_offered_a_handshake() 
             json!({"code": -32000, "message": "Bad Request: No valid session ID provided"}),
         ),
         error(404, json!({"code": -32001, "message": "Session not found"})),
+        pythons,
         error(200, json!({"code": -32601, "message": "Method not found"})),
         error(404, json!({"code": -32601, "message": "Method not found"})),
         error(

@@ -5,5 +5,6 @@
 mod authority;
 mod eras;
 mod exchanges;
+mod hostile;
 mod lists;
 mod scripted;

@@ -19,7 +19,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{check_form, form_token, signed_in, written};
+use super::{Done, check_form, form_token, signed_in, written};
 use crate::{
     browser::Browser,
     login::AccountPage,
@@ -51,18 +51,12 @@ struct Shown {
     place: Option<String>,
 }
 
-/// Parameters of the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct AppsQuery {
-    done: Option<String>,
-}
-
 /// Shows the list.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(query): Query<AppsQuery>,
+    Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Apps)?;
     let which = Which {
@@ -78,7 +72,7 @@ pub(super) async fn show(
     let page = Page {
         form_token: form_token(&state, &browser, &session),
         apps,
-        notice: query.done.is_some().then_some("Disconnected."),
+        notice: done.notice("Disconnected."),
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }

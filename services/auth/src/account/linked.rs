@@ -14,7 +14,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{check_form, form_token, signed_in, written};
+use super::{Done, check_form, form_token, signed_in, written};
 use crate::{
     browser::Browser,
     connect::{ConnectError, disconnect},
@@ -45,18 +45,12 @@ struct Shown {
     is_over: bool,
 }
 
-/// Parameters of the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct LinkedQuery {
-    done: Option<String>,
-}
-
 /// Shows the list.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(query): Query<LinkedQuery>,
+    Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Linked)?;
     let mut tx = state.store.system(Reason::Upstreams).await?;
@@ -64,7 +58,7 @@ pub(super) async fn show(
     let page = Page {
         form_token: form_token(&state, &browser, &session),
         accounts: accounts.into_iter().map(shown).collect(),
-        notice: query.done.is_some().then_some("Disconnected."),
+        notice: done.notice("Disconnected."),
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }

@@ -6,9 +6,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use serde::Deserialize;
 
-use super::signed_in;
+use super::{Done, signed_in};
 use crate::{
     browser::Browser,
     login::AccountPage,
@@ -25,24 +24,18 @@ struct Page<'a> {
     notice: Option<&'static str>,
 }
 
-/// Parameters of the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct OverviewQuery {
-    done: Option<String>,
-}
-
 /// Shows the page. What was done is one word of a fixed set.
 pub(super) async fn show(
     State(_): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(query): Query<OverviewQuery>,
+    Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Overview)?;
     let page = Page {
         name: &session.display_name,
         email: &session.email,
-        notice: match query.done.as_deref() {
+        notice: match done.what() {
             Some("password") => {
                 Some("Your password is changed, and other browsers were signed out.")
             }

@@ -13,7 +13,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, signed_in, written};
+use super::{Done, check_form, event, form_token, signed_in, written};
 use crate::{
     browser::Browser,
     login::AccountPage,
@@ -40,18 +40,12 @@ struct Shown {
     is_this: bool,
 }
 
-/// Parameters of the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct SessionsQuery {
-    done: Option<String>,
-}
-
 /// Shows the list.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(query): Query<SessionsQuery>,
+    Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Sessions)?;
     let mut tx = state.store.system(Reason::SignIn).await?;
@@ -70,7 +64,7 @@ pub(super) async fn show(
     let page = Page {
         form_token: form_token(&state, &browser, &session),
         sessions,
-        notice: query.done.is_some().then_some("Signed out."),
+        notice: done.notice("Signed out."),
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }

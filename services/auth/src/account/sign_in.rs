@@ -18,7 +18,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, recent, signed_in, written};
+use super::{Done, check_form, event, form_token, recent, signed_in, written};
 use crate::{
     browser::Browser,
     login::{
@@ -52,21 +52,15 @@ struct Shown {
     used: Option<String>,
 }
 
-/// Parameters of the page.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct SignInQuery {
-    done: Option<String>,
-}
-
 /// Shows the list.
 pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
-    Query(query): Query<SignInQuery>,
+    Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::SignIn)?;
-    let notice = match query.done.as_deref() {
+    let notice = match done.what() {
         Some("added") => Some("Connected. It signs in to your account from now on."),
         Some("there") => Some("This account was connected already."),
         Some("removed") => Some("Disconnected, and other browsers were signed out."),

@@ -14,7 +14,7 @@ use portolan_storage::{
 use serde_json::Value;
 use time::Duration;
 
-use super::{metadata_document, strict_json};
+use super::{described, metadata_document, strict_json};
 use crate::{error::OAuthError, state::AuthState, visitor::Visitor};
 
 /// Largest key set.
@@ -155,7 +155,7 @@ async fn ask(
         .key_fetches
         .take(&client.id.to_string(), state.now())
         .map_err(later)?;
-    let url = metadata_document::check_url(uri).map_err(|fault| {
+    let url = described::check_url(uri).map_err(|fault| {
         failed(&fault);
         Lost::Gone
     })?;

@@ -1,16 +1,16 @@
 //! Client ID metadata documents: the `client_id` is the URL of a document that describes the client (`auth.md` C1–C5).
 //!
-//! The URL comes from a stranger and is fetched by us, so the guard is the point: the text of the URL is checked here, the
-//! address behind it by the egress client, and the document is read with limits in every direction. Only good documents are
-//! kept, errors never; a good one serves until it is a day old when its host is away.
+//! The URL comes from a stranger and is fetched by us, so the guard is the point: the text of the URL and what the document says are
+//! checked in [`super::described`], the address behind it by the egress client, and the document is read with limits in every
+//! direction. Only good documents are kept, errors never; a good one serves until it is a day old when its host is away.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration as StdDuration};
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use portolan_keys::{ClientKeys, InvalidKeys, digest};
+use portolan_keys::digest;
 use portolan_model::{
     audit::{Actor, Event, Outcome},
-    client::{AuthMethod, ClientKind},
+    client::ClientKind,
     id::ClientId,
 };
 use portolan_net::egress::{EgressError, EgressRequest};
@@ -19,20 +19,17 @@ use portolan_storage::{
     client_documents::{self, Document},
     clients::{self, Client, NewClient},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::task::TaskTracker;
-use url::{Host, Url};
+use url::Url;
 
 use super::{
     alone::{self, Turn},
-    name,
-    register::{redirect_uris, string, strings},
-    strict_json,
+    described::{Described, Unacceptable, check_url},
 };
 use crate::{
-    error::OAuthError,
     rate::{Budget, Rates},
     state::AuthState,
     visitor::Visitor,
@@ -70,6 +67,15 @@ pub(crate) enum DocumentFault {
     /// Our database.
     #[error("storage failed")]
     Storage(#[from] StorageError),
+}
+
+impl From<Unacceptable> for DocumentFault {
+    fn from(fault: Unacceptable) -> Self {
+        match fault {
+            Unacceptable::Url(why) => Self::Url(why),
+            Unacceptable::Content(why) => Self::Content(why),
+        }
+    }
 }
 
 impl DocumentFault {
@@ -369,180 +375,6 @@ async fn fetch_and_store(
     Ok(client)
 }
 
-/// C1. The text is used as it is; what a parser would repair is refused.
-pub(crate) fn check_url(text: &str) -> Result<Url, DocumentFault> {
-    let fault = |why| Err(DocumentFault::Url(why));
-    let Some(rest) = text.strip_prefix("https://") else {
-        return fault("it does not begin with https");
-    };
-    if text.len() > 512 {
-        return fault("it is longer than 512 characters");
-    }
-    if !text.bytes().all(|b| matches!(b, 0x21..=0x7e)) || text.contains('\\') {
-        return fault("it has characters that do not belong in a URL");
-    }
-    if text.contains('#') {
-        return fault("it has a fragment");
-    }
-    if text.contains('?') {
-        return fault("it has a query");
-    }
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    if authority.contains('@') {
-        return fault("it has user information");
-    }
-    if path.is_empty() || path == "/" {
-        return fault("it has no path");
-    }
-    let lower = path.to_ascii_lowercase().replace("%2e", ".");
-    if lower
-        .split('/')
-        .any(|segment| segment == "." || segment == "..")
-    {
-        return fault("its path has dot segments");
-    }
-    let Ok(url) = Url::parse(text) else {
-        return fault("it is not a URL");
-    };
-    let Some(Host::Domain(host)) = url.host() else {
-        return fault("its host is an address");
-    };
-    if url.port().is_some() {
-        return fault("it names a port");
-    }
-    let written = authority.strip_suffix(":443").unwrap_or(authority);
-    if !written.eq_ignore_ascii_case(host) {
-        return fault("its host is not written plainly");
-    }
-    Ok(url)
-}
-
-/// What a good document says.
-#[derive(Debug)]
-struct Described {
-    name: String,
-    redirect_uris: Vec<String>,
-    grant_types: Vec<String>,
-    application_type: &'static str,
-    auth_method: AuthMethod,
-    metadata: Map<String, Value>,
-}
-
-impl Described {
-    /// C3.
-    fn read(client_id: &str, body: &[u8]) -> Result<Self, DocumentFault> {
-        let document = strict_json::object(body).ok_or(DocumentFault::Content(
-            "it is not a JSON object, repeats a name or is nested too deeply",
-        ))?;
-        let fault = DocumentFault::Content;
-        if string(&document, "client_id") != Some(client_id) {
-            return Err(fault("its client_id is not its address"));
-        }
-        if document.contains_key("client_secret")
-            || document.contains_key("client_secret_expires_at")
-        {
-            return Err(fault("it contains a secret"));
-        }
-        let keys = keys_of(&document)?;
-        let offers = strings(&document, "token_endpoint_auth_methods_supported");
-        let offers = |word: &str| offers.as_ref().is_some_and(|list| list.contains(&word));
-        let is_silent = !document.contains_key("token_endpoint_auth_methods_supported");
-        let auth_method = match string(&document, "token_endpoint_auth_method") {
-            Some("none") => AuthMethod::None,
-            Some("private_key_jwt") if keys.is_some() => AuthMethod::PrivateKeyJwt,
-            Some("private_key_jwt") if offers("none") => AuthMethod::None,
-            Some("private_key_jwt") => {
-                return Err(fault(
-                    "it authenticates by private_key_jwt, but has neither jwks nor jwks_uri",
-                ));
-            }
-            // Negotiated, the stronger one first (C3).
-            None if offers("private_key_jwt") && keys.is_some() => AuthMethod::PrivateKeyJwt,
-            None if is_silent || offers("none") => AuthMethod::None,
-            _ => {
-                return Err(fault(
-                    "its token_endpoint_auth_method cannot be used with a public document",
-                ));
-            }
-        };
-        let grant_types = match strings(&document, "grant_types") {
-            None => vec!["authorization_code", "refresh_token"],
-            Some(types) if types.contains(&"authorization_code") => types,
-            Some(_) => return Err(fault("its grant_types lack authorization_code")),
-        };
-        let grant_types: Vec<String> = grant_types
-            .into_iter()
-            .filter(|word| ["authorization_code", "refresh_token"].contains(word))
-            .map(str::to_owned)
-            .collect();
-        let redirect_uris = redirect_uris(&document).map_err(|error| match error {
-            OAuthError::Refused { description, .. } => fault(description),
-            _ => fault("its redirect_uris are not acceptable"),
-        })?;
-        let native = redirect_uris.iter().any(|uri| !uri.starts_with("https:"));
-        let name = string(&document, "client_name")
-            .and_then(name::clean)
-            .unwrap_or_else(|| "Unnamed client".to_owned());
-        let mut metadata = Map::new();
-        for member in [
-            "client_uri",
-            "policy_uri",
-            "tos_uri",
-            "software_id",
-            "software_version",
-        ] {
-            if let Some(value) = string(&document, member).filter(|value| value.len() <= 512) {
-                metadata.insert(member.to_owned(), json!(value));
-            }
-        }
-        metadata.insert("client_name".to_owned(), json!(name));
-        metadata.insert("redirect_uris".to_owned(), json!(redirect_uris));
-        metadata.insert("grant_types".to_owned(), json!(grant_types));
-        metadata.insert(
-            "token_endpoint_auth_method".to_owned(),
-            json!(auth_method.as_str()),
-        );
-        if auth_method == AuthMethod::PrivateKeyJwt
-            && let Some((member, value)) = keys
-        {
-            metadata.insert(member.to_owned(), value);
-        }
-        Ok(Self {
-            name,
-            redirect_uris,
-            grant_types,
-            application_type: if native { "native" } else { "web" },
-            auth_method,
-            metadata,
-        })
-    }
-}
-
-/// The member that names the document's keys, checked: `jwks`, else `jwks_uri`, which may be on another host (C3). Keys that nobody
-/// may know spoil a document, whether it means to use them or not; keys that are of no use here are no harm.
-fn keys_of(document: &Map<String, Value>) -> Result<Option<(&'static str, Value)>, DocumentFault> {
-    let uri = match document.get("jwks_uri") {
-        None => None,
-        Some(uri) => {
-            let text = uri
-                .as_str()
-                .ok_or(DocumentFault::Content("its jwks_uri is not a URL"))?;
-            check_url(text)?;
-            Some(("jwks_uri", uri.clone()))
-        }
-    };
-    match document.get("jwks") {
-        None => Ok(uri),
-        Some(jwks) => match ClientKeys::read(jwks) {
-            Ok(_) => Ok(Some(("jwks", jwks.clone()))),
-            Err(InvalidKeys::Secret) => Err(DocumentFault::Content(
-                "it contains a key that is not public",
-            )),
-            Err(InvalidKeys::Form | InvalidKeys::NoneUsable) => Ok(uri),
-        },
-    }
-}
-
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
@@ -585,164 +417,6 @@ fn fresh_seconds(headers: &HeaderMap) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const URL: &str = "https://app.example/oauth/client.json";
-
-    fn read(change: impl FnOnce(&mut Map<String, Value>)) -> Result<Described, DocumentFault> {
-        let mut document = json!({
-            "client_id": URL, "client_name": "App", "redirect_uris": ["http://localhost/callback"],
-            "grant_types": ["authorization_code", "refresh_token"], "token_endpoint_auth_method": "none"
-        });
-        change(document.as_object_mut().unwrap());
-        Described::read(URL, document.to_string().as_bytes())
-    }
-
-    #[test]
-    fn cases_77_and_83_only_plain_https_urls_are_client_ids() {
-        for good in [
-            URL,
-            "https://vscode.dev/oauth/client-metadata.json",
-            "https://app.example:443/x",
-        ] {
-            assert!(check_url(good).is_ok(), "{good}");
-        }
-        for bad in [
-            "http://app.example/x",
-            "https://app.example:8443/x",
-            "https://u@app.example/x",
-            "https://app.example/x#y",
-            "https://app.example/a/../x",
-            "https://app.example/a/%2e%2E/x",
-            "https://app.example/./x",
-            "https://app.example/x?y",
-            "https://app.example",
-            "https://app.example/",
-            "https://127.0.0.1/x",
-            "https://2130706433/x",
-            "https://0x7f.1/x",
-            "https://[::1]/x",
-            "https://0x7f000001/x",
-            "https://0177.0.0.1/x",
-            "https://[::ffff:10.0.0.1]/x",
-            "https://93.184.216.34/x",
-            "https://app.example\\x/y",
-            "https://app%2eexample/x",
-            "https:///x",
-        ] {
-            assert!(
-                matches!(check_url(bad), Err(DocumentFault::Url(_))),
-                "{bad}"
-            );
-        }
-        assert!(check_url(&format!("https://app.example/{}", "x".repeat(512))).is_err());
-    }
-
-    #[test]
-    fn c3_a_good_document_describes_a_public_client() {
-        let described = read(|_| {}).unwrap();
-        assert_eq!(described.name, "App");
-        assert_eq!(described.application_type, "native");
-        let defaults = read(|document| drop(document.remove("grant_types"))).unwrap();
-        assert_eq!(
-            defaults.grant_types,
-            ["authorization_code", "refresh_token"]
-        );
-    }
-
-    #[test]
-    fn cases_81_and_82_bad_documents_are_refused() {
-        type Change = fn(&mut Map<String, Value>);
-        let changes: [(&str, Change); 9] = [
-            ("slash", |d| {
-                drop(d.insert("client_id".into(), json!(format!("{URL}/"))))
-            }),
-            ("case", |d| {
-                drop(d.insert("client_id".into(), json!(URL.to_uppercase())))
-            }),
-            ("secret", |d| {
-                drop(d.insert("client_secret".into(), json!("x")))
-            }),
-            ("symmetric", |d| {
-                drop(d.insert("jwks".into(), json!({"keys": [{"kty": "oct", "k": "x"}]})))
-            }),
-            ("private", |d| {
-                drop(d.insert("jwks".into(), json!({"keys": [{"kty": "EC", "d": "x"}]})))
-            }),
-            ("basic", |d| {
-                drop(d.insert(
-                    "token_endpoint_auth_method".into(),
-                    json!("client_secret_basic"),
-                ))
-            }),
-            ("key only", |d| {
-                drop(d.insert(
-                    "token_endpoint_auth_method".into(),
-                    json!("private_key_jwt"),
-                ))
-            }),
-            ("grant", |d| {
-                drop(d.insert("grant_types".into(), json!(["refresh_token"])))
-            }),
-            ("redirect", |d| {
-                drop(d.insert("redirect_uris".into(), json!(["javascript:alert(1)"])))
-            }),
-        ];
-        for (name, change) in changes {
-            assert!(
-                matches!(read(change), Err(DocumentFault::Content(_))),
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn c3_a_client_that_can_do_without_a_key_is_taken_at_its_word() {
-        let both = json!(["none", "private_key_jwt"]);
-        assert!(
-            read(|d| {
-                d.insert(
-                    "token_endpoint_auth_method".into(),
-                    json!("private_key_jwt"),
-                );
-                d.insert("token_endpoint_auth_methods_supported".into(), both.clone());
-            })
-            .is_ok()
-        );
-        assert!(
-            read(|d| {
-                d.remove("token_endpoint_auth_method");
-                d.insert(
-                    "token_endpoint_auth_methods_supported".into(),
-                    json!(["private_key_jwt"]),
-                );
-            })
-            .is_err()
-        );
-    }
-
-    #[test]
-    fn c3_keys_of_no_use_do_not_spoil_the_document_of_a_public_client() {
-        for jwks in [
-            json!({"keys": []}),
-            json!({"keys": [{"kty": "RSA", "n": "AQ", "e": "AQAB"}]}),
-            json!({}),
-        ] {
-            let described = read(|d| drop(d.insert("jwks".into(), jwks.clone()))).unwrap();
-            assert_eq!(described.auth_method, AuthMethod::None, "{jwks}");
-            assert!(described.metadata.get("jwks").is_none());
-            assert!(
-                read(|d| {
-                    let method = json!("private_key_jwt");
-                    d.insert("jwks".into(), jwks.clone());
-                    d.insert("token_endpoint_auth_method".into(), method);
-                })
-                .is_err(),
-                "{jwks}"
-            );
-        }
-        let secret = json!({"kty": "EC", "d": "x"});
-        assert!(read(|d| drop(d.insert("jwks".into(), secret))).is_err());
-    }
 
     #[test]
     fn c4_freshness_is_clamped() {

@@ -8,7 +8,8 @@ const MAX_CHARS: usize = 64;
 /// One line, NFC, without control, bidirectional and zero-width characters, at most 64 characters. `None` if nothing is left.
 pub(crate) fn clean(name: &str) -> Option<String> {
     let mut out = String::new();
-    for c in name.nfc().filter(|c| !is_invisible(*c)) {
+    // What stood apart for something invisible alone comes together.
+    for c in name.chars().filter(|c| !is_invisible(*c)).nfc() {
         let c = if c.is_whitespace() { ' ' } else { c };
         if c == ' ' && (out.is_empty() || out.ends_with(' ')) {
             continue;
@@ -82,6 +83,8 @@ mod tests {
             Some("My app of mine".to_owned())
         );
         assert_eq!(clean("\u{200b}\u{202e}"), None);
+        let accented = clean("Cafe\u{200b}\u{301}");
+        assert_eq!(accented.as_deref(), Some("Caf\u{e9}"));
         assert_eq!(clean(&"x".repeat(100)).unwrap().len(), 64);
     }
 

@@ -25,7 +25,10 @@ use portolan_storage::{
 use serde_json::{Map, Value, json};
 use time::Duration;
 
-use super::name;
+use super::{
+    members::{redirect_uris, string, strings},
+    name,
+};
 use crate::{
     error::{ErrorCode, OAuthError},
     parameters,
@@ -73,7 +76,9 @@ impl Registration {
         {
             return Err(invalid("response_types must contain code"));
         }
-        let redirect_uris = redirect_uris(metadata)?;
+        let redirect_uris = redirect_uris(metadata).map_err(|description| {
+            OAuthError::refused(ErrorCode::InvalidRedirectUri, description)
+        })?;
         let native = redirect_uris.iter().any(|uri| !uri.starts_with("https:"));
         let application_type = match string(metadata, "application_type") {
             Some("web") => "web",
@@ -158,56 +163,6 @@ impl Registration {
         ]);
         digest(canonical.to_string().as_bytes())
     }
-}
-
-/// 1–20 acceptable URIs, without doubles, in the order given (C14).
-pub(crate) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, OAuthError> {
-    let invalid = |description| OAuthError::refused(ErrorCode::InvalidRedirectUri, description);
-    let uris = strings(metadata, "redirect_uris")
-        .ok_or_else(|| invalid("redirect_uris must be a list of strings"))?;
-    if uris.is_empty() || uris.len() > redirect::MAX_PER_CLIENT {
-        return Err(invalid("redirect_uris must have 1 to 20 entries"));
-    }
-    let mut out: Vec<String> = Vec::with_capacity(uris.len());
-    for uri in uris {
-        redirect::check(uri).map_err(|error| invalid(describe_redirect(error)))?;
-        if !out.iter().any(|known| known == uri) {
-            out.push(uri.to_owned());
-        }
-    }
-    Ok(out)
-}
-
-/// What is wrong with a redirect URI.
-pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'static str {
-    use redirect::InvalidRedirect as Fault;
-    match error {
-        Fault::Length => "a redirect URI is longer than 2048 bytes",
-        Fault::Syntax => "a redirect URI is not an absolute URI in plain ASCII",
-        Fault::Fragment => "a redirect URI has a fragment",
-        Fault::UserInfo => "a redirect URI has user information",
-        Fault::Wildcard => "a redirect URI has a wildcard",
-        Fault::Host => {
-            "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme"
-        }
-        Fault::Scheme => "a redirect URI uses a scheme that is not allowed",
-    }
-}
-
-pub(crate) fn string<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<&'a str> {
-    metadata
-        .get(member)?
-        .as_str()
-        .filter(|value| !value.is_empty())
-}
-
-pub(crate) fn strings<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a str>> {
-    metadata
-        .get(member)?
-        .as_array()?
-        .iter()
-        .map(Value::as_str)
-        .collect()
 }
 
 /// `POST /oauth/register`

@@ -10,7 +10,6 @@ use portolan_keys::{digest, seal::open_under_token};
 use portolan_model::{audit::Actor, id::SourceId, member::Action};
 use portolan_storage::{Reason, upstream_oauth as stored};
 use portolan_upstream::oauth::{Attempt, AuthorizationServer, Callback, Grant, redeem};
-use serde::Deserialize;
 
 use super::{
     ConnectError,
@@ -20,24 +19,12 @@ use crate::{
     browser::Browser,
     entry,
     pages::{self, Message, PageError},
+    returned::Returned,
     session::{BrowserSession, MaybeAnySession},
     state::AuthState,
     upstreams::{self, Why},
     visitor::Visitor,
 };
-
-/// Longest `state`, code and issuer that are looked at.
-const LONGEST: usize = 4096;
-
-/// What an authorization server sends.
-#[derive(Deserialize)]
-pub(super) struct Answer {
-    #[serde(default)]
-    state: String,
-    code: Option<String>,
-    error: Option<String>,
-    iss: Option<String>,
-}
 
 /// Takes the answer. Whatever is wrong with it is one page; what a stranger wrote is not on it.
 pub(super) async fn take(
@@ -46,7 +33,7 @@ pub(super) async fn take(
     MaybeAnySession(session): MaybeAnySession,
     visitor: Visitor,
     Path(source): Path<String>,
-    Query(answer): Query<Answer>,
+    Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
     let not_ours = |browser| {
         let page = Message {
@@ -61,16 +48,11 @@ pub(super) async fn take(
     let (Some(session), Ok(source)) = (session, source.parse::<SourceId>()) else {
         return not_ours(browser);
     };
-    let sizes = [
-        Some(&answer.state),
-        answer.code.as_ref(),
-        answer.iss.as_ref(),
-    ];
-    if answer.state.is_empty() || sizes.into_iter().flatten().any(|text| text.len() > LONGEST) {
+    let Some((token, callback)) = returned.read() else {
         return not_ours(browser);
-    }
+    };
     let now = state.now();
-    let name = digest(answer.state.as_bytes());
+    let name = digest(token.as_bytes());
     let mut tx = state.store.system(Reason::Upstreams).await?;
     let taken = stored::take_attempt(&mut tx, &name, source, session.user, session.id, now).await?;
     tx.commit().await?;
@@ -91,7 +73,10 @@ pub(super) async fn take(
     let outcome = match slug {
         // Who may not connect it any more connects nothing.
         None => Err(ConnectError::Unknown),
-        Some(_) => redeemed(&state, &session, account, attempt, &answer, &visitor).await,
+        Some(_) => {
+            let answer = (token.as_str(), &callback);
+            redeemed(&state, &session, account, attempt, answer, &visitor).await
+        }
     };
     if let Err(error) = outcome {
         tracing::info!(tenant.id = %account.tenant, source.id = %source, reason = %error, "an upstream account was not connected");
@@ -161,19 +146,14 @@ async fn redeemed(
     session: &BrowserSession,
     account: Account,
     attempt: stored::Attempt,
-    answer: &Answer,
+    (token, callback): (&str, &Callback),
     visitor: &Visitor,
 ) -> Result<(), ConnectError> {
     let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
         .map_err(|_| ConnectError::Internal("attempt"))?;
-    let callback = Callback {
-        code: answer.code.clone(),
-        error: answer.error.clone(),
-        iss: answer.iss.clone(),
-    };
-    let code = Attempt::check(&server, &callback)?;
+    let code = Attempt::check(&server, callback)?;
     let place = account.source.uuid();
-    let opened = open_under_token(&answer.state, &attempt.sealed, place.as_bytes())
+    let opened = open_under_token(token, &attempt.sealed, place.as_bytes())
         .map_err(portolan_connections::SealError::from)?;
     let sealed: Sealed =
         serde_json::from_slice(opened.expose()).map_err(|_| ConnectError::Internal("attempt"))?;

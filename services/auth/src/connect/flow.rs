@@ -8,6 +8,7 @@ use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
     id::{SessionId, SourceId, TenantId, UserId},
+    registry::SourceKind,
 };
 use portolan_storage::{
     StorageError, TenantTx, audit, sources,
@@ -346,9 +347,27 @@ async fn find(state: &AuthState, account: Account) -> Result<Found, ConnectError
     let before = stored::connection(&mut tx, source, account.owner).await?;
     // Somebody else's server must not hold a connection of ours.
     drop(tx);
-    let url = Url::parse(&row.base_url).map_err(|_| ConnectError::Internal("stored URL"))?;
-    let challenge = challenge(state, &url).await;
-    let discovered = discover(&state.egress, &url, &challenge).await?;
+    let (challenge, discovered) = match &sign_in.server {
+        // Who its tokens are for is the API's own matter: RFC 8707 is not for servers that were named, which may know nothing of it.
+        Some(server) => {
+            let server = serde_json::from_value(server.clone());
+            let server = server.map_err(|_| ConnectError::Internal("stored server"))?;
+            let discovered = Discovered {
+                resource: None,
+                scopes: None,
+                server,
+            };
+            (Challenge::default(), discovered)
+        }
+        None if row.kind != SourceKind::Mcp => return Err(ConnectError::NoServer),
+        None => {
+            let url =
+                Url::parse(&row.base_url).map_err(|_| ConnectError::Internal("stored URL"))?;
+            let challenge = challenge(state, &url).await;
+            let discovered = discover(&state.egress, &url, &challenge).await?;
+            (challenge, discovered)
+        }
+    };
     let before = before.filter(|before| before.issuer == discovered.server.issuer);
     // AU-11: what was granted and what was missing, all of it again. Where the workspace says what it wants, that and what was missing.
     let missing = before.as_ref().and_then(|row| row.wanted_scope.as_deref());

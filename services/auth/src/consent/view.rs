@@ -4,7 +4,6 @@ use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
 use portolan_model::{
-    admission::Admission,
     client::ClientKind,
     member::Action,
     redirect::{self, Destination},
@@ -175,7 +174,7 @@ fn entry(offered: &Offered, checked: bool) -> Entry {
         note,
         disabled,
         checked: checked && !disabled,
-        can_ask: !is_viewer && verdict.admission == Admission::NeedsApproval && !verdict.has_asked,
+        can_ask: !is_viewer && verdict.can_be_asked_for(),
     }
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{
     error::ConsoleError,
     input::PathId,
-    servers::{found_server, server_url},
+    servers::{found_server, server_url, workspace_url},
     workspace::Workspace,
 };
 use crate::state::AuthState;
@@ -20,6 +20,18 @@ use crate::state::AuthState;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Connection {
     /// The server's URL.
+    url: String,
+    clients: Vec<ClientConnection>,
+    /// The same by the workspace's own URL, if it leads to this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    short: Option<ShortConnection>,
+}
+
+/// How to connect to whatever is the default server of a workspace.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ShortConnection {
+    /// The workspace's own URL.
     url: String,
     clients: Vec<ClientConnection>,
 }
@@ -69,14 +81,18 @@ pub(crate) async fn show_connection(
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let server = found_server(&mut tx, id).await?;
+    let is_published = server.status == ServerStatus::Published;
+    let clients = |url: &str| instructions(&server.slug, &server.name, url, is_published);
     let url = server_url(&state, &workspace, &server.slug);
-    let clients = instructions(
-        &server.slug,
-        &server.name,
-        &url,
-        server.status == ServerStatus::Published,
-    );
-    Ok(Json(Connection { url, clients }))
+    let short = workspace_url(&state, &workspace, &server).map(|url| ShortConnection {
+        clients: clients(&url),
+        url,
+    });
+    Ok(Json(Connection {
+        clients: clients(&url),
+        url,
+        short,
+    }))
 }
 
 /// `slug` is the name inside clients: short, and of the characters that all of them take.

@@ -15,15 +15,17 @@ use utoipa::{IntoParams, ToSchema};
 use super::{Listing, error::ConsoleError, input::QueryParameters, workspace::Workspace};
 use crate::{
     recorder::{
-        attempts::{self, Attempt, State as Standing},
+        attempts::{Attempt, State as Standing},
         known::KnownFault,
+        paging::{self, Place},
         rules,
     },
     state::AuthState,
 };
 
-/// Steps that are read for one page.
+/// Steps that are read for one page, and at most, if no attempt is told whole by so few.
 const STEPS: i64 = 1_000;
+const MOST_STEPS: i64 = 16_000;
 /// Attempts of one page.
 const ATTEMPTS: usize = 50;
 
@@ -137,6 +139,17 @@ pub struct ConnectEvent {
     /// What it sent: redirect URI, scope, resource, PKCE method. Never a secret.
     #[schema(value_type = Object)]
     sent: Value,
+    /// How often it came again just so, if it did: a refresh that is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    repeats: Option<i32>,
+    /// When it came again last.
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(nullable = false)]
+    last_at: Option<OffsetDateTime>,
 }
 
 /// A fault of a client that is known.
@@ -251,6 +264,8 @@ fn shown(event: Event) -> ConnectEvent {
         network: event.ip_block,
         agent: event.agent,
         sent: event.detail,
+        repeats: (event.repeats > 0).then_some(event.repeats),
+        last_at: event.last_at,
     }
 }
 
@@ -292,29 +307,39 @@ pub(crate) async fn list_connects(
         tenant: Some(workspace.id),
         request_id: request_id.as_deref(),
         client: client.as_ref(),
-        before,
+        before: before.map(|place| place.began),
     };
-    let mut tx = state.store.system(Reason::Recorder).await?;
-    let events = connect_events::list(&mut tx, which, STEPS).await?;
-    let has_more = i64::try_from(events.len()).unwrap_or(i64::MAX) >= STEPS;
-    let mut found = attempts::assemble(events, state.now());
-    let is_cut = has_more || found.len() > ATTEMPTS;
-    found.truncate(ATTEMPTS);
-    let next_cursor = found
-        .last()
-        .filter(|_| is_cut)
-        .map(|attempt| attempt.began().unix_timestamp_nanos().to_string());
+    let (mut tx, now) = (state.store.system(Reason::Recorder).await?, state.now());
+    let mut steps = STEPS;
+    let page = loop {
+        let read = connect_events::list(&mut tx, which, steps).await?;
+        if let Some(page) = paging::page(read, before, ATTEMPTS, steps >= MOST_STEPS, now) {
+            break page;
+        }
+        steps *= 4;
+    };
+    let next_cursor = page
+        .next
+        .map(|place| format!("{}.{}", place.began.unix_timestamp_nanos(), place.number));
     Ok(Json(Listing {
-        items: found.into_iter().map(ConnectAttempt::from).collect(),
+        items: page
+            .attempts
+            .into_iter()
+            .map(ConnectAttempt::from)
+            .collect(),
         next_cursor,
     }))
 }
 
-/// A time, which tells nothing that the list does not tell.
-fn read_cursor(text: &str) -> Result<OffsetDateTime, ConsoleError> {
-    text.parse::<i128>()
-        .ok()
-        .and_then(|nanos| OffsetDateTime::from_unix_timestamp_nanos(nanos).ok())
+/// A place in the list, which tells nothing that the list does not tell.
+fn read_cursor(text: &str) -> Result<Place, ConsoleError> {
+    text.split_once('.')
+        .and_then(|(nanos, number)| {
+            Some(Place {
+                began: OffsetDateTime::from_unix_timestamp_nanos(nanos.parse().ok()?).ok()?,
+                number: number.parse().ok()?,
+            })
+        })
         .ok_or_else(|| {
             ConsoleError::invalid(
                 "invalid_cursor",

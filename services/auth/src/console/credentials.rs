@@ -10,6 +10,7 @@ use portolan_keys::{
 use portolan_model::{
     id::{SourceId, SourceKind as SourceIdKind, TenantId},
     member::Action,
+    registry::SourceKind,
 };
 use portolan_storage::{
     StorageError, TenantTx,
@@ -188,7 +189,11 @@ pub(crate) async fn set_credential(
     }
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    found(&mut tx, id).await?;
+    let source = found(&mut tx, id).await?;
+    if source.kind != SourceKind::Mcp && source.sharing.is_some() {
+        let message = "This source is signed in to. Stop that first: accounts that are connected are forgotten then.";
+        return Err(ConsoleError::conflict("signed_in", message));
+    }
     let version = credentials::next_version(&mut tx, id)
         .await?
         .ok_or_else(|| ConsoleError::not_found("this source"))?;

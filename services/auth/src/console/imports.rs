@@ -310,6 +310,15 @@ pub struct SecurityHintView {
     token_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    authorization_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    issuer: Option<String>,
+    /// Scopes that the document knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scopes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     description: Option<String>,
 }
 
@@ -322,6 +331,7 @@ pub(crate) enum SecurityKindName {
     Bearer,
     Basic,
     OauthClientCredentials,
+    OauthAuthorizationCode,
 }
 
 /// The stored hints in the form of the API; hints of another release that do not read are left out.

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     admission,
-    clients::{name, register::describe_redirect},
+    clients::{members::describe_redirect, name},
     login::ConsolePage,
     revoke,
     state::AuthState,
@@ -358,10 +358,7 @@ pub(crate) async fn change_registered_client(
     }
     let mut ended = Ended::default();
     if let Some(enabled) = change.enabled.filter(|enabled| *enabled != client.enabled) {
-        // Switching off is always possible at once; switching on gives access.
-        if enabled {
-            workspace.require_recent(now, ConsolePage::Clients)?;
-        }
+        workspace.require_recent_to_switch(enabled, now, ConsolePage::Clients)?;
         let decision = (!enabled).then_some(ClientDecision::Blocked);
         let by = workspace.session.user;
         client_admission::decide(&mut tx, workspace.id, id, decision, by, now).await?;

@@ -12,7 +12,7 @@ use portolan_model::{
     slug::Slug,
 };
 use portolan_storage::{
-    StorageError, TenantTx,
+    StorageError, TenantTx, audit,
     servers::{self, Changes, NewServer, PublishedTool, Server},
     tools::{self, Filter},
 };
@@ -25,6 +25,7 @@ use super::{
     Listing, change,
     change::Deleted,
     client_limits::{self, ClientWarning},
+    default_server,
     error::ConsoleError,
     input::{JsonBody, PathId, given, plain_text},
     offers::{self, ServerPrompt, ServerResource},
@@ -61,6 +62,10 @@ pub struct ServerView {
     status: ServerStatus,
     /// What people give to their AI client.
     url: String,
+    /// The workspace's own URL, if it leads to this server: it is the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    workspace_url: Option<String>,
     /// Tools that clients see.
     tool_count: i64,
     #[serde(with = "time::serde::rfc3339")]
@@ -124,9 +129,20 @@ pub(super) fn server_url(state: &AuthState, workspace: &Workspace, slug: &str) -
     state.site.url(&format!("/t/{}/{slug}/mcp", workspace.slug))
 }
 
+/// The workspace's own URL, if it leads to the server.
+pub(super) fn workspace_url(
+    state: &AuthState,
+    workspace: &Workspace,
+    server: &Server,
+) -> Option<String> {
+    let path = format!("/t/{}/mcp", workspace.slug);
+    server.is_default.then(|| state.site.url(&path))
+}
+
 fn view(state: &AuthState, workspace: &Workspace, server: Server) -> ServerView {
     ServerView {
         url: server_url(state, workspace, &server.slug),
+        workspace_url: workspace_url(state, workspace, &server),
         id: server.id,
         slug: server.slug,
         name: server.name,
@@ -525,10 +541,17 @@ async fn set_status(
     workspace.require(Action::EditRegistry)?;
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
+    let becomes_default =
+        status == ServerStatus::Published && servers::make_default_if_first(&mut tx, id).await?;
     if !servers::set_status(&mut tx, id, status, now).await? {
         return Err(ConsoleError::not_found("this server"));
     }
     let server = found_server(&mut tx, id).await?;
+    if becomes_default {
+        let detail = json!({ "from": null, "to": server.slug });
+        let event = workspace.event(default_server::CHANGED, "tenant", workspace.id, detail);
+        audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    }
     let entry = json!({ "slug": server.slug });
     change::commit(
         tx,
@@ -541,7 +564,7 @@ async fn set_status(
     Ok(Json(view(state, workspace, server)))
 }
 
-/// Publishes a server: from now on AI clients get answers.
+/// Publishes a server: from now on AI clients get answers. The first one of a workspace becomes its default server.
 #[utoipa::path(post, path = "/workspaces/{ws}/servers/{id}/publish", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Published.", body = ServerView)))]

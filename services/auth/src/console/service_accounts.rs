@@ -31,7 +31,7 @@ use super::{
     workspaces::display_name,
 };
 use crate::{
-    clients::metadata_document::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
+    clients::described::check_url, login::ConsolePage, state::AuthState, visitor::Visitor,
 };
 
 /// Accounts that a workspace may have (M9).
@@ -409,10 +409,7 @@ pub(crate) async fn change_service_account(
         audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
     if let Some(enabled) = change.enabled {
-        // Switching off is always possible at once; switching on gives access.
-        if enabled {
-            workspace.require_recent(now, ConsolePage::Keys)?;
-        }
+        workspace.require_recent_to_switch(enabled, now, ConsolePage::Keys)?;
         epoch = service_accounts::set_disabled(&mut tx, workspace.id, id, !enabled, now).await?;
         if epoch.is_some() {
             let action = if enabled {

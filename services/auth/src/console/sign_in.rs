@@ -1,25 +1,29 @@
-//! MCP servers that are signed in to by OAuth: whose accounts calls use, the client that the workspace is there, and the account that the
-//! workspace connected (`spec/authorization.md` §8). Tokens and secrets never come back.
+//! Sources that are signed in to by OAuth, MCP servers and APIs: whose accounts calls use, the client that the workspace is there, and the
+//! account that the workspace connected (`spec/authorization.md` §8). An MCP server names its authorization server; for an API somebody
+//! names it here. Tokens and secrets never come back.
+
+mod form;
 
 use axum::{Json, extract::State};
 use http::StatusCode;
-use portolan_connections::Account;
+use portolan_connections::{Account, write_link};
 use portolan_model::{
     id::{SourceId, SourceKind as SourceIdKind},
     member::Action,
     registry::SourceKind,
 };
 use portolan_storage::{
-    Reason,
-    upstream_oauth::{self as stored, Connection},
+    Reason, credentials as stored_credentials,
+    upstream_oauth::{self as stored, Connection, SignIn},
     users,
 };
-use portolan_upstream::oauth::{AuthMethod, ClientIdentity};
+use portolan_upstream::oauth::AuthorizationServer;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
+use self::form::{EnteredClient, SignInForm};
 use super::{
     change,
     error::ConsoleError,
@@ -33,22 +37,26 @@ use crate::{
     visitor::Visitor,
 };
 
-/// Longest client id or list of scopes.
-const LONGEST: usize = 2048;
-/// Longest secret: a key in PEM.
-const LONGEST_SECRET: usize = 16 * 1024;
-
 /// Whose accounts calls use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
     /// One account for all calls, connected by the workspace.
     Workspace,
-    /// Each person's own; the workspace's account only looks at what the server offers.
+    /// Each person's own; the workspace's account only looks at what an MCP server offers.
     Person,
 }
 
 impl Sharing {
+    /// As it is stored; an unknown word is the narrower one.
+    pub(super) fn from_word(word: &str) -> Self {
+        if word == Self::Workspace.word() {
+            Self::Workspace
+        } else {
+            Self::Person
+        }
+    }
+
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Workspace => "workspace",
@@ -77,7 +85,7 @@ impl SignInMethod {
     }
 }
 
-/// How a server is signed in to.
+/// How a source is signed in to.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SignInView {
     /// Whose accounts; null if it is not signed in to by OAuth.
@@ -85,12 +93,53 @@ pub struct SignInView {
     method: SignInMethod,
     /// Scopes that are asked for; what the server names if null.
     scope: Option<String>,
+    /// The authorization server that was named for an API; absent for an MCP server, which names its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    server: Option<SignInServer>,
     client: Option<SignInClient>,
     connection: Option<SignInConnection>,
     /// How many persons have linked their own account.
     linked_persons: i64,
+    /// The own account of who asks, where calls use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    own: Option<OwnAccount>,
     /// For clients that are registered by hand.
     redirect_uri: String,
+}
+
+/// An authorization server that somebody named.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SignInServer {
+    /// What it calls itself; null if only its addresses were entered.
+    issuer: Option<String>,
+    /// Where browsers go.
+    authorization_endpoint: Option<String>,
+    /// Where tokens come from.
+    token_endpoint: String,
+    /// Where tokens are given back, if there is such a place.
+    revocation_endpoint: Option<String>,
+}
+
+impl From<AuthorizationServer> for SignInServer {
+    fn from(server: AuthorizationServer) -> Self {
+        Self {
+            issuer: Some(server.issuer).filter(|_| !server.is_nameless),
+            authorization_endpoint: server.authorization_endpoint,
+            token_endpoint: server.token_endpoint,
+            revocation_endpoint: server.revocation_endpoint,
+        }
+    }
+}
+
+/// Somebody's own account at a source.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnAccount {
+    /// `ok` or `needs_sign_in`; null if none is connected.
+    status: Option<String>,
+    /// Where they connect it, and nobody else.
+    connect_url: String,
 }
 
 /// Who the workspace is at the authorization server.
@@ -136,12 +185,21 @@ async fn seen(
     source: SourceId,
 ) -> Result<SignInView, ConsoleError> {
     let mut tx = state.store.tenant(workspace.id).await?;
-    let row = found(&mut tx, source).await?;
-    if row.kind != SourceKind::Mcp {
-        return Err(ConsoleError::not_found("this MCP server"));
-    }
+    found(&mut tx, source).await?;
     let sign_in = stored::sign_in(&mut tx, source).await?;
     let connection = stored::connection(&mut tx, source, None).await?;
+    let sharing = sign_in.as_ref().map(|row| Sharing::from_word(&row.sharing));
+    let own = if sharing == Some(Sharing::Person) && workspace.role.may(Action::CallTools) {
+        let person = workspace.session.user;
+        let account = stored::connection(&mut tx, source, Some(person)).await?;
+        let link = write_link(&state.keys, (workspace.id, source, person), state.now())?;
+        Some(OwnAccount {
+            status: account.map(|row| row.status),
+            connect_url: state.site.url(&format!("/connect/accounts/{link}")),
+        })
+    } else {
+        None
+    };
     drop(tx);
     let mut tx = state.store.system(Reason::Upstreams).await?;
     let linked_persons = stored::linked_persons(&mut tx, workspace.id, source).await?;
@@ -161,22 +219,18 @@ async fn seen(
         refreshed_at: row.refreshed_at,
         connected_by: connected_by.map(|user| user.display_name),
     };
-    let is = |word: &str| sign_in.as_ref().is_some_and(|row| row.sharing == word);
     let by_client = sign_in
         .as_ref()
         .is_some_and(|row| row.method == SignInMethod::ClientCredentials.word());
     Ok(SignInView {
-        sharing: if is("person") {
-            Some(Sharing::Person)
-        } else {
-            is("workspace").then_some(Sharing::Workspace)
-        },
+        sharing,
         method: if by_client {
             SignInMethod::ClientCredentials
         } else {
             SignInMethod::Code
         },
         scope: sign_in.as_ref().and_then(|row| row.scope.clone()),
+        server: sign_in.as_ref().and_then(server_of).map(SignInServer::from),
         client: sign_in
             .and_then(|row| row.client)
             .map(|client| SignInClient {
@@ -186,11 +240,18 @@ async fn seen(
             }),
         connection: connection.map(view),
         linked_persons,
+        own,
         redirect_uri: connect::redirect_uri(&state.site, source),
     })
 }
 
-/// How a server is signed in to, and the account that is connected.
+/// The authorization server that was named for a source.
+fn server_of(sign_in: &SignIn) -> Option<AuthorizationServer> {
+    let server = sign_in.server.clone()?;
+    serde_json::from_value(server).ok()
+}
+
+/// How a source is signed in to, and the account that is connected.
 #[utoipa::path(get, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "How.", body = SignInView)))]
@@ -203,96 +264,8 @@ pub(crate) async fn show_sign_in(
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
-/// A client that the authorization server's operator gave the workspace.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EnteredClient {
-    client_id: String,
-    /// Its secret, if it has one.
-    #[serde(default)]
-    #[schema(nullable = false)]
-    client_secret: Option<String>,
-    /// Its private key in PEM, for servers that know it by its public key.
-    #[serde(default)]
-    #[schema(nullable = false)]
-    private_key: Option<String>,
-}
-
-impl std::fmt::Debug for EnteredClient {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("EnteredClient")
-    }
-}
-
-impl EnteredClient {
-    fn checked(self) -> Result<ClientIdentity, ConsoleError> {
-        let invalid = |field: &'static str, message: &'static str| {
-            ConsoleError::invalid("client_invalid", message).field(field)
-        };
-        let tidy = |text: Option<String>| {
-            text.map(|text| text.trim().to_owned())
-                .filter(|text| !text.is_empty())
-        };
-        let client_id = self.client_id.trim().to_owned();
-        if client_id.is_empty() || client_id.len() > LONGEST || !client_id.is_ascii() {
-            return Err(invalid(
-                "client.client_id",
-                "Give the client id as the server's operator wrote it.",
-            ));
-        }
-        let (secret, key) = (tidy(self.client_secret), tidy(self.private_key));
-        let too_long = |text: &Option<String>| {
-            text.as_ref()
-                .is_some_and(|text| text.len() > LONGEST_SECRET)
-        };
-        if too_long(&secret) || too_long(&key) {
-            return Err(invalid(
-                "client.client_secret",
-                "This is too long to be a secret.",
-            ));
-        }
-        match (secret, key) {
-            (Some(_), Some(_)) => Err(invalid(
-                "client.private_key",
-                "Give a secret or a key, not both.",
-            )),
-            (None, Some(key)) if !portolan_keys::client_key::is_usable(&key) => Err(invalid(
-                "client.private_key",
-                "Give a P-256 or RSA private key in PEM, from BEGIN to END.",
-            )),
-            (None, Some(key)) => Ok(ClientIdentity {
-                client_id,
-                secret: Some(key),
-                method: AuthMethod::PrivateKeyJwt,
-            }),
-            (Some(secret), None) => Ok(ClientIdentity {
-                client_id,
-                secret: Some(secret),
-                method: AuthMethod::ClientSecretBasic,
-            }),
-            (None, None) => Ok(ClientIdentity::public(client_id)),
-        }
-    }
-}
-
-/// How a server is to be signed in to.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SignInForm {
-    sharing: Sharing,
-    #[serde(default)]
-    method: SignInMethod,
-    /// Scopes to ask for, separated by spaces; what the server names if absent.
-    #[serde(default)]
-    #[schema(nullable = false)]
-    scope: Option<String>,
-    /// A client that was registered by hand; what is known stays if absent.
-    #[serde(default)]
-    #[schema(nullable = false)]
-    client: Option<EnteredClient>,
-}
-
-/// Says how a server is signed in to. What is connected stays connected.
+/// Says how a source is signed in to. What is connected stays connected, unless it was connected at another authorization server; an API's
+/// credential is forgotten.
 #[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = SignInForm, responses((status = 200, description = "Set.", body = SignInView)))]
@@ -304,40 +277,73 @@ pub(crate) async fn set_sign_in(
     JsonBody(request): JsonBody<SignInForm>,
 ) -> Result<Json<SignInView>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let scope = request
-        .scope
-        .map(|scope| scope.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
-    let scope = scope.filter(|scope| !scope.is_empty());
-    let is_scope =
-        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\') || byte == b' ';
-    if scope
-        .as_ref()
-        .is_some_and(|scope| scope.len() > LONGEST || !scope.bytes().all(is_scope))
-    {
-        let message = "Scopes are words without quotes, separated by spaces.";
-        return Err(ConsoleError::invalid("scope_invalid", message).field("scope"));
-    }
+    let scope = request.scopes()?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let kind = found(&mut tx, id).await?.kind;
+    // Somebody else's server must not hold a connection of ours.
+    drop(tx);
+    request.check(kind)?;
+    let (sharing, method) = (request.sharing.word(), request.method.word());
     let client = request.client.map(EnteredClient::checked).transpose()?;
+    let entered = match request.server {
+        Some(server) => Some(server.found(&state).await?),
+        None => None,
+    };
+    let mut tx = state.store.system(Reason::Upstreams).await?;
+    let mut leaving = stored::leaving(&mut tx, workspace.id, Some(id), None).await?;
+    drop(tx);
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
-    if found(&mut tx, id).await?.kind != SourceKind::Mcp {
-        return Err(ConsoleError::not_found("this MCP server"));
+    found(&mut tx, id).await?;
+    // Locked: of two who say it at once, the second finds what the first left.
+    stored::next_client_version(&mut tx, id).await?;
+    let known = stored::sign_in(&mut tx, id).await?;
+    let known = known.as_ref().and_then(server_of);
+    let moved = known
+        .as_ref()
+        .zip(entered.as_ref())
+        .is_some_and(|(known, entered)| !known.is_same(entered));
+    if moved {
+        // AU-7: the client was given for the other one, and who may change addresses must not be able to send its secret to one of theirs.
+        stored::delete_sign_in(&mut tx, id).await?;
+    } else {
+        leaving.clear();
     }
-    let (sharing, method) = (request.sharing.word(), request.method.word());
-    stored::set_sign_in(&mut tx, id, sharing, method, scope.as_deref(), now).await?;
+    let server = entered.or(known);
+    if kind != SourceKind::Mcp && server.is_none() {
+        let message = "Name the authorization server: its issuer, or its addresses.";
+        return Err(ConsoleError::invalid("server_needed", message).field("server"));
+    }
+    let stored_server = server.as_ref().map(|server| json!(server));
+    stored::set_sign_in(
+        &mut tx,
+        id,
+        sharing,
+        method,
+        scope.as_deref(),
+        stored_server.as_ref(),
+        now,
+    )
+    .await?;
+    // An API is opened by one or the other.
+    let credential_removed =
+        kind != SourceKind::Mcp && stored_credentials::delete(&mut tx, id).await?;
     if let Some(client) = &client {
         connect::put_client(&state, &mut tx, id, None, "entered", client)
             .await
             .map_err(refused)?;
     }
-    let detail =
-        json!({ "sharing": sharing, "method": method, "client_entered": client.is_some() });
+    let detail = json!({
+        "sharing": sharing, "method": method, "client_entered": client.is_some(), "issuer": server.map(|server| server.issuer),
+        "credential_removed": credential_removed,
+    });
     let entry = ("upstream.sign_in_set", "source", id.to_string(), detail);
     change::commit(tx, &workspace, &visitor, now, entry).await?;
+    connect::give_back_later(&state, workspace.id, leaving);
     Ok(Json(seen(&state, &workspace, id).await?))
 }
 
-/// The server is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too.
+/// The source is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/sign-in", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 204, description = "Forgotten, or there was none.")))]
@@ -386,7 +392,7 @@ fn of_workspace(workspace: &Workspace, source: SourceId) -> Account {
     }
 }
 
-/// Begins to connect the workspace's account: by a sign-in at the server's authorization server, or at once by client credentials.
+/// Begins to connect the workspace's account: by a sign-in at the source's authorization server, or at once by client credentials.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Where to go on.", body = ConnectAnswer)))]
@@ -398,8 +404,15 @@ pub(crate) async fn connect_source(
 ) -> Result<Json<ConnectAnswer>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
     let mut tx = state.store.tenant(workspace.id).await?;
+    let kind = found(&mut tx, id).await?.kind;
     let sign_in = stored::sign_in(&mut tx, id).await?;
     drop(tx);
+    let is_person = |row: &SignIn| Sharing::from_word(&row.sharing) == Sharing::Person;
+    if kind != SourceKind::Mcp && sign_in.as_ref().is_some_and(is_person) {
+        // Nothing would be done with it: an API has no lists to look at.
+        let message = "Each person connects their own account here. Nothing is done with one of the workspace.";
+        return Err(ConsoleError::conflict("own_accounts_only", message));
+    }
     let account = of_workspace(&workspace, id);
     let user = workspace.session.user;
     let by_client = sign_in
@@ -448,6 +461,10 @@ fn refused(error: ConnectError) -> ConsoleError {
         ConnectError::Keys(error) => error.into(),
         ConnectError::Seal(error) => ConsoleError::internal("sealed client", error),
         ConnectError::Internal(what) => ConsoleError::internal("connecting", what),
+        error @ ConnectError::NoServer => {
+            ConsoleError::conflict("server_needed", format!("Not connected: {error}."))
+                .field("server")
+        }
         error @ (ConnectError::ClientOfAnother { .. } | ConnectError::NoClient) => {
             ConsoleError::conflict("client_needed", format!("Not connected: {error}."))
                 .field("client")

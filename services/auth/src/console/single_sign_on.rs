@@ -65,6 +65,8 @@ pub struct ProviderView {
     callback_url: String,
     /// Whether members have to come this way.
     enforced: bool,
+    /// Whether an operator turned it off: nobody signs in with it until it is saved again.
+    turned_off: bool,
 }
 
 /// A domain.
@@ -124,6 +126,7 @@ async fn seen(state: &AuthState, workspace: &Workspace) -> Result<SingleSignOn, 
             client_id: provider.client_id,
             has_secret: provider.secret.is_some(),
             enforced: provider.is_enforced,
+            turned_off: provider.is_off,
         }),
         domains: domains.into_iter().map(DomainView::from).collect(),
         may_enforce,
@@ -175,8 +178,8 @@ impl std::fmt::Debug for ProviderBody {
     }
 }
 
-/// Enters the provider. It is asked for its metadata and keys first, so that a wrong address is not kept. Another issuer or client is another
-/// provider: whoever came by the former one connects again, and it has to be made the only way again.
+/// Enters the provider; one that was off is on again. It is asked for its metadata and keys first, so that a wrong address is not kept. Another
+/// issuer or client is another provider: whoever came by the former one connects again, and it has to be made the only way again.
 #[utoipa::path(put, path = "/workspaces/{ws}/single-sign-on/provider", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = ProviderBody, responses((status = 200, description = "Entered.", body = SingleSignOn)))]
 pub(crate) async fn set_identity_provider(
@@ -225,6 +228,7 @@ pub(crate) async fn set_identity_provider(
         secret,
         version,
         is_enforced: same.is_some_and(|same| same.is_enforced),
+        is_off: false,
     };
     if !stored::put(&mut tx, &provider, now).await? {
         let message = "Somebody changed the provider a moment ago. Look at it again.";
@@ -265,6 +269,15 @@ async fn seal(
     let sealed = seal_provider_secret(&state.keys, workspace.id, &key, place, secret.expose(), now)
         .map_err(|error| ConsoleError::internal("secret of a provider", error))?;
     Ok((sealed, key))
+}
+
+/// What leads nowhere while the provider is off.
+fn require_on(provider: &Provider) -> Result<(), ConsoleError> {
+    if !provider.is_off {
+        return Ok(());
+    }
+    let message = "An operator turned the provider off. Save it again: that turns it on.";
+    Err(ConsoleError::conflict("provider_off", message))
 }
 
 /// Asks an issuer for what every sign-in needs.
@@ -309,6 +322,7 @@ pub(crate) async fn test_identity_provider(
     let provider = stored::of(&mut tx).await?;
     drop(tx);
     let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
+    require_on(&provider)?;
     reachable(&state, &workspace, &provider.issuer).await?;
     let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
     Ok(Json(ProviderTest {
@@ -392,6 +406,7 @@ pub(crate) async fn enforce_single_sign_on(
     };
     let provider = provider.ok_or_else(|| ConsoleError::not_found("this provider"))?;
     if body.enforced {
+        require_on(&provider)?;
         if !may_enforce(&state, &workspace, provider.id).await? {
             let target = crate::login::Target::Workspace(workspace.slug.clone(), PAGE);
             let path = sso::path(workspace.slug.as_str(), &target);

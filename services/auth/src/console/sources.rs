@@ -29,6 +29,7 @@ use super::{
     error::ConsoleError,
     imports::{self, DocumentInput, Loaded, SecurityHintView},
     input::{JsonBody, PathId},
+    sign_in::Sharing,
     workspace::Workspace,
     workspaces::display_name,
 };
@@ -68,6 +69,10 @@ pub struct SourceView {
     enabled_tool_count: i64,
     /// What may be shown of it; null if none is set.
     credential: Option<CredentialSummary>,
+    /// Whose connected accounts open it instead; absent if it is not signed in to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    sign_in: Option<Sharing>,
     security: Vec<SecurityHintView>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
@@ -137,6 +142,7 @@ pub(super) fn view(source: Source) -> SourceView {
         tool_count: source.tool_count,
         enabled_tool_count: source.enabled_tool_count,
         credential: source.credential.map(CredentialSummary::from),
+        sign_in: source.sharing.as_deref().map(Sharing::from_word),
         security: imports::hint_views(&source.security),
         created_at: source.created_at,
         updated_at: source.updated_at,
@@ -488,14 +494,12 @@ pub(crate) async fn change_source(
     });
     // Who may change the address must not be able to send the secret to a host of their choice.
     let mut credential_removed = moved && credentials::delete(&mut tx, id).await?;
-    let elsewhere = url
-        .as_ref()
-        .is_some_and(|url| url.as_str() != before.base_url);
+    let elsewhere = stored.as_ref().is_some_and(|url| *url != before.base_url);
     if elsewhere && let Some(before) = upstream_oauth::sign_in(&mut tx, id).await? {
         // Accounts of the old address, those of persons too: a token goes only where it was issued for. The new one is connected anew.
         upstream_oauth::delete_sign_in(&mut tx, id).await?;
-        let (sharing, method) = (&before.sharing, &before.method);
-        upstream_oauth::set_sign_in(&mut tx, id, sharing, method, None, now).await?;
+        let (sharing, method, server) = (&before.sharing, &before.method, before.server.as_ref());
+        upstream_oauth::set_sign_in(&mut tx, id, sharing, method, None, server, now).await?;
         credential_removed = true;
     } else {
         leaving.clear();

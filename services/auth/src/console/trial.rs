@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State};
-use portolan_connections::write_link;
+use http::StatusCode;
+use portolan_connections::{Account, NoToken, write_link};
 use portolan_http_tools::{
     CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
 };
@@ -17,6 +18,7 @@ use portolan_storage::{
     calls::{self, Call},
     limits,
 };
+use portolan_upstream::oauth::Challenge;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
@@ -205,12 +207,6 @@ pub(crate) async fn try_tool(
         tx.commit().await?;
         return Ok(Json(trial));
     }
-    let Opener::Credential(credential) = opener else {
-        return Err(ConsoleError::internal(
-            "trial",
-            "an HTTP API is not signed in to by OAuth",
-        ));
-    };
     let plan = serde_json::from_value(tool.plan)
         .map_err(|error| ConsoleError::internal("stored plan", error))?;
     let compiled = CompiledTool::new(tool.input_schema, tool.output_schema, plan);
@@ -222,13 +218,30 @@ pub(crate) async fn try_tool(
     let caller = Caller {
         egress: &state.egress,
         target: &target,
-        credential: credential.as_ref(),
+        credential: None,
+        account: None,
         tokens: &tokens,
         trace: None,
         shows_sent: true,
     };
+    let arguments = Value::Object(request.arguments);
     let begun = Instant::now();
-    let answer = execute(&caller, &compiled, &Value::Object(request.arguments)).await;
+    let answer = match &opener {
+        Opener::Credential(slot) => {
+            let caller = Caller {
+                credential: slot.as_ref(),
+                ..caller
+            };
+            execute(&caller, &compiled, &arguments).await
+        }
+        Opener::Account(account) => {
+            let place = (*account, source.base_url.as_str());
+            match with_account(&state, &caller, place, &compiled, &arguments).await {
+                Ok(answer) => answer,
+                Err(error) => not_opened(&error, || connect_page(&state, &opener)),
+            }
+        }
+    };
     let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
     measure(source.kind, answer.outcome, begun);
 
@@ -246,6 +259,46 @@ pub(crate) async fn try_tool(
     calls::insert_many(&mut tx, &[call]).await?;
     tx.commit().await?;
     Ok(Json(trial(answer, duration_ms)))
+}
+
+/// One call of an API with the token of an account. What the API refuses is asked again once, with another token.
+async fn with_account(
+    state: &AuthState,
+    caller: &Caller<'_>,
+    (account, at): (Account, &str),
+    tool: &CompiledTool,
+    arguments: &Value,
+) -> Result<ToolAnswer, NoToken> {
+    let connections = state.connections();
+    let mut token = connections.token(account, at).await?;
+    let mut is_renewed = false;
+    loop {
+        let caller = Caller {
+            account: Some(&token.access),
+            ..*caller
+        };
+        let answer = execute(&caller, tool, arguments).await;
+        if answer.status != Some(StatusCode::UNAUTHORIZED.as_u16()) {
+            return Ok(answer);
+        }
+        let challenge = Challenge::read(answer.challenge.as_deref());
+        let next = connections.after_refusal(account, at, &token, &challenge, is_renewed);
+        match next.await? {
+            Some(next) => token = next,
+            None => return Ok(answer),
+        }
+        is_renewed = true;
+    }
+}
+
+/// Why no account opens an API, and what helps.
+fn not_opened(error: &NoToken, connect: impl FnOnce() -> Option<String>) -> ToolAnswer {
+    let page = error.is_for_a_person().then(connect).flatten();
+    let text = page.map_or_else(
+        || format!("Nothing was sent: {error}."),
+        |page| format!("Connect your account first: {page}"),
+    );
+    ToolAnswer::error(CallOutcome::UpstreamError, text)
 }
 
 /// Among the calls of all nodes.

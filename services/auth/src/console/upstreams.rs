@@ -343,7 +343,8 @@ pub(crate) async fn add_upstream(
     }
     if let Some(sharing) = request.sign_in {
         let method = SignInMethod::default().word();
-        upstream_oauth::set_sign_in(&mut tx, new.id, sharing.word(), method, None, now).await?;
+        upstream_oauth::set_sign_in(&mut tx, new.id, sharing.word(), method, None, None, now)
+            .await?;
     }
     if let Some(offer) = &offer {
         let chosen = request.tools.as_deref();

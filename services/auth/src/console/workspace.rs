@@ -75,6 +75,20 @@ impl Workspace {
         Err(ConsoleError::confirm_first(&path))
     }
 
+    /// The same for a switch of what has access: turning it off is always possible at once.
+    pub fn require_recent_to_switch(
+        &self,
+        on: bool,
+        now: Timestamp,
+        page: ConsolePage,
+    ) -> Result<(), ConsoleError> {
+        if on {
+            self.require_recent(now, page)
+        } else {
+            Ok(())
+        }
+    }
+
     /// An audit entry of something that this person did here.
     pub fn event(
         &self,

@@ -10,7 +10,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, audit, members, registry_news,
-    tenants::{self, SLUG_TAKEN, Tenant},
+    tenants::{self, Reach, ReachChange, SLUG_TAKEN, Tenant},
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -44,6 +44,8 @@ pub struct WorkspaceView {
     created_at: OffsetDateTime,
     /// Its servers are served by HTTP+SSE too, the transport of 2024-11-05.
     http_sse: bool,
+    /// Tokens and keys that name no server open all of them; if not, the default one.
+    workspace_tokens: bool,
 }
 
 /// A member's role, strongest first.
@@ -167,13 +169,15 @@ pub(crate) async fn create_workspace(
     JsonBody(new): JsonBody<NewWorkspace>,
 ) -> Result<(StatusCode, Json<WorkspaceView>), ConsoleError> {
     let tenant = create(&state, &visitor, session.user, &new.name, &new.slug).await?;
+    let reach = Reach::default();
     let view = WorkspaceView {
         id: tenant.id,
         slug: tenant.slug,
         name: tenant.name,
         role: Role::Owner,
         created_at: tenant.created_at,
-        http_sse: true,
+        http_sse: reach.http_sse,
+        workspace_tokens: reach.workspace_tokens,
     };
     Ok((StatusCode::CREATED, Json(view)))
 }
@@ -187,8 +191,8 @@ pub(crate) async fn show_workspace(
 ) -> Result<Json<WorkspaceView>, ConsoleError> {
     workspace.require(Action::Read)?;
     let mut tx = state.store.tenant(workspace.id).await?;
-    let http_sse = tenants::http_sse(&mut tx).await?;
-    Ok(Json(view(workspace, http_sse)))
+    let reach = tenants::reach(&mut tx).await?;
+    Ok(Json(view(workspace, reach)))
 }
 
 /// What can be changed.
@@ -200,9 +204,12 @@ pub struct WorkspaceChange {
     /// Whether its servers are served by HTTP+SSE too, the transport of 2024-11-05.
     #[schema(nullable = false)]
     http_sse: Option<bool>,
+    /// Whether tokens and keys that name no server open all of them; if not, the default one.
+    #[schema(nullable = false)]
+    workspace_tokens: Option<bool>,
 }
 
-/// Changes what is given of a workspace: its name, and which transports its servers have. Its slug stays.
+/// Changes what is given of a workspace: its name, and how its servers are reached. Its slug stays.
 #[utoipa::path(patch, path = "/workspaces/{ws}", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
     request_body = WorkspaceChange, responses((status = 200, description = "Changed.", body = WorkspaceView)))]
 pub(crate) async fn change_workspace(
@@ -218,35 +225,49 @@ pub(crate) async fn change_workspace(
         .transpose()?;
     let (origin, now) = (visitor.origin(), state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
-    let before = tenants::http_sse(&mut tx).await?;
+    let before = tenants::reach(&mut tx).await?;
     if let Some(name) = name {
         tenants::rename(&mut tx, name).await?;
         let detail = serde_json::json!({ "from": workspace.name, "to": name });
         let event = workspace.event("tenant.renamed", "tenant", workspace.id, detail);
         audit::record(&mut tx, &event, &origin, now).await?;
     }
-    let http_sse = change.http_sse.unwrap_or(before);
-    if http_sse != before {
-        tenants::set_http_sse(&mut tx, http_sse).await?;
-        registry_news::changed(&mut tx).await?;
-        let detail = serde_json::json!({ "from": before, "to": http_sse });
-        let event = workspace.event("tenant.http_sse_changed", "tenant", workspace.id, detail);
+    let wanted = ReachChange {
+        http_sse: change.http_sse.filter(|now| *now != before.http_sse),
+        workspace_tokens: change
+            .workspace_tokens
+            .filter(|now| *now != before.workspace_tokens),
+    };
+    let switched = [
+        ("tenant.http_sse_changed", wanted.http_sse),
+        ("tenant.workspace_tokens_changed", wanted.workspace_tokens),
+    ];
+    for (action, to) in switched {
+        let Some(to) = to else { continue };
+        let detail = serde_json::json!({ "from": !to, "to": to });
+        let event = workspace.event(action, "tenant", workspace.id, detail);
         audit::record(&mut tx, &event, &origin, now).await?;
     }
+    if switched.iter().any(|(_, to)| to.is_some()) {
+        tenants::change_reach(&mut tx, wanted).await?;
+        registry_news::changed(&mut tx).await?;
+    }
+    let reach = tenants::reach(&mut tx).await?;
     tx.commit().await?;
     if let Some(name) = name {
         name.clone_into(&mut workspace.name);
     }
-    Ok(Json(view(workspace, http_sse)))
+    Ok(Json(view(workspace, reach)))
 }
 
-fn view(workspace: Workspace, http_sse: bool) -> WorkspaceView {
+fn view(workspace: Workspace, reach: Reach) -> WorkspaceView {
     WorkspaceView {
         id: workspace.id,
         slug: workspace.slug,
         name: workspace.name,
         role: workspace.role,
         created_at: workspace.created_at,
-        http_sse,
+        http_sse: reach.http_sse,
+        workspace_tokens: reach.workspace_tokens,
     }
 }

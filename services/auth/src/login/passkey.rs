@@ -69,6 +69,20 @@ pub(super) struct PasskeyForm {
     signed: Signed,
 }
 
+/// What both begin with: the form is this browser's own, and from its place not too many came.
+async fn begun(
+    state: &AuthState,
+    browser: &Browser,
+    visitor: &Visitor,
+    form: Result<Form<PasskeyForm>, FormRejection>,
+) -> Result<(PasskeyForm, Continuation), PageError> {
+    let Form(form) = form?;
+    check_form(&state.keys, browser, &form.form_token)?;
+    let continuation = Continuation::load(state, browser, Some(&form.request)).await?;
+    passkeys::slow(state, visitor)?;
+    Ok((form, continuation))
+}
+
 /// Signs in whoever the passkey belongs to. It has verified its person, so nothing else is asked for.
 pub(super) async fn submit(
     State(state): State<AuthState>,
@@ -77,10 +91,7 @@ pub(super) async fn submit(
     headers: HeaderMap,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
-    let Form(form) = form?;
-    check_form(&state.keys, &browser, &form.form_token)?;
-    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    passkeys::slow(&state, &visitor)?;
+    let (form, continuation) = begun(&state, &browser, &visitor, form).await?;
     let purpose = Purpose::SignIn;
     let proof = passkeys::check(&state, &visitor, &browser, purpose, None, &form.signed).await?;
     let fault = match proof {
@@ -110,10 +121,7 @@ pub(super) async fn submit_code(
     headers: HeaderMap,
     form: Result<Form<PasskeyForm>, FormRejection>,
 ) -> Result<Response, PageError> {
-    let Form(form) = form?;
-    check_form(&state.keys, &browser, &form.form_token)?;
-    let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
-    passkeys::slow(&state, &visitor)?;
+    let (form, continuation) = begun(&state, &browser, &visitor, form).await?;
     let Some(ticket) = code::read(&state, &browser, &form.ticket) else {
         let path = continuation.target.on("/login");
         return Ok((browser, pages::see_other(&path)?).into_response());

@@ -11,7 +11,10 @@ use portolan_model::{
 };
 use portolan_storage::connect_events::{Event, Step, StepOutcome, TOGETHER};
 
-use super::known::{self, KnownFault};
+use super::{
+    known::{self, KnownFault},
+    paging::Place,
+};
 
 /// How an attempt stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +91,18 @@ impl Attempt {
     /// When something last happened.
     pub fn ended(&self) -> Timestamp {
         self.steps
-            .last()
-            .map_or(Timestamp::UNIX_EPOCH, |event| event.at)
+            .iter()
+            .map(|event| event.last_at.unwrap_or(event.at))
+            .max()
+            .unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Where it stands in the list of all, the newest first.
+    pub fn place(&self) -> Place {
+        Place {
+            began: self.began(),
+            number: self.number(),
+        }
     }
 
     /// The last thing of its kind that a step told.
@@ -302,6 +315,8 @@ pub(super) mod tests {
             rule: None,
             fault: None,
             detail: json!({}),
+            repeats: 0,
+            last_at: None,
         }
     }
 
@@ -310,12 +325,12 @@ pub(super) mod tests {
         event
     }
 
-    fn steps(attempt: &Attempt) -> Vec<Step> {
+    pub(in crate::recorder) fn steps(attempt: &Attempt) -> Vec<Step> {
         attempt.steps.iter().map(|event| event.step).collect()
     }
 
     /// The whole way of a client, from `start` on.
-    fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
+    pub(in crate::recorder) fn way(start: i64, client: &str, tenant: TenantId) -> Vec<Event> {
         let (request, grant) = (RequestId::generate(), GrantId::generate());
         let mut events = vec![
             event(start, Step::Challenge, "app/1"),

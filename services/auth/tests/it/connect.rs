@@ -31,7 +31,7 @@ async fn source(house: &House, tenant: TenantId) -> SourceId {
     };
     let mut tx = house.store.tenant(tenant).await.unwrap();
     sources::insert(&mut tx, &new, now).await.unwrap();
-    stored::set_sign_in(&mut tx, new.id, "person", "code", None, now)
+    stored::set_sign_in(&mut tx, new.id, "person", "code", None, None, now)
         .await
         .unwrap();
     tx.commit().await.unwrap();

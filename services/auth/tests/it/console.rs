@@ -9,7 +9,10 @@ use portolan_model::{
 use portolan_storage::{Reason, catalog, members, tenants};
 use serde_json::json;
 
-use crate::house::{Browser, House};
+use crate::{
+    house::{Browser, House},
+    races,
+};
 
 pub(crate) async fn workspace(person: &Browser<'_>, slug: &str) {
     let answer = person
@@ -42,7 +45,7 @@ async fn dp_6_an_administrator_turns_http_sse_off_and_on_and_nodes_hear_of_it() 
     let as_nodes_see_it = async || {
         let mut tx = house.store.node(tenant).await.unwrap();
         let address = catalog::address(&mut tx).await.unwrap().unwrap();
-        (address.http_sse, address.registry_revision)
+        (address.reach.http_sse, address.registry_revision)
     };
     let shown = ann.call(Method::GET, "/workspaces/acme", None).await.json();
     assert_eq!(shown["http_sse"], true, "served unless somebody says no");
@@ -274,7 +277,7 @@ async fn case_162_the_last_owner_cannot_go_also_not_two_at_once() {
         "{refused:?}"
     );
 
-    for _ in 0..10 {
+    for _ in races::rounds("case_162_the_last_owner_cannot_go_also_not_two_at_once") {
         let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
         for user in [ann_id, bob_id] {
             members::add(&mut tx, tenant, user, Role::Owner, house.clock.now())

@@ -3,16 +3,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod api_sign_in;
 mod breached;
 mod connect;
 mod console;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
+mod default_server;
 mod deletion;
 mod factor_rule;
 mod house;
 mod invitations;
+mod joining;
 mod keys;
 mod limits;
 mod mail_delivery;
@@ -20,6 +23,8 @@ mod mail_server;
 mod mailbox;
 mod others;
 mod provider;
+#[path = "../../../../tests/src/races.rs"]
+pub mod races;
 mod recovery;
 mod registry;
 mod second_factor;

@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     io,
     sync::{Arc, Mutex},
+    time::Duration as StdDuration,
 };
 
 use axum::{
@@ -24,6 +25,7 @@ use portolan_net::{
     txt::{LookUp, TxtRecords},
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use url::Url;
 
 use crate::house::{Answer, Browser, House};
@@ -53,6 +55,27 @@ struct Says {
     now: i64,
     given: HashMap<String, Given>,
     key_reads: u32,
+    held: Option<Arc<Held>>,
+}
+
+/// Exchanges of codes that wait.
+#[derive(Default)]
+pub(crate) struct Held {
+    arrived: Notify,
+    release: Notify,
+}
+
+impl Held {
+    /// One has come, for each that is asked for.
+    pub(crate) async fn arrived(&self) {
+        let arrived = tokio::time::timeout(StdDuration::from_secs(20), self.arrived.notified());
+        arrived.await.expect("nobody came");
+    }
+
+    /// Lets one go on.
+    pub(crate) fn release(&self) {
+        self.release.notify_one();
+    }
 }
 
 /// Running, for as long as the test does.
@@ -81,6 +104,7 @@ impl Provider {
                 now: 0,
                 given: HashMap::new(),
                 key_reads: 0,
+                held: None,
             })),
         };
         let router = Router::new()
@@ -152,6 +176,13 @@ impl Provider {
         if publish {
             says.published = Arc::clone(&says.key);
         }
+    }
+
+    /// Exchanges of codes wait from now on.
+    pub(crate) fn hold(&self) -> Arc<Held> {
+        let held = Arc::default();
+        self.says.lock().unwrap().held = Some(Arc::clone(&held));
+        held
     }
 
     /// How often somebody read its keys.
@@ -314,6 +345,11 @@ async fn token(
     headers: HeaderMap,
     Form(form): Form<HashMap<String, String>>,
 ) -> Json<Value> {
+    let held = provider.says.lock().unwrap().held.clone();
+    if let Some(held) = held {
+        held.arrived.notify_one();
+        held.release.notified().await;
+    }
     let mut says = provider.says.lock().unwrap();
     let is_us = form.get("client_secret").is_some_and(|one| one == SECRET)
         || headers.contains_key("authorization");

@@ -16,13 +16,13 @@ use crate::{
     provider::{Provider, Zone, house_in, link},
 };
 
-const SSO: &str = "/workspaces/acme/single-sign-on";
+pub(crate) const SSO: &str = "/workspaces/acme/single-sign-on";
 const OWNER: &str = "olga@owner.example";
 const ANN: &str = "ann@acme.example";
 
-struct Scene {
-    house: House,
-    idp: Provider,
+pub(crate) struct Scene {
+    pub(crate) house: House,
+    pub(crate) idp: Provider,
     zone: Zone,
     /// The name of the workspace's provider in addresses.
     slug: String,
@@ -30,7 +30,7 @@ struct Scene {
 
 impl Scene {
     /// A workspace with a provider and a proved domain; its owner, signed in.
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let idp = Provider::start("acme-idp").await;
         let github = Provider::start("github").await;
         let zone = Zone::default();
@@ -71,7 +71,7 @@ impl Scene {
         scene
     }
 
-    fn provider(&self) -> Value {
+    pub(crate) fn provider(&self) -> Value {
         json!({"name": "Acme Works", "issuer": self.idp.origin(), "client_id": "us", "client_secret": "planted-client-secret"})
     }
 
@@ -98,12 +98,17 @@ impl Scene {
     }
 
     /// By the provider of the workspace, from a page that leads there.
-    async fn sign_in(&self, browser: &Browser<'_>, page: &str) -> Answer {
+    pub(crate) async fn sign_in(&self, browser: &Browser<'_>, page: &str) -> Answer {
+        let back = self.visit(browser, page).await;
+        browser.get(&back).await
+    }
+
+    /// The same, up to the address that leads back.
+    pub(crate) async fn visit(&self, browser: &Browser<'_>, page: &str) -> String {
         let path = link(&browser.get(page).await, &self.slug);
         let location = browser.get(&path).await.location().to_owned();
         let (code, state) = self.idp.visit_for(&self.house, &location, &self.slug);
-        let back = format!("/login/callback/{}?code={code}&state={state}", self.slug);
-        browser.get(&back).await
+        format!("/login/callback/{}?code={code}&state={state}", self.slug)
     }
 
     async fn ann(&self) -> Browser<'_> {
@@ -122,7 +127,7 @@ impl Scene {
         ann
     }
 
-    async fn olga(&self) -> Browser<'_> {
+    pub(crate) async fn olga(&self) -> Browser<'_> {
         let olga = self.house.browser();
         olga.sign_in(OWNER, crate::house::PASSWORD).await;
         olga
@@ -158,7 +163,7 @@ async fn give_passkey(house: &House, email: &str) {
     tx.commit().await.unwrap();
 }
 
-async fn workspaces(browser: &Browser<'_>) -> Vec<String> {
+pub(crate) async fn workspaces(browser: &Browser<'_>) -> Vec<String> {
     let me = browser.call(Method::GET, "/me", None).await.json();
     let all = me["workspaces"].as_array().cloned().unwrap_or_default();
     all.iter()

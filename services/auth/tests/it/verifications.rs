@@ -6,7 +6,7 @@ use portolan_storage::{
     verifications::{self, MAX_ATTEMPTS, NewVerification},
 };
 
-use crate::house::House;
+use crate::{house::House, races};
 
 const BROWSER: Digest = Digest::from_bytes([5; 32]);
 
@@ -35,7 +35,7 @@ async fn open(house: &House) -> VerificationId {
 #[tokio::test]
 async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
     let house = House::open().await;
-    for _ in 0..20 {
+    for round in races::rounds("l7_of_many_redemptions_at_once_exactly_one_succeeds") {
         let id = open(&house).await;
         let redeem = async || {
             let now = house.clock.now();
@@ -52,36 +52,43 @@ async fn l7_of_many_redemptions_at_once_exactly_one_succeeds() {
             won
         };
         let (a, b, c, d) = tokio::join!(redeem(), redeem(), redeem(), redeem());
-        assert_eq!([a, b, c, d].iter().filter(|won| **won).count(), 1);
+        let won = [a, b, c, d].iter().filter(|won| **won).count();
+        assert_eq!(won, 1, "round {round}");
     }
 }
 
 #[tokio::test]
 async fn l7_tries_at_once_are_counted_one_by_one() {
     let house = House::open().await;
-    let id = open(&house).await;
-    let attempt = async || {
-        let mut tx = house.store.system(Reason::SignIn).await.unwrap();
-        let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now())
-            .await
-            .unwrap();
-        tx.commit().await.unwrap();
-        mac.is_some()
-    };
-    let (a, b, c, d, e, f) = tokio::join!(
-        attempt(),
-        attempt(),
-        attempt(),
-        attempt(),
-        attempt(),
-        attempt()
-    );
-    let more = attempt().await;
-    let passed = [a, b, c, d, e, f, more]
-        .iter()
-        .filter(|passed| **passed)
-        .count();
-    assert_eq!(i32::try_from(passed).unwrap(), MAX_ATTEMPTS);
+    for round in races::rounds("l7_tries_at_once_are_counted_one_by_one") {
+        let id = open(&house).await;
+        let attempt = async || {
+            let mut tx = house.store.system(Reason::SignIn).await.unwrap();
+            let mac = verifications::count_attempt(&mut tx, id, &BROWSER, house.clock.now())
+                .await
+                .unwrap();
+            tx.commit().await.unwrap();
+            mac.is_some()
+        };
+        let (a, b, c, d, e, f) = tokio::join!(
+            attempt(),
+            attempt(),
+            attempt(),
+            attempt(),
+            attempt(),
+            attempt()
+        );
+        let more = attempt().await;
+        let passed = [a, b, c, d, e, f, more]
+            .iter()
+            .filter(|passed| **passed)
+            .count();
+        assert_eq!(
+            i32::try_from(passed).unwrap(),
+            MAX_ATTEMPTS,
+            "round {round}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use portolan_model::member::Role;
-use portolan_storage::{Reason, mails};
+use portolan_storage::{Reason, client_admission, mails};
 use serde_json::{Value, json};
 use time::Duration;
 
@@ -203,6 +203,83 @@ async fn m7_n11_a_person_asks_an_administrator_allows_and_the_same_page_lets_the
     );
     bob.decide(&path, "approve").await.back();
     assert!(audited(&mut scene.ann, "client.requested").await);
+}
+
+#[tokio::test]
+async fn m7_nobody_takes_the_places_of_all_who_ask() {
+    let mut scene = Scene::new().await;
+    let node = scene.node.clone();
+    let mut apps = Vec::new();
+    for number in 0..=client_admission::MOST_OF_ONE {
+        if number % 10 == 9 {
+            // C12: so many an hour from one network.
+            node.clock.advance(Duration::hours(1) + Duration::SECOND);
+        }
+        apps.push(node.client(&format!("App {number}")).await);
+    }
+    let user = scene.ann.user;
+    scene.ann.sign_in(user).await;
+    let (mut bob, mut carl) = (node.person("bob").await, node.person("carl").await);
+    for person in [&bob, &carl] {
+        node.join(person, scene.acme, Role::Member).await;
+    }
+    rule(&mut scene.ann, "approval").await;
+    // As Bob did on as many consent pages.
+    let mut tx = node.store().system(Reason::SignIn).await.unwrap();
+    let mut asked = Vec::new();
+    for id in &apps {
+        let client = portolan_storage::clients::find(&mut tx, id)
+            .await
+            .unwrap()
+            .unwrap();
+        let now = node.clock.now();
+        asked.push(
+            client_admission::ask(&mut tx, scene.acme, client.id, bob.user, now)
+                .await
+                .unwrap(),
+        );
+    }
+    tx.commit().await.unwrap();
+    let refused = asked.pop();
+    assert_eq!(refused, Some(false), "one too many");
+    assert!(asked.into_iter().all(|asked| asked));
+
+    let path = bob.begin(&request(&scene.client)).await;
+    let page = bob.get(&path).await;
+    assert!(!page.text.contains("value=\"ask "), "{}", page.text);
+    assert!(page.text.contains("on many apps already"), "{}", page.text);
+    let ask = format!("ask {}", scene.acme);
+    press(&mut bob, &node, &path, &ask).await;
+    let path = carl.begin(&request(&scene.client)).await;
+    press(&mut carl, &node, &path, &ask).await;
+    let seen = clients(&mut scene.ann).await;
+    let of = |email: &str| {
+        let askers = seen
+            .iter()
+            .flat_map(|one| one["askers"].as_array().unwrap());
+        askers.filter(|one| one["user_email"] == email).count()
+    };
+    assert_eq!(
+        (of("bob@example.com"), of("carl@example.com")),
+        (usize::try_from(client_admission::MOST_OF_ONE).unwrap(), 1)
+    );
+    // One decision, and there is room for one more.
+    let waiting = seen
+        .iter()
+        .find(|one| one["askers"][0]["user_email"] == "bob@example.com")
+        .unwrap();
+    decide(&mut scene.ann, waiting, json!("blocked")).await;
+    let path = bob.begin(&request(&scene.client)).await;
+    assert_eq!(
+        press(&mut bob, &node, &path, &ask).await,
+        StatusCode::SEE_OTHER
+    );
+    let page = bob.get(&path).await;
+    assert!(
+        page.text.contains("You asked for this app"),
+        "{}",
+        page.text
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The rule of a workspace on second factors, at consent and at refresh (`auth.md` L14, K16).
+//! The rule of a workspace on second factors, at consent, at the exchange of a code and at refresh (`auth.md` L14, K16).
 
 use http::{StatusCode, header};
 use portolan_model::{factor::SecondFactor, id::UserId};
@@ -147,5 +147,29 @@ async fn l14_a_stricter_rule_ends_what_was_allowed_without_the_factor_and_nothin
     assert_eq!(
         scene.node.refresh(&client, &strong).await.refusal(),
         (400, "invalid_grant".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn l14_k16_a_code_of_before_the_rule_gives_no_tokens_after_it() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let weak = scene.ann.code(&request(&client)).await;
+    let user = scene.ann.user;
+    scene.ann.sign_in_by(user, &["pwd", "otp", "mfa"]).await;
+    let strong = scene.ann.code(&request(&client)).await;
+    let stronger = scene.ann.code(&request(&client)).await;
+    rule(&scene, SecondFactor::Required).await;
+    assert_eq!(
+        scene.node.redeem(&client, &weak).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+    let given = scene.node.redeem(&client, &strong).await;
+    assert_eq!(given.status, StatusCode::OK, "{}", given.text);
+    rule(&scene, SecondFactor::Passkey).await;
+    assert_eq!(
+        scene.node.redeem(&client, &stronger).await.refusal(),
+        (400, "invalid_grant".to_owned()),
+        "a code of an app is no passkey"
     );
 }

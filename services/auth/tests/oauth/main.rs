@@ -17,6 +17,8 @@ pub mod https;
 mod internet;
 mod lost_database;
 mod proofs;
+#[path = "../../../../tests/src/races.rs"]
+pub mod races;
 mod refresh;
 mod registered;
 mod registration;

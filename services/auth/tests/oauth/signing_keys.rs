@@ -2,8 +2,8 @@
 
 use portolan_auth::jwks;
 use portolan_keys::{
-    Keys, MasterSecret, VerifyError,
-    ring::{ACTIVE_FOR, NewKeyPair},
+    Keys, MasterSecret, SigningKeys, VerifyError,
+    ring::{ACTIVE_FOR, KeyTimes, NewKeyPair, RETIRING_FOR, SigningKey},
 };
 use portolan_storage::{
     Reason, SystemTx, revocations,
@@ -230,8 +230,8 @@ async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_t
     jwks::rotate(&node.state).await.unwrap();
     assert!(node.state.signing_keys.can_sign(now));
     let published = published(node).await;
-    assert_eq!(published.len(), before.len());
-    assert!(!published.contains(&planted.kid));
+    assert_eq!(published.len(), before.len() + 1);
+    assert!(published.contains(&planted.kid), "J4");
 
     let mut tx = transaction(node).await;
     let refused = jwks::hand_over(&mut tx, &node.state.keys, now).await;
@@ -240,4 +240,63 @@ async fn j2_a_key_under_a_foreign_master_secret_stops_no_node_and_who_has_only_t
         .await
         .unwrap();
     assert_eq!(signs, before[0].kid, "what cannot be opened can be removed");
+}
+
+/// J4: what is published is what tokens are accepted by, also where the private half does not open.
+#[tokio::test]
+async fn j4_a_key_that_does_not_open_here_is_published_as_long_as_its_tokens_are_good() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let tokens = scene.ann.tokens(&client).await;
+    let node = &scene.node;
+    let now = node.clock.now();
+    let token = tokens["access_token"].as_str().unwrap();
+    let claims = node.state.oauth.verifier.verify(token, now).unwrap();
+
+    // A node with another master secret, which has made a key and signs with it.
+    let elsewhere = Keys::new(&MasterSecret::from_bytes([9; 32]), &[]).unwrap();
+    let pair = NewKeyPair::generate().unwrap();
+    let times = KeyTimes::signing_from(now, now);
+    let sealed = pair.sealed_private(&elsewhere).unwrap();
+    let row = StoredKey {
+        kid: pair.public.kid().to_owned(),
+        public_jwk: serde_json::to_value(&pair.public).unwrap(),
+        private_sealed: sealed.clone(),
+        publish_at: times.publish_at,
+        sign_from: times.sign_from,
+        sign_until: times.sign_until,
+        gone_at: times.gone_at,
+    };
+    let mut tx = transaction(node).await;
+    signing_keys::insert(&mut tx, &row, now).await.unwrap();
+    tx.commit().await.unwrap();
+    let ring = SigningKeys::default();
+    let key = SigningKey::open(&elsewhere, pair.public, &sealed, times, now).unwrap();
+    ring.replace(vec![key]);
+    let foreign = ring.sign(&claims, now).unwrap();
+
+    jwks::reload(&node.state).await.unwrap();
+    assert_eq!(verify(node, foreign.expose()), Ok(()));
+    assert!(published(node).await.contains(&row.kid));
+    let renewed = node
+        .refresh(&client, tokens["refresh_token"].as_str().unwrap())
+        .await
+        .json();
+    let signed = renewed["access_token"].as_str().unwrap();
+    assert_ne!(kid(signed), row.kid, "this node signs with what it can");
+    // Every node writes the same document.
+    let other = scene.second_node().await;
+    let etag = async |node: &Node| {
+        let reply = node.get("/oauth/jwks.json").await;
+        reply.header("etag").to_owned()
+    };
+    assert_eq!(etag(node).await, etag(&other).await);
+    // And what is published ends with what is accepted.
+    node.clock.advance(ACTIVE_FOR + RETIRING_FOR);
+    jwks::reload(&node.state).await.unwrap();
+    assert!(!published(node).await.contains(&row.kid));
+    assert!(matches!(
+        verify(node, foreign.expose()),
+        Err(VerifyError::UnknownKey { .. })
+    ));
 }

@@ -28,6 +28,7 @@ async fn provider(scene: &Scene, id: IdentityProviderId, is_enforced: bool) {
         secret: None,
         version: before.map_or(1, |before| before.version + 1),
         is_enforced,
+        is_off: false,
     };
     assert!(
         stored::put(&mut tx, &provider, scene.node.clock.now())
@@ -156,6 +157,30 @@ async fn r7_k16_what_was_allowed_without_the_provider_ends_and_what_was_allowed_
 }
 
 #[tokio::test]
+async fn f7_k16_a_code_of_before_the_provider_was_the_only_way_gives_no_tokens_after_it() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let id = IdentityProviderId::generate();
+    provider(&scene, id, false).await;
+    let without = scene.ann.code(&request(&client)).await;
+    step(&scene, id).await;
+    let with = scene.ann.code(&request(&client)).await;
+    let by_a_former_one = scene.ann.code(&request(&client)).await;
+    provider(&scene, id, true).await;
+    assert_eq!(
+        scene.node.redeem(&client, &without).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+    let given = scene.node.redeem(&client, &with).await;
+    assert_eq!(given.status, StatusCode::OK, "{}", given.text);
+    provider(&scene, IdentityProviderId::generate(), true).await;
+    assert_eq!(
+        scene.node.redeem(&client, &by_a_former_one).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+}
+
+#[tokio::test]
 async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
     const SSO: &str = "/acme/single-sign-on";
     let mut scene = Scene::new().await;
@@ -188,6 +213,79 @@ async fn r7_the_console_ends_at_once_what_the_provider_does_not_let_act() {
         scene.node.refresh(&client, &refresh(&with)).await.refusal(),
         (400, "invalid_grant".to_owned())
     );
+}
+
+#[tokio::test]
+async fn f7_a_provider_that_an_operator_turned_off_is_none_until_it_is_entered_again() {
+    const SSO: &str = "/acme/single-sign-on";
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let id = IdentityProviderId::generate();
+    let without = scene.ann.tokens(&client).await;
+    provider(&scene, id, true).await;
+    step(&scene, id).await;
+    let with = scene.ann.tokens(&client).await;
+    let way = |page: &str| -> Option<String> {
+        let at = page.find(&format!("/login/with/{id}"))?;
+        let link = page[at..].split('"').next()?;
+        Some(link.replace("&#38;", "&").replace("&amp;", "&"))
+    };
+    let page = scene.ann.get("/login/company/acme").await;
+    let before = way(&page.text).expect("a link");
+
+    // As `portolan admin tenants sso-off` does.
+    let now = scene.node.clock.now();
+    let mut tx = scene.node.store().system(Reason::Operator).await.unwrap();
+    let off = stored::turn_off(&mut tx, scene.acme, now).await.unwrap();
+    assert_eq!(off, Some(id));
+    let again = stored::turn_off(&mut tx, scene.acme, now).await.unwrap();
+    assert_eq!(again, None, "once");
+    stored::end_confined(&mut tx, scene.acme, now)
+        .await
+        .unwrap();
+    let ended = stored::end_others(&mut tx, scene.acme, now).await.unwrap();
+    assert_eq!(ended.len(), 1, "what it had let in");
+    tx.commit().await.unwrap();
+    assert_eq!(
+        scene.node.refresh(&client, &refresh(&with)).await.refusal(),
+        (400, "invalid_grant".to_owned())
+    );
+    let renewed = scene.node.refresh(&client, &refresh(&without)).await;
+    assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.text);
+
+    // It leads nowhere: neither from the workspace, nor by its own address.
+    let page = scene.ann.get("/login/company/acme").await;
+    assert_eq!(way(&page.text), None, "{}", page.text);
+    let nowhere = scene.ann.get(&before).await;
+    assert_eq!(nowhere.status, StatusCode::NOT_FOUND, "{}", nowhere.text);
+    let seen = scene.ann.api(Method::GET, SSO, None).await.json();
+    assert_eq!(seen["provider"]["turned_off"], true, "{seen}");
+    let on = Some(json!({"enforced": true}));
+    for (method, path, body) in [
+        (Method::PUT, format!("{SSO}/enforcement"), on),
+        (Method::POST, format!("{SSO}/provider/test"), None),
+    ] {
+        let refused = scene.ann.api(method, &path, body).await;
+        assert_eq!(
+            (refused.status, refused.json()["error"]["code"].as_str()),
+            (StatusCode::CONFLICT, Some("provider_off")),
+            "{path}: {}",
+            refused.text
+        );
+    }
+    // Whoever read it as it was before does not make it the only way in by saving it.
+    provider(&scene, id, true).await;
+    let seen = scene.ann.api(Method::GET, SSO, None).await.json();
+    assert_eq!(
+        (
+            &seen["provider"]["turned_off"],
+            &seen["provider"]["enforced"]
+        ),
+        (&json!(false), &json!(false)),
+        "{seen}"
+    );
+    let page = scene.ann.get("/login/company/acme").await;
+    assert!(way(&page.text).is_some(), "{}", page.text);
 }
 
 #[tokio::test]

@@ -7,7 +7,10 @@ use portolan_cluster::revocations::TokenFacts;
 use serde_json::{Value, json};
 use time::Duration;
 
-use crate::harness::{CALLBACK, Scene, claims, code_request, encode, request, with};
+use crate::{
+    harness::{CALLBACK, Scene, claims, code_request, encode, request, with},
+    races,
+};
 
 fn refused(code: &str) -> (u16, String) {
     (400, code.to_owned())
@@ -118,7 +121,7 @@ fn is_revoked(scene: &Scene, tokens: &Value) -> bool {
 async fn case_47_of_two_nodes_at_the_same_instant_one_redeems() {
     let mut scene = Scene::new().await;
     let second = scene.second_node().await;
-    for round in 0..20 {
+    for round in races::rounds("case_47_of_two_nodes_at_the_same_instant_one_redeems") {
         let code = scene.ann.code(&request(&scene.client)).await;
         let (one, two) = tokio::join!(
             scene.node.redeem(&scene.client, &code),

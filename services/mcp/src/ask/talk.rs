@@ -109,6 +109,13 @@ async fn answer(visit: &Visit<'_>, line: Line) -> Result<Response, McpError> {
                 step = line.step() => step,
                 why = stopped(&state, &caller) => Step::Done(Err(McpError::lost(why, &about, Revision::V2026_07_28))),
             };
+            // It may go out as a message of a stream, which has its own id alone.
+            let step = match step {
+                Step::Done(Err(error)) => Step::Done(Err(
+                    error.answering(Revision::V2026_07_28, about.id.as_ref())
+                )),
+                step => step,
+            };
             let goes_on = matches!(step, Step::Notice(_));
             Some((step, goes_on.then_some(line)))
         }

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_connections::Account;
+use portolan_connections::{Account, NoToken};
 use portolan_http_tools::OutputCheck;
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
@@ -33,7 +33,7 @@ use url::Url;
 
 use self::account::bearer;
 pub(crate) use self::{
-    account::{Sharing, SignedIn},
+    account::SignedIn,
     beside::Beside,
     forward::{Forward, complete, forward, renamed},
     hints::{Ears, Hints},
@@ -53,8 +53,6 @@ pub(crate) struct UpstreamSource {
     pub(crate) id: SourceId,
     url: Url,
     access: Access,
-    /// Whose connected accounts open it, if it is signed in to by OAuth.
-    sharing: Option<Sharing>,
     /// Silence after which a call is given up.
     silence: Duration,
     answer_bytes: usize,
@@ -95,7 +93,7 @@ pub(crate) enum NoClient {
     SignIn(#[from] portolan_http_tools::SignInError),
     /// There is no account, or no token of it.
     #[error("{0}")]
-    Account(#[from] portolan_connections::NoToken),
+    Account(#[from] NoToken),
     /// Each person has an account of their own there, and who calls is none.
     #[error("only a person has an account there")]
     NoPerson,
@@ -107,17 +105,12 @@ impl UpstreamSource {
         id: SourceId,
         url: Url,
         access: Access,
-        sharing: Option<Sharing>,
         settings: &SourceSettings,
     ) -> Self {
         let credential = match &access {
             Access::With(slot) => slot.key.as_str(),
+            Access::Account(_) => "account",
             Access::Open | Access::Broken => "",
-        };
-        let credential = if sharing.is_some() {
-            "account"
-        } else {
-            credential
         };
         Self {
             place: format!("{tenant}/{id}/{credential}/{url}"),
@@ -125,7 +118,6 @@ impl UpstreamSource {
             id,
             url,
             access,
-            sharing,
             silence: Duration::from_millis(settings.timeout_ms.into()),
             answer_bytes: settings.max_response_bytes as usize,
             open: OnceLock::new(),
@@ -187,6 +179,7 @@ impl UpstreamSource {
             (None, Access::With(slot)) => {
                 Box::pin(slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
             }
+            (None, Access::Account(_)) => return Err(NoToken::NotConnected.into()),
             (None, Access::Broken) => return Err(NoClient::Broken),
         };
         let endpoint = Endpoint {

@@ -31,10 +31,12 @@ use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool}
 use crate::{
     backends::{
         Backend, HttpTool,
-        upstream::{Sharing, UpstreamSource, UpstreamTool},
+        account::{Accounts, Sharing},
+        upstream::{UpstreamSource, UpstreamTool},
     },
     catalog::{
-        offers::{Marks, Offers, mark},
+        marks::Marks,
+        offers::{Offers, mark},
         pages::{List, Pages},
         renames::{Renamed, Renames},
     },
@@ -48,6 +50,8 @@ pub(crate) enum Access {
     Open,
     /// This.
     With(Arc<CredentialSlot>),
+    /// Accounts that were connected, instead of a credential.
+    Account(Arc<Accounts>),
     /// A credential is set, but cannot be opened: no call is sent without it.
     Broken,
 }
@@ -252,11 +256,16 @@ impl Source {
             tracing::error!(tenant.id = %tenant, source.id = %id, "the base URL of a source is not a URL");
             return None;
         };
-        let access = open(tenant, id, row, keys, now);
+        let access = match row.sharing.as_deref().map(Sharing::from_word) {
+            Some(sharing) => {
+                let accounts = Accounts::new(tenant, id, sharing, &row.base_url);
+                Access::Account(Arc::new(accounts))
+            }
+            None => open(tenant, id, row, keys, now),
+        };
         let upstream = (row.kind == SourceKind::Mcp).then(|| {
             let (url, access) = (base_url.clone(), access.clone());
-            let sharing = row.sharing.as_deref().map(Sharing::from_word);
-            let source = UpstreamSource::new(tenant, id, url, access, sharing, &row.settings);
+            let source = UpstreamSource::new(tenant, id, url, access, &row.settings);
             Arc::new(source)
         });
         let target = CallTarget::new(base_url, &row.settings);

@@ -1,6 +1,8 @@
-//! What the client can read (T-6, T-7).
+//! What the client can read, and what is read of it (T-6, T-7).
 
 use http::{HeaderMap, header};
+
+use crate::error::McpError;
 
 /// Which forms of an answer are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +53,32 @@ impl Accepted {
     }
 }
 
+/// Refuses a body that is no JSON (T-6), and one that is packed: nothing unpacks it here, so that there are no bombs (testing.md B5).
+pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), McpError> {
+    if !is_json(headers) {
+        return Err(McpError::MediaType);
+    }
+    if is_packed(headers) {
+        return Err(McpError::Packed);
+    }
+    Ok(())
+}
+
+/// True if the body has a content coding (RFC 9110 §8.4.1).
+fn is_packed(headers: &HeaderMap) -> bool {
+    let is_none = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+    headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|line| {
+            !line
+                .to_str()
+                .is_ok_and(|line| line.split(',').all(|coding| is_none(coding.trim())))
+        })
+}
+
 /// True if the body is said to be JSON; parameters are tolerated (T-6).
-pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return false;
@@ -117,5 +143,33 @@ mod tests {
                 && !is("application/x-www-form-urlencoded")
         );
         assert!(!is_json(&HeaderMap::new()));
+    }
+
+    /// testing.md B5.
+    #[test]
+    fn a_body_with_any_coding_is_packed_and_identity_is_none() {
+        let is = |values: &[&'static str]| {
+            let headers = values
+                .iter()
+                .map(|value| (header::CONTENT_ENCODING, HeaderValue::from_static(value)))
+                .collect();
+            is_packed(&headers)
+        };
+        for plain in [&[][..], &[""], &["identity"], &["Identity", "identity, "]] {
+            assert!(!is(plain), "{plain:?}");
+        }
+        for packed in [
+            &["gzip"][..],
+            &["br"],
+            &["zstd"],
+            &["deflate"],
+            &["x-gzip"],
+            &["gzip, gzip"],
+            &["identity, gzip"],
+            &["identity", "br"],
+            &["unheard-of"],
+        ] {
+            assert!(is(packed), "{packed:?}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use quick_cache::sync::Cache;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    catalog::Entry,
     endpoint::{
         api_key::{self, ApiKeys, KeyRefused},
         target::Target,
@@ -153,10 +154,15 @@ impl Caller {
     }
 
     /// §4.5 step 8: the token is for this resource, or for a wider one. The tenant was compared before.
-    pub(crate) fn may_use(&self, target: &Resource, names_tenant: impl Fn(&str) -> bool) -> bool {
+    pub(crate) fn may_use(
+        &self,
+        target: &Resource,
+        names_tenant: impl Fn(&str) -> bool,
+        workspace_tokens: bool,
+    ) -> bool {
         self.granted
             .as_ref()
-            .is_some_and(|granted| target.admits(granted, names_tenant))
+            .is_some_and(|granted| target.admits(granted, names_tenant, workspace_tokens))
     }
 }
 
@@ -339,7 +345,7 @@ impl Bearer {
                         error = &*error as &dyn std::error::Error,
                         "an API key cannot be looked up"
                     );
-                    return Err(McpError::Unavailable);
+                    return Err(McpError::RegistryAway);
                 }
             }
         } else {
@@ -410,10 +416,9 @@ impl Bearer {
         &self,
         caller: &Caller,
         target: &Target<'_>,
-        resource: &Resource,
-        names_tenant: impl Fn(&str) -> bool,
+        entry: &Entry,
     ) -> Result<(), McpError> {
-        if !caller.may_use(resource, names_tenant) {
+        if !entry.admits(caller) {
             let text = "the access token is for another MCP server; reconnect to this one";
             return Err(McpError::Unauthorized(Challenge::invalid(
                 &self.site, target, text,
@@ -424,6 +429,12 @@ impl Bearer {
         }
         Ok(())
     }
+}
+
+/// Whether somebody shows a token, good or not.
+pub(crate) fn is_shown(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    values.any(|value| token_of(value.as_bytes()).is_some())
 }
 
 /// The token after `Bearer` in any case (AR-10). Another scheme counts as no credentials.

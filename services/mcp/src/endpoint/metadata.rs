@@ -46,12 +46,13 @@ fn describe(issuer: &str, path: &str) -> Option<Vec<u8>> {
         return None;
     }
     let well_formed = |slug: &str| slug.parse::<Slug>().is_ok();
-    if !well_formed(target.tenant) || !target.server.is_none_or(well_formed) {
+    if !target.tenant.is_none_or(well_formed) || !target.server.is_none_or(well_formed) {
         return None;
     }
-    let name = match target.server {
-        Some(server) => format!("MCP server {server} of workspace {}", target.tenant),
-        None => format!("MCP workspace {}", target.tenant),
+    let name = match (target.tenant, target.server) {
+        (Some(tenant), Some(server)) => format!("MCP server {server} of workspace {tenant}"),
+        (Some(tenant), None) => format!("MCP workspace {tenant}"),
+        (None, _) => "MCP workspace of your choice".to_owned(),
     };
     let document = json!({
         "resource": format!("{issuer}{path}"),
@@ -69,7 +70,12 @@ mod tests {
 
     #[test]
     fn e3_the_document_echoes_the_form_of_the_url_that_was_asked() {
-        for path in ["/t/acme/github/mcp", "/t/acme/github/mcp/", "/t/acme/mcp"] {
+        for path in [
+            "/t/acme/github/mcp",
+            "/t/acme/github/mcp/",
+            "/t/acme/mcp",
+            "/mcp",
+        ] {
             let body = describe("https://mcp.example.com", path).unwrap();
             let document: serde_json::Value = serde_json::from_slice(&body).unwrap();
             assert_eq!(
@@ -90,7 +96,7 @@ mod tests {
         for path in [
             "",
             "/",
-            "/mcp",
+            "/messages",
             "/t/acme",
             "/t/ACME/github/mcp",
             "/t/acme/github/mcp/more",

@@ -34,7 +34,9 @@ fn step(step: Step, parts: &Parts, arrival: &Arrival, now: Timestamp) -> NewEven
 }
 
 fn at(mut event: NewEvent, target: &Target<'_>) -> NewEvent {
-    event.place = Place::Slug(target.tenant.to_owned());
+    event.place = target
+        .tenant
+        .map_or(Place::Unknown, |slug| Place::Slug(slug.to_owned()));
     event.server = target.server.map(str::to_owned);
     event
 }
@@ -112,6 +114,9 @@ impl Newcomers {
                 McpError::Unauthorized(challenge) => challenge.sentence(),
                 _ => "the token does not open this address",
             });
+        }
+        if let (Some(slug), None) = (target.tenant, refused) {
+            self.recorder.knows(slug);
         }
         // Only what was taken is not offered again.
         if self.recorder.record(event) {

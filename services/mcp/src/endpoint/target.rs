@@ -16,25 +16,32 @@ pub(crate) enum Door {
 }
 
 /// Tenant, server and door of a path that has the form of an endpoint's, whatever stands in the segments.
-fn segments(path: &str) -> Option<(&str, Option<&str>, Door)> {
-    let inner = path.strip_suffix('/').unwrap_or(path).strip_prefix("/t/")?;
-    let (inner, door) = inner.rsplit_once('/')?;
+fn segments(path: &str) -> Option<(Option<&str>, Option<&str>, Door)> {
+    let inner = path.strip_suffix('/').unwrap_or(path).strip_prefix('/')?;
+    let (place, door) = match inner.rsplit_once('/') {
+        Some((place, door)) => (Some(place), door),
+        None => (None, inner),
+    };
     let door = match door {
         "mcp" => Door::Mcp,
         "sse" => Door::Events,
         "messages" => Door::Messages,
         _ => return None,
     };
-    Some(match inner.split_once('/') {
-        Some((tenant, server)) => (tenant, Some(server), door),
-        None => (inner, None, door),
+    let Some(place) = place else {
+        return Some((None, None, door));
+    };
+    let place = place.strip_prefix("t/")?;
+    Some(match place.split_once('/') {
+        Some((tenant, server)) => (Some(tenant), Some(server), door),
+        None => (Some(place), None, door),
     })
 }
 
 /// Whether the path is an endpoint's: what no other route of the house has to look at.
 pub fn is_endpoint(path: &str) -> bool {
     segments(path).is_some_and(|(tenant, server, _)| {
-        !tenant.is_empty()
+        tenant.is_none_or(|tenant| !tenant.is_empty())
             && server.is_none_or(|server| !server.is_empty() && !server.contains('/'))
     })
 }
@@ -42,9 +49,9 @@ pub fn is_endpoint(path: &str) -> bool {
 /// The path of the endpoint, taken apart. Borrowed from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Target<'a> {
-    /// The tenant's slug, as written.
-    pub(crate) tenant: &'a str,
-    /// The server's slug; `None` for the workspace's own URL.
+    /// The tenant's slug, as written; `None` for the URL whose tenant is the token's (§5.1).
+    pub(crate) tenant: Option<&'a str>,
+    /// The server's slug; `None` for the tenant's default server.
     pub(crate) server: Option<&'a str>,
     /// The whole path, with its trailing slash if it has one.
     pub(crate) path: &'a str,
@@ -53,8 +60,8 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Reads `/t/<tenant>/<server>/mcp` or `/t/<tenant>/mcp`, or another door, with or without a slash at the end. `None` for everything that
-    /// cannot be the address of a server whatever the registry holds: the segments are limited to what can stand in a quoted
+    /// Reads `/t/<tenant>/<server>/mcp`, `/t/<tenant>/mcp` or `/mcp`, or another door, with or without a slash at the end. `None` for
+    /// everything that cannot be the address of a server whatever the registry holds: the segments are limited to what can stand in a quoted
     /// challenge.
     pub(crate) fn parse(path: &'a str) -> Option<Self> {
         let (tenant, server, door) = segments(path)?;
@@ -64,7 +71,7 @@ impl<'a> Target<'a> {
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
         };
-        (fits(tenant) && server.is_none_or(fits)).then_some(Self {
+        (tenant.is_none_or(fits) && server.is_none_or(fits)).then_some(Self {
             tenant,
             server,
             path,
@@ -77,21 +84,22 @@ impl<'a> Target<'a> {
         if self.door != Door::Messages {
             return Cow::Borrowed(self.path);
         }
-        match self.server {
-            Some(server) => Cow::Owned(format!("/t/{}/{server}/sse", self.tenant)),
-            None => Cow::Owned(format!("/t/{}/sse", self.tenant)),
+        match (self.tenant, self.server) {
+            (None, _) => Cow::Borrowed("/sse"),
+            (Some(tenant), Some(server)) => Cow::Owned(format!("/t/{tenant}/{server}/sse")),
+            (Some(tenant), None) => Cow::Owned(format!("/t/{tenant}/sse")),
         }
     }
 
     /// The resource of the path: the same for every door.
     pub(crate) fn resource(&self) -> Resource {
-        let tenant = self.tenant.to_owned();
-        match self.server {
-            Some(server) => Resource::Server {
+        match (self.tenant.map(str::to_owned), self.server) {
+            (None, _) => Resource::Platform,
+            (Some(tenant), None) => Resource::Workspace { tenant },
+            (Some(tenant), Some(server)) => Resource::Server {
                 tenant,
                 server: server.to_owned(),
             },
-            None => Resource::Workspace { tenant },
         }
     }
 }
@@ -106,17 +114,34 @@ mod tests {
             assert_eq!(
                 Target::parse(path),
                 Some(Target {
-                    tenant: "acme",
+                    tenant: Some("acme"),
                     server: Some("github"),
                     path,
                     door: Door::Mcp,
                 })
             );
         }
-        assert_eq!(
-            Target::parse("/t/acme/mcp").map(|target| target.server),
-            Some(None)
-        );
+    }
+
+    #[test]
+    fn section_5_1_a_url_without_a_server_or_a_tenant_names_a_resource_of_its_own() {
+        let named = |path| {
+            let target = Target::parse(path).unwrap();
+            (target.tenant, target.server, target.resource())
+        };
+        let tenant = "acme".to_owned();
+        for path in ["/t/acme/mcp", "/t/acme/mcp/", "/t/acme/sse"] {
+            let tenant = tenant.clone();
+            let workspace = Resource::Workspace { tenant };
+            assert_eq!(named(path), (Some("acme"), None, workspace), "{path}");
+        }
+        for path in ["/mcp", "/mcp/", "/sse", "/messages"] {
+            assert_eq!(named(path), (None, None, Resource::Platform), "{path}");
+            assert!(is_endpoint(path), "{path}");
+        }
+        let described = |path| Target::parse(path).unwrap().described();
+        assert_eq!(described("/messages"), "/sse");
+        assert_eq!(described("/mcp/"), "/mcp/");
     }
 
     #[test]
@@ -144,7 +169,13 @@ mod tests {
             "/t/a/b/c/mcp",
             "/t/acme/git%22hub/mcp",
             "/t/acme/github",
-            "/mcp",
+            "/t/mcp",
+            "/x/mcp",
+            "//mcp",
+            "mcp",
+            "/mcp//",
+            "/mcp/mcp",
+            "/",
             "/t/a\"b/c/mcp",
             "/t/acme/github/mcp//",
             "/t/acme/github/message",

@@ -35,7 +35,7 @@ use crate::{
         session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
-    limits::StreamPass,
+    limits::Room,
     payloads::About,
     stream::reconnect_after,
     tools::PreparedCall,
@@ -314,41 +314,56 @@ fn is_primed(session: &SessionId) -> bool {
     session.revision.facts().priming_event || session.draft
 }
 
+/// How far a call of an API has come. It tells nothing of that; that it still runs, and since when, is what can be told honestly.
+pub(crate) struct Working {
+    begun: Instant,
+    ticks: Interval,
+}
+
+impl Working {
+    /// To be told from now on. `begun` is when the call was.
+    pub(crate) fn new(begun: Instant) -> Self {
+        let mut ticks = interval_at(Instant::now(), PROGRESS_EVERY);
+        // A process that was stopped for a while does not make up for it.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { begun, ticks }
+    }
+
+    /// The next word, when it is due.
+    pub(crate) async fn next(&mut self) -> Progress {
+        self.ticks.tick().await;
+        let seconds = self.begun.elapsed().as_secs_f64();
+        Progress {
+            progress: (seconds * 10.0).round() / 10.0,
+            total: None,
+            message: Some(format!("The API has been working for {seconds:.0} s")),
+        }
+    }
+}
+
 /// Who is told how far a call has come.
 pub(crate) struct Telling {
     token: ProgressToken,
     revision: Revision,
-    begun: Instant,
     gate: Gate,
-    ticks: Interval,
+    working: Working,
 }
 
 impl Telling {
     /// To be told from now on. `begun` is when the call was.
     pub(crate) fn new(token: ProgressToken, revision: Revision, begun: Instant) -> Self {
-        let mut ticks = interval_at(Instant::now(), PROGRESS_EVERY);
-        // A process that was stopped for a while does not make up for it.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             token,
             revision,
-            begun,
             gate: Gate::default(),
-            ticks,
+            working: Working::new(begun),
         }
     }
 
-    /// The next notification, when it is due. An API tells nothing of its progress; that the call still runs, and since when,
-    /// is what can be told honestly.
+    /// The next notification, when it is due.
     pub(crate) async fn next(&mut self) -> Bytes {
         loop {
-            self.ticks.tick().await;
-            let seconds = self.begun.elapsed().as_secs_f64();
-            let progress = Progress {
-                progress: (seconds * 10.0).round() / 10.0,
-                total: None,
-                message: Some(format!("The API has been working for {seconds:.0} s")),
-            };
+            let progress = self.working.next().await;
             if self.gate.passes(progress.progress) {
                 return progress::notification(self.revision, &self.token, &progress).into();
             }
@@ -432,7 +447,7 @@ struct Answer {
     nonce: Nonce,
     request: Option<RequestId>,
     /// Of a client that came back; the first connection goes with its call.
-    _pass: Option<StreamPass>,
+    _pass: Option<Room>,
 }
 
 impl Answer {
@@ -511,7 +526,7 @@ pub(crate) async fn resume(
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
-    pass: StreamPass,
+    pass: Room,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
         session: session.id.key,

@@ -1,4 +1,4 @@
-//! Ids of events on the streams of a session (`streams.md` §4).
+//! Ids of events on the streams of a session (`streams.md` §4). Of keys and bytes alone: the fuzz target `session` reads them, too.
 
 use portolan_cluster::{
     SessionKey,
@@ -7,7 +7,7 @@ use portolan_cluster::{
 use portolan_keys::{Keys, Purpose};
 use portolan_protocol::jsonrpc::{Raw, RequestId};
 
-use crate::catalog::offers::Marks;
+use crate::catalog::marks::Marks;
 
 /// The id of an event on a stream of a session: opaque, and nobody but us can make one (T-34, T-36, `streams.md` §4).
 #[derive(Debug, Clone, PartialEq, Eq)]

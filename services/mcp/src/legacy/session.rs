@@ -10,49 +10,23 @@
 //! client's token finds that the MAC does not fit, and gets the same 404 as for nonsense. Because revision and
 //! capabilities are inside, a node that has no record goes on as if it had one.
 
-use bytes::Bytes;
+mod written;
+
 use portolan_cluster::{
     SessionKey,
     node::SessionError,
     store::{Fresh, Update, Version},
 };
 use portolan_keys::{Keys, KeysError, Purpose, random};
-use portolan_model::{
-    Timestamp,
-    id::{GrantId, ServerId},
-};
+use portolan_model::{Timestamp, id::ServerId};
 use portolan_protocol::{capability::ClientCapabilities, logging::Level, revision::Revision};
 use time::Duration;
-use uuid::Uuid;
 
-use crate::{catalog::offers::Marks, endpoint::bearer::Caller, error::McpError, state::McpState};
+pub(crate) use self::written::{SessionBody, SessionId};
+use crate::{catalog::marks::Marks, endpoint::bearer::Caller, error::McpError, state::McpState};
 
 /// After so long a session is over, whatever its use.
 pub(crate) const ABSOLUTE_LIFE: Duration = Duration::days(30);
-
-const VERSION: u8 = 1;
-/// Sessions of this process; other lanes will name shards.
-const LANE: u8 = 0;
-const PAYLOAD_LEN: usize = 40;
-/// Set beside the six bits of the capabilities when the session speaks the draft profile (D-1).
-const DRAFT: u8 = 1 << 6;
-
-/// What a good id says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionId {
-    /// The random part.
-    pub(crate) key: SessionKey,
-    /// The revision negotiated at `initialize`; it governs for ever (T-47).
-    pub(crate) revision: Revision,
-    /// What the client can do, as bits.
-    capability_bits: u8,
-    /// Mirrored headers are required (D-2).
-    pub(crate) draft: bool,
-    /// When it was made.
-    pub(crate) created_at: Timestamp,
-    /// The grant it was made under: when that is revoked, the session is gone (404).
-    pub(crate) grant: GrantId,
-}
 
 impl SessionId {
     /// A new session of `caller`.
@@ -89,17 +63,11 @@ impl SessionId {
 
     /// The id as it goes over the wire.
     pub(crate) fn to_wire(self, keys: &Keys, caller: &Caller, server: ServerId) -> String {
-        let mut payload = [0; PAYLOAD_LEN];
-        payload[0] = VERSION;
-        payload[1] = LANE;
-        payload[2] = self.revision.ordinal();
-        payload[3] = self.capability_bits | if self.draft { DRAFT } else { 0 };
-        // Good until 2106.
-        let made = u32::try_from(self.created_at.unix_timestamp()).unwrap_or(0);
-        payload[4..8].copy_from_slice(&made.to_be_bytes());
-        payload[8..24].copy_from_slice(self.grant.uuid().as_bytes());
-        payload[24..].copy_from_slice(&self.key.0);
-        keys.stamp(Purpose::McpSession, &scope(caller, server), &payload)
+        keys.stamp(
+            Purpose::McpSession,
+            &scope(caller, server),
+            &self.to_bytes(),
+        )
     }
 
     /// Reads a presented id. `None` for nonsense, for a forged one, for one of another principal or server, and for one that is too
@@ -116,28 +84,8 @@ impl SessionId {
             return None;
         }
         let payload = keys.read_stamp(Purpose::McpSession, &scope(caller, server), text)?;
-        let payload: [u8; PAYLOAD_LEN] = payload.try_into().ok()?;
-        let [VERSION, LANE, ordinal, bits, ..] = payload else {
-            return None;
-        };
-        let seconds = u32::from_be_bytes([payload[4], payload[5], payload[6], payload[7]]);
-        let created_at = Timestamp::from_unix_timestamp(seconds.into()).ok()?;
-        if now - created_at >= ABSOLUTE_LIFE {
-            return None;
-        }
-        let part = |from: usize| {
-            let mut bytes = [0; 16];
-            bytes.copy_from_slice(&payload[from..from + 16]);
-            bytes
-        };
-        Some(Self {
-            key: SessionKey(part(24)),
-            revision: Revision::from_ordinal(ordinal).filter(|revision| revision.is_served())?,
-            capability_bits: bits & !DRAFT,
-            draft: bits & DRAFT != 0,
-            created_at,
-            grant: GrantId::from_uuid(Uuid::from_bytes(part(8))),
-        })
+        let id = Self::from_bytes(&payload)?;
+        (now - id.created_at < ABSOLUTE_LIFE).then_some(id)
     }
 }
 
@@ -151,64 +99,10 @@ fn scope(caller: &Caller, server: ServerId) -> Vec<u8> {
     .concat()
 }
 
-/// What is kept of a session besides what its id says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SessionBody {
-    /// `notifications/initialized` came, so that news may be sent (L-6).
-    pub(crate) initialized: bool,
-    /// The least level of log messages, as its place in `Level::ALL`.
-    pub(crate) level: u8,
-    /// The lists that the client began with.
-    pub(crate) marks: Marks,
-    /// The resources whose updates it wants, each with the version it had then (RE-7).
-    pub(crate) subscriptions: Vec<(String, i64)>,
-}
-
 /// Resources that a session can subscribe to (`streams.md` §3.1).
 pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
 /// Bytes of their URIs: every request of the session reads them.
 pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
-
-impl SessionBody {
-    /// The record's body.
-    pub(crate) fn to_bytes(&self) -> Bytes {
-        let mut bytes = Vec::with_capacity(2 + Marks::LEN);
-        bytes.push(u8::from(self.initialized));
-        bytes.push(self.level);
-        bytes.extend_from_slice(&self.marks.to_bytes());
-        for (uri, version) in &self.subscriptions {
-            let Ok(length) = u16::try_from(uri.len()) else {
-                continue;
-            };
-            bytes.extend_from_slice(&version.to_be_bytes());
-            bytes.extend_from_slice(&length.to_be_bytes());
-            bytes.extend_from_slice(uri.as_bytes());
-        }
-        Bytes::from(bytes)
-    }
-
-    /// Reads a record's body; `None` if it is not of this form.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let (head, rest) = bytes.split_first_chunk::<2>()?;
-        // A release that knew of tools only wrote eight bytes.
-        let (marks, mut rest) = rest.split_at(rest.len().min(Marks::LEN));
-        let mut subscriptions = Vec::new();
-        while !rest.is_empty() {
-            let (version, after) = rest.split_first_chunk::<8>()?;
-            let (length, after) = after.split_first_chunk::<2>()?;
-            let (uri, after) = after.split_at_checked(u16::from_be_bytes(*length).into())?;
-            let uri = std::str::from_utf8(uri).ok()?.to_owned();
-            subscriptions.push((uri, i64::from_be_bytes(*version)));
-            rest = after;
-        }
-        Some(Self {
-            initialized: head[0] == 1,
-            level: head[1],
-            marks: Marks::read(marks)?,
-            subscriptions,
-        })
-    }
-}
 
 /// A session without a record that is older than this has long said that it is initialised.
 const SURELY_INITIALIZED: Duration = Duration::MINUTE;

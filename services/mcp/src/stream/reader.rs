@@ -13,7 +13,7 @@ use super::{
     APART, Tag, reconnect_after,
     tasks::{Attendance, attend},
 };
-use crate::{limits::StreamPass, state::McpState};
+use crate::{limits::Room, state::McpState};
 
 /// How a stream says goodbye.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub(super) struct Holding {
     /// The place among the running requests of its session.
     pub(super) running: Option<Running>,
     #[expect(dead_code, reason = "held, and given back when the stream ends")]
-    pub(super) pass: StreamPass,
+    pub(super) pass: Room,
 }
 
 pub(super) fn respond(

@@ -22,7 +22,6 @@ use portolan_protocol::{
 use super::{DOORBELL, Kind, Tag};
 use crate::{
     bells::Word,
-    endpoint::target::{Door, Target},
     legacy::session::LiveSession,
     state::McpState,
     tasks::{MOST_NAMED, Shelf, Shown},
@@ -353,14 +352,7 @@ impl Tag {
     }
 
     async fn change(&self, state: &McpState, item: StreamKey) -> Option<Bytes> {
-        let target = Target {
-            tenant: &self.tenant_slug,
-            server: Some(&self.server_slug),
-            path: "",
-            door: Door::Mcp,
-        };
-        let tenant = self.caller.claims.tid;
-        let entry = state.catalog.resolve(tenant, &target).await.ok();
+        let entry = state.catalog.resolve_again(&self.place).await.ok();
         let server = entry.and_then(|entry| entry.server.clone());
         let server = server.filter(|server| server.id == self.server)?;
         let revision = match &self.kind {

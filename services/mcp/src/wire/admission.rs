@@ -330,8 +330,18 @@ async fn e_15_a_server_that_cannot_be_looked_up_is_503_and_never_404() {
     let mut request = node.request("POST", &[], initialize("2025-11-25").to_string());
     *request.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
     let answer = node.send(request).await;
-    assert_eq!(answer.status, 503);
+    assert_eq!((answer.status, answer.code()), (503, -32017), "Appendix B");
+    assert_eq!(
+        answer.json()["error"]["data"],
+        json!({"reason": "registry"})
+    );
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    // The message was not read, but its revision is known: that one keeps the numbers of Appendix B for itself (ER-13).
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let mut modern = node.request("POST", &[version], String::new());
+    *modern.uri_mut() = "/t/acme/unseen/mcp".parse().unwrap();
+    let modern = node.send(modern).await;
+    assert_eq!((modern.status, modern.code()), (503, -32603));
     // Postgres is away, and something may have changed: the last good catalogue is served (streams.md 17.4).
     node.state.catalog.outdate(None);
     assert_eq!(node.post(&[], &initialize("2025-11-25")).await.status, 200);
@@ -433,4 +443,53 @@ async fn j_19_a_client_that_is_still_sending_gets_to_read_the_refusal() {
             format!("HTTP/1.1 {status}")
         );
     }
+}
+
+#[tokio::test]
+async fn case_136_a_node_that_is_cut_off_sends_every_token_away_and_no_client_to_sign_in() {
+    let node = Node::start().await;
+    let remembered = node.token();
+    let begin = initialize("2025-11-25");
+    let with = [("authorization", remembered.as_str())];
+    assert_eq!(node.post(&with, &begin).await.status, 200);
+    let gone = node.sign(&AccessClaims {
+        exp: NOW.unix_timestamp() - 600,
+        ..node.claims()
+    });
+    let key = format!(
+        "Bearer {}",
+        portolan_keys::SecretToken::generate(portolan_keys::TokenForm::ApiKey)
+            .unwrap()
+            .expose()
+    );
+    node.revocations.cut_off(true);
+    for token in [
+        remembered.as_str(),
+        node.token().as_str(),
+        gone.as_str(),
+        key.as_str(),
+        "bearer garbage",
+        "Bearer  a.b.c",
+    ] {
+        for verb in ["POST", "GET", "DELETE"] {
+            let request = node.request(verb, &[("authorization", token)], begin.to_string());
+            let answer = node.send(request).await;
+            assert_eq!(
+                (answer.status, answer.code()),
+                (503, -32017),
+                "{verb} {token}"
+            );
+            let seconds: u64 = answer.header("retry-after").parse().unwrap();
+            assert!((1..=5).contains(&seconds), "{seconds}");
+            assert!(!answer.has(AUTHENTICATE));
+        }
+    }
+    // Who shows none has none to lose, and learns where to get one.
+    let request = node.request("POST", &[("authorization", "")], begin.to_string());
+    let answer = node.send(request).await;
+    assert!(answer.status == 401 && answer.has(AUTHENTICATE));
+    node.revocations.cut_off(false);
+    assert_eq!(node.post(&with, &begin).await.status, 200);
+    let answer = node.post(&[("authorization", &gone)], &begin).await;
+    assert_eq!(answer.status, 401, "judged again");
 }

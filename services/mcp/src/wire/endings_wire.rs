@@ -3,6 +3,7 @@
 use std::task::Poll;
 
 use portolan_protocol::progress::Progress;
+use portolan_storage::tenants::Reach;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{answers_wire::event, modern_wire::modern, *};
@@ -222,7 +223,11 @@ async fn dp_6_a_workspace_that_turns_http_sse_off_is_served_at_its_other_address
         frame(&mut newer).await.unwrap();
     }
     let target = Target::parse(PATH).unwrap();
-    node.state.catalog.turn_http_sse_off(node.tenant, &target);
+    let reach = Reach {
+        http_sse: false,
+        ..Reach::default()
+    };
+    node.state.catalog.change_reach(node.tenant, &target, reach);
     tell_tenant(&node.state, node.tenant).await;
     while frame(&mut stream).await.is_some() {}
     assert!(is_quiet(&mut newer).await, "the other transport goes on");

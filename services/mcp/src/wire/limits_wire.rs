@@ -189,13 +189,61 @@ async fn streams_16_3_what_a_node_cannot_bear_is_503_and_to_be_tried_in_one_to_f
         assert_eq!(refused.status, 503);
         let wait: u64 = refused.header("retry-after").parse().unwrap();
         assert!((1..=5).contains(&wait), "{wait}");
-        assert!(refused.json()["error"]["code"].is_i64());
+        assert_eq!(refused.code(), -32017, "Appendix B");
+        assert_eq!(
+            refused.json()["error"]["data"],
+            json!({"reason": "overload"})
+        );
     }
     assert_eq!(
         node.call(&session, "ping", json!({})).await.status,
         200,
         "the rest is served"
     );
+}
+
+#[tokio::test]
+async fn s12_a_tenant_leaves_a_quarter_of_the_node_to_the_others() {
+    let node = node(McpConfig {
+        node_calls: 8,
+        node_streams: 4,
+        ..McpConfig::default()
+    })
+    .await;
+    let session = node.ready_session("2025-11-25").await;
+    let headers = [("mcp-session-id", &session[..])];
+    let mut sessions = Vec::new();
+    for _ in 0..6 {
+        sessions.push(node.ready_session("2025-11-25").await);
+    }
+    let mut calls = Vec::new();
+    for session in &sessions {
+        calls.push(running(&node, session).await);
+    }
+    let mut streams = Vec::new();
+    for _ in 0..3 {
+        streams.push(node.open(&headers).await);
+    }
+    assert!(streams.iter().all(|(status, ..)| status.as_u16() == 200));
+    // The tenant may have 500 calls and 20,000 streams, and the node bears two more calls and one more stream: for somebody else.
+    let quick = json!({"name": "get_pet", "arguments": {"id": "1"}});
+    let call = node.request("POST", &headers, rpc("tools/call", quick).to_string());
+    let stream = node.request("GET", &headers, String::new());
+    for request in [call, stream] {
+        let refused = node.send(request).await;
+        assert_eq!((refused.status, refused.code()), (503, -32017));
+        assert_eq!(
+            refused.json()["error"]["data"],
+            json!({"reason": "overload"})
+        );
+    }
+    let other = TenantId::generate();
+    let own = LimitSet::default();
+    let limits = node.state.gate.of(other, &own);
+    for _ in 0..2 {
+        assert!(node.state.gate.run_call(other, &limits).await.is_ok());
+        assert!(node.state.gate.open_stream(other, &limits).await.is_ok());
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use portolan_auth::recorder::{
-    attempts::{self, Attempt},
-    rules,
-};
+use portolan_auth::recorder::{attempts::Attempt, paging, rules};
 use portolan_storage::connect_events::{self, Event, Which};
 use serde_json::{Value, json};
 
@@ -53,9 +50,10 @@ pub async fn run(desk: &Desk, arguments: &Arguments) -> Result<ExitCode> {
         client: client.as_ref(),
         before: None,
     };
-    let events = connect_events::list(&mut tx, which, STEPS).await?;
-    let mut found = attempts::assemble(events, desk.now());
-    found.truncate(usize::from(arguments.limit));
+    let read = connect_events::list(&mut tx, which, STEPS).await?;
+    let most = usize::from(arguments.limit);
+    let found =
+        paging::page(read, None, most, true, desk.now()).map_or(Vec::new(), |page| page.attempts);
     if desk.is_json || arguments.request.is_none() {
         desk.show(&found.iter().map(facts).collect::<Vec<_>>(), table(&found))?;
         return Ok(ExitCode::SUCCESS);
@@ -117,7 +115,7 @@ fn timeline(attempt: &Attempt) -> Table {
         table.row([
             when(event.at),
             event.step.as_str().to_owned(),
-            event.outcome.as_str().to_owned(),
+            outcome(event),
             text_if(event.rule.as_deref()),
             text_if(event.fault.as_deref()),
             text_if(event.ip_block.as_deref()),
@@ -126,6 +124,15 @@ fn timeline(attempt: &Attempt) -> Table {
         ]);
     }
     table
+}
+
+/// How it ended, and how often.
+fn outcome(event: &Event) -> String {
+    let word = event.outcome.as_str();
+    match event.repeats {
+        0 => word.to_owned(),
+        more => format!("{word} ×{}", i64::from(more) + 1),
+    }
 }
 
 fn facts(attempt: &Attempt) -> Value {
@@ -157,5 +164,7 @@ fn step(event: &Event) -> Value {
         "rule": event.rule,
         "fault": event.fault,
         "sent": event.detail,
+        "repeats": event.repeats,
+        "last_at": event.last_at.map(when),
     })
 }

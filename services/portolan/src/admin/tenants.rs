@@ -1,4 +1,4 @@
-//! Workspaces (`auth.md` M6).
+//! Workspaces (`auth.md` M6, F7).
 
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ use portolan_storage::{
     SystemTx,
     endings::{self, Ending},
     operators::{self, Tenant},
+    single_sign_on,
 };
 use serde_json::{Value, json};
 
@@ -57,6 +58,12 @@ pub enum Command {
         /// Id (ten_…) or slug.
         tenant: String,
     },
+    /// Turns off sign-in by a workspace's own provider, for one that is locked out by it. What was entered is kept: an admin turns it on by
+    /// saving it again.
+    SsoOff {
+        /// Id (ten_…) or slug.
+        tenant: String,
+    },
 }
 
 /// Runs one.
@@ -78,6 +85,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         Command::Restore { tenant } => {
             change(desk, tenant, Ending::Restore, "tenant.restored").await
         }
+        Command::SsoOff { tenant } => turn_sso_off(desk, tenant).await,
     }
 }
 
@@ -200,4 +208,36 @@ async fn change(
         None => format!("{shown} is {}.", after.status),
     };
     desk.done(&sentence, facts(&after))
+}
+
+/// F7: who came by the provider alone has no session and no app any more, as after its removal in the console (R7).
+async fn turn_sso_off(desk: &Desk, name: &str) -> Result<ExitCode> {
+    let tenant = find(&mut desk.begin().await?, name).await?;
+    let shown = tenant.slug.unwrap_or_else(|| name.to_owned());
+    desk.confirm(&format!(
+        "Nobody will sign in to {shown} by its own provider, and who did is signed out. What is left is the password, or the mailbox for a new one."
+    ))?;
+    let (mut tx, now) = (desk.begin().await?, desk.now());
+    let Some(provider) = single_sign_on::turn_off(&mut tx, tenant.id, now).await? else {
+        bail!("{shown} has no provider of its own that is on: nothing was changed");
+    };
+    let sessions = single_sign_on::end_confined(&mut tx, tenant.id, now).await?;
+    let apps = single_sign_on::end_others(&mut tx, tenant.id, now)
+        .await?
+        .len();
+    desk.record(
+        &mut tx,
+        Some(tenant.id),
+        "sso.turned_off",
+        ("provider", provider.to_string()),
+        json!({ "sessions": sessions, "apps_disconnected": apps }),
+    )
+    .await?;
+    tx.commit().await?;
+    desk.done(
+        &format!(
+            "The provider of {shown} is off; {sessions} sessions and {apps} connected apps were ended."
+        ),
+        json!({ "id": tenant.id, "provider": provider, "sessions": sessions, "apps": apps }),
+    )
 }

@@ -9,6 +9,7 @@ use portolan_storage::{
     browser_sessions::{self, EndReason},
     connected_apps::{self, Which},
     grants::REVOCATION_MEMORY,
+    identities,
     operators::{self, People, Person},
     passkeys,
     revocations::{self, Kind, New},
@@ -66,6 +67,11 @@ pub enum Command {
         /// Id (usr_…) or address.
         user: String,
     },
+    /// Removes the accounts elsewhere by which a person signs in, for who lost one or did not connect it, and ends their sessions.
+    RemoveIdentities {
+        /// Id (usr_…) or address.
+        user: String,
+    },
 }
 
 /// Runs one.
@@ -78,6 +84,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         Command::SignOut { user, apps } => sign_out(desk, user, *apps).await,
         Command::RemoveSecondFactor { user } => remove_second_factor(desk, user).await,
         Command::RemovePasskeys { user } => remove_passkeys(desk, user).await,
+        Command::RemoveIdentities { user } => remove_identities(desk, user).await,
     }
 }
 
@@ -166,9 +173,14 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
     };
     let apps = connected_apps::list(&mut tx, which, desk.now()).await?;
     let passkeys = passkeys::count(&mut tx, person.id, None).await?;
+    let identities = identities::of_user(&mut tx, person.id).await?;
     if desk.is_json {
         let mut all = facts(&person);
         all["passkeys"] = passkeys.into();
+        all["identities"] = identities
+            .iter()
+            .map(|identity| json!({ "provider": identity.provider, "label": identity.label }))
+            .collect();
         all["live_sessions"] = sessions.iter().map(super::sessions::facts).collect();
         all["connected_apps"] = apps.iter().map(clients::grant_facts).collect();
         return desk.done("", all);
@@ -192,6 +204,7 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
             .to_owned(),
         ),
         ("Passkeys", passkeys.to_string()),
+        ("Accounts elsewhere", identities.len().to_string()),
     ] {
         table.row([name.to_owned(), value]);
     }
@@ -326,6 +339,42 @@ async fn remove_passkeys(desk: &Desk, name: &str) -> Result<ExitCode> {
     desk.done(
         &format!("{removed} passkeys of {} are removed.", person.id),
         json!({ "id": person.id, "passkeys": 0 }),
+    )
+}
+
+/// F6, for an operator: also of the only way in, because a password can be set by mail.
+async fn remove_identities(desk: &Desk, name: &str) -> Result<ExitCode> {
+    let person = find(desk, &mut desk.begin().await?, name).await?;
+    desk.confirm(&format!(
+        "No account elsewhere will open the account of {} any more. What is left is the password or a passkey, or the mailbox for a new password.",
+        person.id
+    ))?;
+    let mut tx = desk.begin().await?;
+    let person = find(desk, &mut tx, &person.id.to_string()).await?;
+    let providers: Vec<String> = identities::of_user(&mut tx, person.id)
+        .await?
+        .into_iter()
+        .map(|identity| identity.provider)
+        .collect();
+    let removed = identities::unlink_all(&mut tx, person.id).await?;
+    if removed == 0 {
+        bail!("{} has connected no account elsewhere", person.id);
+    }
+    let sessions =
+        browser_sessions::end_all(&mut tx, person.id, None, EndReason::Operator, desk.now())
+            .await?;
+    desk.record(
+        &mut tx,
+        None,
+        "identity.removed",
+        ("user", person.id.to_string()),
+        json!({ "providers": providers, "sessions": sessions }),
+    )
+    .await?;
+    tx.commit().await?;
+    desk.done(
+        &format!("{removed} accounts elsewhere of {} are removed.", person.id),
+        json!({ "id": person.id, "identities": 0, "removed": removed }),
     )
 }
 

@@ -175,7 +175,13 @@ pub const SETTINGS: &[Described] = &[
         name: "trace_sample_ratio",
         default: "0.1",
         secret: false,
-        meaning: "Share of the calls that are traced when their client says nothing about it, 0-1. A client that sends a traceparent decides itself.",
+        meaning: "Share of the calls that are traced when their client says nothing about it, 0-1. A client that sends a traceparent decides itself, as far as trace_asked_per_second goes.",
+    },
+    Described {
+        name: "trace_asked_per_second",
+        default: "10",
+        secret: false,
+        meaning: "Calls a second and node that are traced because their client asks for it (the sampled flag of traceparent). Beyond, trace_sample_ratio decides. 0: clients ask in vain.",
     },
     Described {
         name: "trusted_proxies",
@@ -265,13 +271,19 @@ pub const SETTINGS: &[Described] = &[
         name: "node_running_calls",
         default: "2000",
         secret: false,
-        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After.",
+        meaning: "Calls that one node runs at once; more are answered 503 with Retry-After. One workspace gets three quarters of them at most, two that want everything three sevenths each, and so on: there is always room for another one.",
     },
     Described {
         name: "node_open_streams",
         default: "40000",
         secret: false,
-        meaning: "Event streams that clients hold open on one node; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
+        meaning: "Event streams that clients hold open on one node, shared out among workspaces as node_running_calls; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
+    },
+    Described {
+        name: "revocation_max_staleness_secs",
+        default: "60",
+        secret: false,
+        meaning: "Seconds, 15-3600, for which a node goes on to judge access tokens when it hears of no revocations from Postgres. Afterwards it answers them 503 with Retry-After until it hears again, unless the other nodes say through Redis that they hear none either: then Postgres is away for all, and calls go on. Without redis_url they always do.",
     },
     Described {
         name: "drain_secs",

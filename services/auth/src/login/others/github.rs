@@ -46,19 +46,13 @@ impl Github {
     /// Its addresses, which it publishes nowhere.
     pub(super) fn server(&self) -> AuthorizationServer {
         AuthorizationServer {
-            issuer: self.base.clone(),
             authorization_endpoint: Some(format!("{}/login/oauth/authorize", self.base)),
-            token_endpoint: format!("{}/login/oauth/access_token", self.base),
-            registration_endpoint: None,
-            revocation_endpoint: None,
             code_challenge_methods_supported: Some(vec!["S256".to_owned()]),
-            scopes_supported: None,
             token_endpoint_auth_methods_supported: Some(vec!["client_secret_post".to_owned()]),
-            client_id_metadata_document_supported: false,
-            authorization_response_iss_parameter_supported: false,
-            jwks_uri: None,
-            userinfo_endpoint: None,
-            id_token_signing_alg_values_supported: None,
+            ..AuthorizationServer::bare(
+                self.base.as_str(),
+                format!("{}/login/oauth/access_token", self.base),
+            )
         }
     }
 

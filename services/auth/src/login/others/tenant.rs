@@ -95,6 +95,22 @@ pub(super) async fn speaks_for(
     }
 }
 
+/// The address with which somebody new becomes a member at once: the tenant has proved its domain, the provider does not deny it, and nobody
+/// has an account with it.
+async fn joining<'a>(
+    tx: &mut SystemTx,
+    tenant: TenantId,
+    proved: &'a Proved,
+) -> Result<Option<&'a EmailAddress>, StorageError> {
+    let Some(address) = &proved.email else {
+        return Ok(None);
+    };
+    let may_join = proved.email_verified != Some(false)
+        && speaks_for(tx, tenant, address).await?
+        && !users::is_address_verified(tx, address.normalised()).await?;
+    Ok(may_join.then_some(address))
+}
+
 impl Arrived<'_> {
     /// Signs in to the tenant and to nothing else. Somebody new becomes a member if the tenant has proved the domain of their address;
     /// whoever has an account signs in to that first (case 107). A confirmation is one of the same person.
@@ -108,10 +124,40 @@ impl Arrived<'_> {
         let now = self.state.now();
         let since = proved.since(now);
         let mut tx = self.state.store.system(Reason::SignIn).await?;
-        let holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        let mut holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        if holder.is_none() && purpose == Purpose::Confirm {
+            return self.another();
+        }
+        let mut newcomer = None;
+        if holder.is_none()
+            && let Some(address) = joining(&mut tx, tenant, &proved).await?
+        {
+            // Not counted among sign-ups of the address: a company comes from one, all on one morning.
+            if let Err(early) = self.state.throttle.join(tenant, now) {
+                return Err(PageError::Throttled {
+                    retry_after: early.seconds(),
+                });
+            }
+            match self.newcomer_of(&mut tx, tenant, &proved, address).await {
+                Ok(Some(user)) => newcomer = Some(user),
+                // The provider or the tenant went a moment ago.
+                Ok(None) => return self.no_member(),
+                Err(error)
+                    if error.is_conflict_on("user_emails_verified")
+                        || error.is_conflict_on("identity_links_key") =>
+                {
+                    // Somebody was faster: the same person in another window, or whoever has this address now.
+                    drop(tx);
+                    tx = self.state.store.system(Reason::SignIn).await?;
+                    holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         let is_other = |user: UserId| before.as_ref().is_none_or(|session| session.user != user);
-        let user = match (holder, &proved.email) {
-            (Some(holder), _) => {
+        let user = match (newcomer, holder) {
+            (Some(newcomer), _) => newcomer,
+            (None, Some(holder)) => {
                 let role = members::role_of(&mut tx, tenant, holder.user).await?;
                 let is_wrong = purpose == Purpose::Confirm && is_other(holder.user);
                 if !holder.is_active || role.is_none() || is_wrong {
@@ -132,33 +178,7 @@ impl Arrived<'_> {
                 identities::used(&mut tx, holder.link, &proved.label, now).await?;
                 holder.user
             }
-            (None, _) if purpose == Purpose::Confirm => return self.another(),
-            (None, Some(address))
-                if proved.email_verified != Some(false)
-                    && speaks_for(&mut tx, tenant, address).await?
-                    && !users::is_address_verified(&mut tx, address.normalised()).await? =>
-            {
-                // Not counted among sign-ups of the address: a company comes from one, all on one morning.
-                if let Err(early) = self.state.throttle.join(tenant, now) {
-                    return Err(PageError::Throttled {
-                        retry_after: early.seconds(),
-                    });
-                }
-                match self.newcomer_of(&mut tx, tenant, &proved, address).await {
-                    Ok(Some(user)) => user,
-                    // The provider or the tenant went a moment ago.
-                    Ok(None) => return self.no_member(),
-                    Err(error)
-                        if error.is_conflict_on("user_emails_verified")
-                            || error.is_conflict_on("identity_links_key") =>
-                    {
-                        drop(tx);
-                        return self.offer(proved, "/login/connect").await;
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            (None, _) => {
+            (None, None) => {
                 drop(tx);
                 return self.offer(proved, "/login/connect").await;
             }

@@ -29,13 +29,12 @@ use crate::{
     config::Site,
     login::{Continuation, Target, check_form},
     pages::{self, Message, PageError},
+    returned::Returned,
     session::{BrowserSession, MaybeAnySession},
     state::AuthState,
     visitor::Visitor,
 };
 
-/// Longest `state`, code and issuer that are looked at.
-const LONGEST: usize = 4096;
 /// How long ago a person may have proved who they are to the provider, where that is the point, in seconds.
 const LATELY: i64 = 300;
 
@@ -185,16 +184,6 @@ pub(crate) async fn begin(
     Ok((browser, pages::see_other(address.as_str())?).into_response())
 }
 
-/// What a provider sends.
-#[derive(Deserialize)]
-pub(super) struct Answer {
-    #[serde(default)]
-    state: String,
-    code: Option<String>,
-    error: Option<String>,
-    iss: Option<String>,
-}
-
 /// Takes the answer of a provider: once, from the browser that went there, at the address of this very provider (case 158).
 pub(super) async fn take(
     State(state): State<AuthState>,
@@ -203,7 +192,7 @@ pub(super) async fn take(
     visitor: Visitor,
     headers: HeaderMap,
     Path(slug): Path<String>,
-    Query(answer): Query<Answer>,
+    Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
     let now = state.now();
     if let Err(early) = state.throttle.request(visitor.ip, now) {
@@ -214,19 +203,10 @@ pub(super) async fn take(
     let Some(provider) = tenant::find(&state, &slug).await? else {
         return nobody(browser);
     };
-    let sizes = [
-        Some(&answer.state),
-        answer.code.as_ref(),
-        answer.iss.as_ref(),
-    ];
-    let fits = sizes
-        .into_iter()
-        .flatten()
-        .all(|text| text.len() <= LONGEST);
-    if answer.state.is_empty() || !fits || browser.is_new() {
+    let Some((token, callback)) = returned.read().filter(|_| !browser.is_new()) else {
         return not_ours(browser);
-    }
-    let name = digest(answer.state.as_bytes());
+    };
+    let name = digest(token.as_bytes());
     let mut tx = state.store.system(Reason::SignIn).await?;
     let taken = login_attempts::take(&mut tx, &name, &slug, browser.digest(), now).await?;
     tx.commit().await?;
@@ -242,7 +222,7 @@ pub(super) async fn take(
         return not_ours(browser);
     }
     let target = Target::parse(&attempt.target).ok_or(PageError::Internal("target"))?;
-    match proved(&state, &provider, &attempt, &answer).await {
+    match proved(&state, &provider, &attempt, (token.as_str(), &callback)).await {
         Ok(proved) => {
             let arrived = Arrived {
                 state: &state,
@@ -287,19 +267,14 @@ async fn proved(
     state: &AuthState,
     provider: &LoginProvider,
     attempt: &Attempt,
-    answer: &Answer,
+    (token, callback): (&str, &Callback),
 ) -> Result<Proved, Unproved> {
     let lost = |_| Unproved::Missing("what it was asked");
     let server: AuthorizationServer = serde_json::from_value(attempt.server.clone())
         .map_err(|_| Unproved::Missing("its addresses"))?;
-    let callback = Callback {
-        code: answer.code.clone(),
-        error: answer.error.clone(),
-        iss: answer.iss.clone(),
-    };
-    let code = Secrets::check(&server, &callback)?;
+    let code = Secrets::check(&server, callback)?;
     let opened =
-        open_under_token(&answer.state, &attempt.sealed, provider.slug.as_bytes()).map_err(lost)?;
+        open_under_token(token, &attempt.sealed, provider.slug.as_bytes()).map_err(lost)?;
     let sealed: Sealed = serde_json::from_slice(opened.expose())
         .map_err(|_| Unproved::Missing("what it was asked"))?;
     let redirect_uri = redirect_uri(&state.site, &provider.slug);

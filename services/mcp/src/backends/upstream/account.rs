@@ -1,51 +1,19 @@
 //! Calls that use an account at the server: the workspace's, or the caller's own (X-86, X-87, V-10). The caller's token of this platform is
 //! never among what goes there (AU-1).
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderValue, header};
-use portolan_connections::{Account, NoToken, Token, write_link};
+use portolan_connections::{Account, NoToken, Token};
 use portolan_model::id::UserId;
-use portolan_protocol::{
-    ask::{AskMethod, Need},
-    error::RpcError,
-    jsonrpc::Raw,
-    revision::Revision,
-    translate::UrlStep,
-    visible::Visible,
-};
+use portolan_protocol::{error::RpcError, visible::Visible};
 use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
-use serde_json::json;
-use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{NoClient, UpstreamSource, forward::Forward, sessions::NoConversation};
-use crate::{hex::hex, state::McpState};
-
-/// How long a call waits for a person who went to connect an account.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks whether it is connected.
-const STEP: Duration = Duration::from_millis(500);
-
-/// Whose accounts calls use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// The workspace's.
-    Workspace,
-    /// The caller's own.
-    Person,
-}
-
-impl Sharing {
-    /// As it is stored; an unknown word is the narrower one.
-    pub(crate) fn from_word(word: &str) -> Self {
-        if word == "workspace" {
-            Self::Workspace
-        } else {
-            Self::Person
-        }
-    }
-}
+use crate::{
+    backends::account::{Accounts, Linking, NoPerson},
+    catalog::server::Access,
+    state::McpState,
+};
 
 /// A way to a server, and the token that opens it, if one does.
 pub(crate) struct SignedIn {
@@ -73,28 +41,21 @@ pub(super) fn bearer(token: &Token) -> Result<HeaderMap, NoClient> {
 impl UpstreamSource {
     /// The account that calls of a person use; none if the server is opened otherwise.
     pub(super) fn account(&self, person: Option<UserId>) -> Result<Option<Account>, NoClient> {
-        let owner = match self.sharing {
-            None => return Ok(None),
-            Some(Sharing::Workspace) => None,
-            Some(Sharing::Person) => Some(person.ok_or(NoClient::NoPerson)?),
-        };
-        Ok(Some(Account {
-            owner,
-            ..self.own_account()
-        }))
+        let account = self.accounts().map(|accounts| accounts.of(person));
+        account.transpose().map_err(|NoPerson| NoClient::NoPerson)
+    }
+
+    /// Whose connected accounts open it, if it is signed in to by OAuth.
+    fn accounts(&self) -> Option<&Accounts> {
+        match &self.access {
+            Access::Account(accounts) => Some(accounts),
+            Access::Open | Access::With(_) | Access::Broken => None,
+        }
     }
 
     /// The workspace's own account: the server is looked at and listened to with it, whoever's accounts calls use.
     pub(crate) fn listening_account(&self) -> Option<Account> {
-        self.sharing.map(|_| self.own_account())
-    }
-
-    const fn own_account(&self) -> Account {
-        Account {
-            tenant: self.tenant,
-            source: self.id,
-            owner: None,
-        }
+        self.accounts().map(Accounts::of_workspace)
     }
 
     /// The account that opens the server for a person, as [`SignedIn::account`] names it. No token is asked for: the server may never have been spoken to.
@@ -179,10 +140,6 @@ impl UpstreamSource {
             tracing::debug!(reason = %error, "wanted scopes could not be kept");
         }
     }
-
-    fn host(&self) -> &str {
-        self.url.host_str().unwrap_or("this service")
-    }
 }
 
 /// True for what connecting an account would mend.
@@ -198,117 +155,43 @@ fn wants_account(error: &NoConversation) -> bool {
 }
 
 impl Forward<'_> {
-    /// The page where the caller connects their own account, if that would mend the error (EL-11: it wants this very person).
+    /// What is needed to ask the caller for their own account there.
+    fn linking<'s>(&'s self, source: &'s UpstreamSource) -> Option<Linking<'s>> {
+        Some(Linking {
+            accounts: source.accounts()?,
+            person: self.who.person,
+            asker: self.asker,
+            revision: self.revision,
+            opens_pages: self.who.declared.elicitation_url,
+        })
+    }
+
+    /// The page where the caller connects their own account, if that would mend the error.
     pub(super) fn connect_page(
         &self,
         state: &McpState,
         source: &UpstreamSource,
         error: &NoConversation,
-    ) -> Option<(Account, String)> {
-        let account = source.account(self.who.person).ok().flatten()?;
-        let person = account.owner.filter(|_| wants_account(error))?;
-        let whose = (source.tenant, source.id, person);
-        let link = write_link(&state.keys, whose, state.clock.now()).ok()?;
-        let url = format!("{}/connect/accounts/{link}", state.site().issuer());
-        Some((account, url))
+    ) -> Option<String> {
+        let linking = self.linking(source).filter(|_| wants_account(error))?;
+        linking.page(state).map(|(_, url)| url)
     }
 
-    fn step(source: &UpstreamSource, url: &str) -> UrlStep {
-        UrlStep {
-            message: format!("Connect your own account at {} to use this.", source.host()),
-            url: url.to_owned(),
-            elicitation_id: None,
-        }
-    }
-
-    /// the person is asked to connect the account, and waited for. False if they cannot be asked: then the answer says it.
+    /// the person is asked to connect the account, if that would mend the error. False if they cannot be asked.
     pub(super) async fn ask_to_connect(
         &self,
         state: &McpState,
         source: &UpstreamSource,
         error: &NoConversation,
     ) -> Result<bool, Visible> {
-        let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
-            return Ok(false);
-        };
-        let Some((account, url)) = self.connect_page(state, source, error) else {
-            return Ok(false);
-        };
-        let before = state.accounts.connected_at(account).await.ok().flatten();
-        // In the words of 2026-07-28, which has no ids of its own: where the client's revision has them, one is made up.
-        let params = Self::step(source, &url).params();
-        let answer = asker
-            .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
-            .await?;
-        let action = answer.get("action").and_then(|action| action.string());
-        if action.as_deref() != Some("accept") {
-            return Err(Visible::Declined);
+        match self.linking(source).filter(|_| wants_account(error)) {
+            Some(linking) => linking.ask(state).await,
+            None => Ok(false),
         }
-        // EL-13: the person agreed to open the page, and may be on it for a while.
-        let patience = Instant::now() + PATIENCE;
-        while Instant::now() < patience {
-            match state.accounts.is_connected(account, before).await {
-                Ok(true) => break,
-                Ok(false) => sleep(STEP).await,
-                Err(_) => return Err(Visible::Unreachable),
-            }
-        }
-        state.accounts.forget(&account);
-        Ok(true)
     }
 
-    /// EL-15: the error by which a client of 2025-11-25 opens the page itself, where no question can be put on the way of the answer.
+    /// EL-15: the error by which a client opens the page itself.
     pub(super) fn connect_error(&self, source: &UpstreamSource, url: &str) -> Option<RpcError> {
-        if self.revision != Revision::V2025_11_25 || !self.who.declared.elicitation_url {
-            return None;
-        }
-        let id = portolan_keys::random::bytes::<16>().ok()?;
-        let step = UrlStep {
-            elicitation_id: Some(hex(&id)),
-            ..Self::step(source, url)
-        };
-        let params: serde_json::Value = serde_json::from_slice(step.params().as_bytes()).ok()?;
-        Some(RpcError {
-            code: -32042,
-            message: "This needs your own account at another service.".to_owned(),
-            data: Raw::of(&json!({ "elicitations": [params] })).ok(),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use portolan_model::{
-        id::{SourceId, TenantId},
-        registry::SourceSettings,
-    };
-
-    use super::*;
-    use crate::catalog::server::Access;
-
-    #[test]
-    fn el_3_el_9_el_10_and_el_16_a_person_is_sent_to_a_page_of_ours_and_never_asked_for_a_secret() {
-        let url = "https://up.example/mcp?key=secret".parse().expect("a URL");
-        let source = UpstreamSource::new(
-            TenantId::generate(),
-            SourceId::generate(),
-            url,
-            Access::Open,
-            Some(Sharing::Person),
-            &SourceSettings::default(),
-        );
-        let page = "https://mcp.example.com/connect/accounts/sealed";
-        let params = Forward::step(&source, page).params();
-        let params: serde_json::Value =
-            serde_json::from_slice(params.as_bytes()).expect("an object");
-        assert_eq!(params["mode"], "url", "EL-9: not by a form");
-        assert_eq!(
-            params["url"], page,
-            "EL-16: of an account elsewhere, and our own page for it"
-        );
-        assert!(params.get("requestedSchema").is_none());
-        let said = params.to_string();
-        assert!(said.contains("up.example"), "it says where: {said}");
-        assert!(!said.contains("secret"), "EL-10: {said}");
+        self.linking(source)?.error(url)
     }
 }

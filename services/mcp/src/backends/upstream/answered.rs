@@ -10,7 +10,7 @@ use portolan_protocol::{
     jsonrpc::{self, Raw},
     logging::Level,
     method::Method,
-    revision::{Era, Revision, StructuredOutput},
+    revision::{Revision, StructuredOutput},
     tool::CallResult,
     translate::{self, Failed, Shape, UrlStep},
     visible::{Awaited, Visible},
@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     ask::{Asker, Round},
+    backends::{account::console_page, said},
     error::McpError,
     state::McpState,
 };
@@ -79,22 +80,8 @@ impl Forward<'_> {
     }
 
     pub(super) fn said(&self, visible: &Visible, outcome: CallOutcome) -> Answered {
-        if let Visible::Needs(need) = visible
-            && self.revision.era() == Era::Modern
-        {
-            // V-2, with its HTTP status.
-            let required = need.required();
-            let kind = ErrorKind::MissingCapability { required };
-            return Answered {
-                body: Err(McpError::of(&kind, self.revision, Some(self.id))),
-                outcome,
-            };
-        }
-        let (_, body) = visible.answer(self.method, self.id, self.revision, self.identity);
-        Answered {
-            body: Ok(body),
-            outcome,
-        }
+        let body = said(visible, self.method, self.id, self.revision, self.identity);
+        Answered { body, outcome }
     }
 
     fn tool_failure(&self, text: String, outcome: CallOutcome) -> Answered {
@@ -214,20 +201,14 @@ impl Forward<'_> {
         source: &UpstreamSource,
     ) -> Answered {
         let outcome = CallOutcome::UpstreamError;
-        if let Some((_, url)) = self.connect_page(state, source, error) {
+        if let Some(url) = self.connect_page(state, source, error) {
             return match self.connect_error(source, &url) {
                 Some(error) => self.error(&error, outcome),
                 None => self.said(&Visible::NotLinked { url }, outcome),
             };
         }
-        let site = state.site();
         let page = || Visible::NotLinked {
-            url: format!(
-                "{}/w/{}/sources/{}?tab=credential",
-                site.issuer(),
-                self.who.tenant_slug,
-                source.id
-            ),
+            url: console_page(state, &self.who.tenant_slug, source.id),
         };
         let error = match error {
             NoConversation::Upstream(error) => error,

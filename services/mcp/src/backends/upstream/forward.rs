@@ -197,7 +197,7 @@ pub(crate) async fn complete(
     reference: &Raw,
 ) -> Result<Vec<u8>, McpError> {
     cx.limit_read(&request.id).await?;
-    let _place = cx.enter_call(&request.id).await?;
+    let _room = cx.enter_call(&request.id).await?;
     let _running = cx.state.call_log.begin();
     let params = request.params.raw().cloned();
     let params = params.unwrap_or(Raw::empty_object());

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use portolan_cluster::node::Place;
 use portolan_protocol::{
     input_required::Brought,
     jsonrpc::{Misfit, ProgressToken, Raw, Request as PeerRequest, RequestId},
@@ -22,6 +21,7 @@ use crate::{
     catalog::server::Server,
     dispatch::{Context, Work},
     error::McpError,
+    limits::Room,
     state::McpState,
     tools::Running,
 };
@@ -45,7 +45,7 @@ pub(crate) struct Pass {
     pub(crate) continued: Option<Box<Continued>>,
     traceparent: Option<String>,
     /// Its place among the tenant's running calls.
-    _place: Option<Place>,
+    _room: Room,
 }
 
 impl Pass {
@@ -69,7 +69,7 @@ impl Pass {
             Earlier::Continued(continued) => Some(continued),
             Earlier::Nothing => None,
         };
-        let place = cx.enter_call(&request.id).await?;
+        let room = cx.enter_call(&request.id).await?;
         let params = request.params.raw().cloned();
         let params = params.unwrap_or(Raw::empty_object());
         Ok(Work::Pass(Box::new(Self {
@@ -85,7 +85,7 @@ impl Pass {
             progress,
             continued,
             traceparent: cx.trace.map(|trace| trace.context().traceparent()),
-            _place: place,
+            _room: room,
         })))
     }
 

@@ -1,0 +1,205 @@
+//! What stands in a doorbell, and the words for attempts, states and classes that scripts use as well. Of nothing but bytes: the fuzz
+//! target `doorbell` reads them, too.
+
+use crate::{
+    redis::keys::{self, unhex},
+    store::{Attempt, Class, Doorbell, Event, NodeId, Nonce, SessionKey, State, StreamKey},
+};
+
+/// `<letter>` and fields `<length>:<bytes>`.
+pub(crate) fn parse(message: &[u8]) -> Option<Doorbell> {
+    let (letter, rest) = message.split_first()?;
+    let mut fields = Fields(rest);
+    let bell = match letter {
+        b'E' => {
+            let stream = fields.stream()?;
+            let generation = fields.number()?;
+            let attempt = parse_attempt(fields.next()?)?;
+            let tail = fields.number()?;
+            let state = parse_state(fields.next()?)?;
+            let event = if fields.0.is_empty() {
+                None
+            } else {
+                Some(Event {
+                    seq: tail,
+                    class: parse_class(fields.next()?)?,
+                    payload: fields.next()?.to_vec().into(),
+                })
+            };
+            Doorbell::Appended {
+                stream,
+                generation,
+                attempt,
+                tail,
+                state,
+                event,
+            }
+        }
+        b'D' => Doorbell::Superseded {
+            stream: fields.stream()?,
+            generation: fields.number()?,
+        },
+        b'O' => Doorbell::Owner {
+            stream: fields.stream()?,
+            owner: parse_owner(fields.next()?)?,
+        },
+        b'A' => Doorbell::Answered {
+            stream: fields.stream()?,
+            question: String::from_utf8(fields.next()?.to_vec()).ok()?,
+            payload: if fields.0.is_empty() {
+                None
+            } else {
+                Some(fields.next()?.to_vec().into())
+            },
+        },
+        b'C' => Doorbell::Cancel {
+            session: fields.session()?,
+            rpc: String::from_utf8(fields.next()?.to_vec()).ok()?,
+        },
+        b'X' => Doorbell::Ended {
+            session: fields.session()?,
+        },
+        b'M' => Doorbell::Note {
+            session: fields.session()?,
+            note: fields.next()?.to_vec().into(),
+        },
+        _ => return None,
+    };
+    fields.0.is_empty().then_some(bell)
+}
+
+/// The message that [`parse`] reads as a note; the others are written by scripts.
+pub(crate) fn note_bell(session: SessionKey, note: &[u8]) -> Vec<u8> {
+    let session = keys::hex(&session.0);
+    let mut message = format!("M{}:{session}{}:", session.len(), note.len()).into_bytes();
+    message.extend_from_slice(note);
+    message
+}
+
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let colon = self.0.iter().take(12).position(|byte| *byte == b':')?;
+        let length: usize = std::str::from_utf8(&self.0[..colon]).ok()?.parse().ok()?;
+        let (field, rest) = self.0[colon + 1..].split_at_checked(length)?;
+        self.0 = rest;
+        Some(field)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        std::str::from_utf8(self.next()?).ok()?.parse().ok()
+    }
+
+    fn session(&mut self) -> Option<SessionKey> {
+        Some(SessionKey(unhex(self.next()?)?))
+    }
+
+    fn stream(&mut self) -> Option<StreamKey> {
+        Some(StreamKey {
+            session: self.session()?,
+            nonce: Nonce(unhex(self.next()?)?),
+        })
+    }
+}
+
+/// `<number>.<mark>`.
+pub(crate) fn attempt_text(attempt: Attempt) -> String {
+    format!("{}.{:04x}", attempt.number, attempt.mark)
+}
+
+/// The same, read.
+pub(crate) fn parse_attempt(text: &[u8]) -> Option<Attempt> {
+    let (number, mark) = std::str::from_utf8(text).ok()?.split_once('.')?;
+    Some(Attempt {
+        number: number.parse().ok()?,
+        mark: u16::from_str_radix(mark, 16).ok()?,
+    })
+}
+
+pub(crate) fn parse_state(text: &[u8]) -> Option<State> {
+    match text {
+        b"O" => Some(State::Open),
+        b"C" => Some(State::Closed),
+        b"X" => Some(State::Cancelled),
+        _ => None,
+    }
+}
+
+pub(crate) fn parse_class(text: &[u8]) -> Option<Class> {
+    match text {
+        b"N" => Some(Class::Notification),
+        b"R" => Some(Class::Question),
+        b"A" => Some(Class::Answer),
+        b"F" => Some(Class::Final),
+        _ => None,
+    }
+}
+
+/// A node, or `-` for none; `None` if it is neither.
+#[expect(clippy::option_option, reason = "a node, none, or nonsense")]
+pub(crate) fn parse_owner(text: &[u8]) -> Option<Option<NodeId>> {
+    if text == keys::owner(None) {
+        return Some(None);
+    }
+    text.try_into().ok().map(|node| Some(NodeId(node)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doorbells_are_read_or_refused_and_never_crash() {
+        let session = "ab".repeat(16);
+        let nonce = "cd".repeat(8);
+        let ended = format!("X32:{session}");
+        assert_eq!(
+            parse(ended.as_bytes()),
+            Some(Doorbell::Ended {
+                session: SessionKey([0xab; 16])
+            })
+        );
+        let mut appended = format!("E32:{session}16:{nonce}1:36:2.00ff1:91:O1:N3:").into_bytes();
+        appended.extend_from_slice(b"|\0:");
+        let Some(Doorbell::Appended { event, attempt, .. }) = parse(&appended) else {
+            panic!("not read")
+        };
+        assert_eq!(
+            attempt,
+            Attempt {
+                number: 2,
+                mark: 0xff
+            }
+        );
+        assert_eq!(
+            event.map(|event| event.payload.to_vec()),
+            Some(b"|\0:".to_vec())
+        );
+        for end in 0..appended.len() {
+            // An event that is cut off whole reads as one that has to be fetched; all else is refused.
+            let cut = parse(&appended[..end]);
+            assert!(
+                matches!(cut, None | Some(Doorbell::Appended { event: None, .. })),
+                "cut at {end}"
+            );
+        }
+        for wrong in [
+            "",
+            "Z",
+            "X",
+            "X99:a",
+            "X32",
+            "Xx:a",
+            "X18446744073709551616:a",
+            "X-1:",
+        ] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(
+            parse(format!("{ended}1:x").as_bytes()),
+            None,
+            "trailing bytes"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Which nodes judge tokens while revocations are not heard (ADR 25; attack case 136).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use portolan_cluster::{
+    Revocations,
+    fault::FaultStore,
+    hearing::{Hearing, LEAST_STALENESS},
+    store::Store,
+};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::world::World;
+
+const MOST: Duration = Duration::from_secs(60);
+/// Not yet so long.
+const ALMOST: Duration = Duration::from_secs(59);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A process with a feed that can fall silent, and a store that it can lose.
+struct Process {
+    revocations: Revocations,
+    hears: Arc<AtomicBool>,
+    store: Arc<FaultStore>,
+    _stop: DropGuard,
+}
+
+impl Process {
+    /// A node `judges`, other processes only tell.
+    fn start(world: &World, judges: bool) -> Self {
+        let memory: Arc<dyn Store> = Arc::new(world.memory.clone());
+        let store = Arc::new(FaultStore::new(memory, 1, world.tracker.clone()));
+        let (revocations, stop) = (Revocations::default(), CancellationToken::new());
+        let hears = Arc::new(AtomicBool::new(true));
+        let (feed, heard, over) = (Arc::clone(&hears), revocations.clone(), stop.clone());
+        world.tracker.spawn(async move {
+            while !over.is_cancelled() {
+                if feed.load(Ordering::Relaxed) {
+                    heard.heard(Instant::now());
+                }
+                sleep(Duration::from_millis(500)).await;
+            }
+        });
+        let hearing = Hearing::new(revocations.clone(), Arc::clone(&store) as _);
+        if judges {
+            world.tracker.spawn(hearing.judge(MOST, stop.clone()));
+        } else {
+            world.tracker.spawn(hearing.tell(stop.clone()));
+        }
+        Self {
+            revocations,
+            hears,
+            store,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    fn hears(&self, hears: bool) {
+        self.hears.store(hears, Ordering::Relaxed);
+    }
+
+    fn judges(&self) -> bool {
+        !self.revocations.is_cut_off()
+    }
+}
+
+/// Everybody judges for so long, whenever one looks.
+async fn all_judge(nodes: &[&Process], length: Duration) {
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        assert!(nodes.iter().all(|node| node.judges()));
+        sleep(SECOND / 4).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s17_4_while_nobody_hears_everybody_judges() {
+    let world = World::new();
+    let (a, b) = (Process::start(&world, true), Process::start(&world, true));
+    let auth = Process::start(&world, false);
+    all_judge(&[&a, &b], SECOND * 5).await;
+    for process in [&a, &b, &auth] {
+        process.hears(false);
+    }
+    all_judge(&[&a, &b], MOST * 5).await;
+    for process in [&a, &b, &auth] {
+        process.hears(true);
+    }
+    all_judge(&[&a, &b], SECOND * 5).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_alone_hears_nothing_judges_no_longer_and_does_again_when_it_hears() {
+    let world = World::new();
+    let (a, b) = (Process::start(&world, true), Process::start(&world, true));
+    sleep(SECOND * 5).await;
+    b.hears(false);
+    // What is said of the last second is as good as heard.
+    all_judge(&[&a, &b], ALMOST).await;
+    sleep(SECOND * 4).await;
+    assert!(a.judges() && !b.judges());
+    b.hears(true);
+    sleep(SECOND * 2).await;
+    assert!(a.judges() && b.judges());
+
+    // The only node, and the service that revokes.
+    let world = World::new();
+    let (node, auth) = (Process::start(&world, true), Process::start(&world, false));
+    node.hears(false);
+    sleep(MOST + SECOND * 4).await;
+    assert!(!node.judges());
+    auth.hears(false);
+    sleep(LEAST_STALENESS).await;
+    assert!(node.judges(), "it was the first to lose Postgres");
+}
+
+#[tokio::test(start_paused = true)]
+async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
+    let world = World::new();
+    let (a, b) = (Process::start(&world, true), Process::start(&world, true));
+    sleep(SECOND * 5).await;
+    // Redis alone.
+    for node in [&a, &b] {
+        node.store.cut_off(true);
+    }
+    all_judge(&[&a, &b], MOST * 2).await;
+    // And Postgres.
+    for node in [&a, &b] {
+        node.hears(false);
+    }
+    all_judge(&[&a, &b], ALMOST).await;
+    sleep(SECOND * 4).await;
+    assert!(!a.judges() && !b.judges());
+
+    // Redis is back for both, Postgres for one: the other has still missed what the one hears.
+    for node in [&a, &b] {
+        node.store.cut_off(false);
+    }
+    a.hears(true);
+    sleep(SECOND * 2).await;
+    assert!(a.judges());
+    for _ in 0..60 {
+        assert!(!b.judges());
+        sleep(SECOND).await;
+    }
+    b.hears(true);
+    sleep(SECOND * 2).await;
+    assert!(a.judges() && b.judges());
+
+    // Both away again, and only Redis comes back: nobody hears, as both learn from it.
+    for node in [&a, &b] {
+        node.hears(false);
+        node.store.cut_off(true);
+    }
+    sleep(MOST + SECOND * 4).await;
+    assert!(!a.judges() && !b.judges());
+    for node in [&a, &b] {
+        node.store.cut_off(false);
+    }
+    sleep(SECOND * 4).await;
+    assert!(
+        !a.judges() && !b.judges(),
+        "who hears needs a moment to say so"
+    );
+    sleep(LEAST_STALENESS).await;
+    assert!(a.judges() && b.judges());
+}
+
+/// `portolan dev`, and `serve --role all` without Redis.
+#[tokio::test(start_paused = true)]
+async fn a_process_on_its_own_always_judges() {
+    let world = World::new();
+    let alone = Process::start(&world, true);
+    alone.hears(false);
+    all_judge(&[&alone], MOST * 3).await;
+}

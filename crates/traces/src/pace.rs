@@ -1,0 +1,72 @@
+//! How many traces are recorded because clients ask for it: so many a second, and a second's worth at once (GCRA).
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Debug)]
+pub(crate) struct Pace {
+    began: Instant,
+    /// Nanoseconds from one to the next; `None`: there are none.
+    apart: Option<u64>,
+    /// When the next one would come if they came evenly, nanoseconds after `began`.
+    next: AtomicU64,
+}
+
+impl Pace {
+    pub(crate) fn new(a_second: u32) -> Self {
+        Self {
+            began: Instant::now(),
+            apart: SECOND.checked_div(a_second.into()),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether there may be one more now. If so, it counts.
+    pub(crate) fn admits(&self) -> bool {
+        self.admits_at(self.began.elapsed())
+    }
+
+    fn admits_at(&self, since: Duration) -> bool {
+        let Some(apart) = self.apart else {
+            return false;
+        };
+        let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        let taken = self
+            .next
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
+                let next = next.max(now).saturating_add(apart);
+                (next <= now.saturating_add(SECOND)).then_some(next)
+            });
+        taken.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seconds_worth_comes_at_once_and_never_more_than_that_beyond_the_rate() {
+        let pace = Pace::new(10);
+        let mut admitted = 0;
+        // A thousand a second, for three seconds.
+        for millis in 0..3_000 {
+            admitted += u32::from(pace.admits_at(Duration::from_millis(millis)));
+        }
+        assert_eq!(admitted, 10 + 29);
+        // A pause makes room for a second's worth and not for more.
+        let later = Duration::from_secs(60);
+        assert_eq!((0..50).filter(|_| pace.admits_at(later)).count(), 10);
+    }
+
+    #[test]
+    fn none_a_second_is_none_at_all() {
+        let pace = Pace::new(0);
+        assert!((0..10).all(|second| !pace.admits_at(Duration::from_secs(second))));
+    }
+}

@@ -1,0 +1,108 @@
+//! A client assertion (RFC 7523; C13, AX-2; cases 66 to 73): as a stranger sends it, and with header and claims of anybody's making under
+//! a signature that is right, so that every claim is reached. What proves a client keeps the rules, which are written out once more here.
+#![no_main]
+
+use std::sync::OnceLock;
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use libfuzzer_sys::fuzz_target;
+use portolan_keys::{Assertion, ClientKeys};
+use portolan_model::Timestamp;
+use serde_json::{Value, json};
+
+const AUDIENCES: [&str; 4] = [
+    "https://mcp.example.com",
+    "https://mcp.example.com/",
+    "https://mcp.example.com/oauth/token",
+    "https://mcp.example.com/token",
+];
+/// Now, in seconds.
+const NOW: i64 = 1_728_000_000;
+/// For claims without a header of their own.
+const HEADER: &[u8] = br#"{"alg":"EdDSA"}"#;
+/// Members that would change which bytes or which key are verified (case 73).
+const REFUSED: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"];
+
+struct Client {
+    pair: Ed25519KeyPair,
+    keys: ClientKeys,
+}
+
+fn client() -> &'static Client {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    CLIENT.get_or_init(|| {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
+        let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
+        let jwks = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "k"}]});
+        Client {
+            keys: ClientKeys::read(&jwks).expect("its public half"),
+            pair,
+        }
+    })
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_unix_timestamp(NOW).expect("a time")
+}
+
+fuzz_target!(|data: &[u8]| {
+    let client = client();
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(read) = Assertion::read(text)
+    {
+        let proof = read.verify(&client.keys, &AUDIENCES, now());
+        assert!(proof.is_err(), "nobody else signs");
+    }
+
+    let mut parts = data.splitn(2, |byte| *byte == b'\n');
+    let header = parts.next().filter(|header| !header.is_empty());
+    let (header, claims) = (header.unwrap_or(HEADER), parts.next().unwrap_or_default());
+    let signed = format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header),
+        URL_SAFE_NO_PAD.encode(claims)
+    );
+    let signature = client.pair.sign(signed.as_bytes()).as_ref().to_vec();
+    let jwt = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(&signature));
+    let Ok(read) = Assertion::read(&jwt) else {
+        return;
+    };
+    let Ok(proof) = read.verify(&client.keys, &AUDIENCES, now()) else {
+        return;
+    };
+
+    let header: Value = serde_json::from_slice(header).expect("JSON");
+    let claims: Value = serde_json::from_slice(claims).expect("JSON");
+    assert!(header.is_object() && claims.is_object() && jwt.len() <= 8192);
+    assert_eq!(header["alg"], "EdDSA");
+    assert!(header["kid"].is_null() || header["kid"] == "k");
+    assert!(REFUSED.iter().all(|member| header[*member].is_null()));
+    assert_eq!(claims["iss"], read.client_id());
+    assert_eq!(claims["sub"], read.client_id());
+    let audiences = match &claims["aud"] {
+        Value::Array(many) => many.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let is_ours = |audience: &Value| {
+        audience
+            .as_str()
+            .is_some_and(|text| AUDIENCES.contains(&text))
+    };
+    assert!(!audiences.is_empty() && audiences.iter().all(is_ours));
+    let exp = claims["exp"].as_i64().expect("seconds");
+    assert!((NOW - 29..=NOW + 330).contains(&exp));
+    for begin in ["iat", "nbf"] {
+        assert!(claims[begin].as_i64().is_none_or(|at| at <= NOW + 30));
+    }
+    assert_eq!(claims["jti"], proof.jti.as_str());
+    assert!((1..=256).contains(&proof.jti.len()));
+    assert_eq!(proof.expires_at.unix_timestamp(), exp + 30);
+
+    let mut other = signature;
+    let at = data.len() % other.len();
+    other[at] ^= 1;
+    let forged = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(other));
+    let read = Assertion::read(&forged).expect("its form is good");
+    assert!(read.verify(&client.keys, &AUDIENCES, now()).is_err());
+});

@@ -1,0 +1,83 @@
+//! What comes from Redis, which somebody else may have written (`streams.md` §3, §7, §8): doorbells, answers of scripts with entries of a log, and
+//! what is kept about a stream. It is read or refused.
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use portolan_cluster::{SessionKey, store::Doorbell};
+
+#[path = "../../crates/cluster/src/redis/answers.rs"]
+#[allow(dead_code, reason = "one answer has all forms")]
+mod answers;
+#[path = "../../crates/cluster/src/node/envelope.rs"]
+mod envelope;
+#[path = "../../crates/cluster/src/redis/keys.rs"]
+#[allow(dead_code, reason = "names of keys are not read")]
+mod keys;
+#[path = "../../crates/cluster/src/redis/doorbells/text.rs"]
+mod text;
+
+// Where the files look for them.
+use portolan_cluster::store;
+mod doorbells {
+    pub(crate) use crate::text;
+}
+mod redis {
+    pub(crate) use crate::keys;
+}
+
+/// As Redis would give it: a number where it is one.
+fn value(part: &[u8]) -> ::redis::Value {
+    let number = std::str::from_utf8(part)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number.map_or_else(|| bulk(part), ::redis::Value::Int)
+}
+
+fn bulk(part: &[u8]) -> ::redis::Value {
+    ::redis::Value::BulkString(part.to_vec())
+}
+
+/// What `read` answers: lines, the eighth of which is the log, whose entries tabs part.
+fn answer(data: &[u8]) {
+    let lines = data.split(|byte| *byte == b'\n').enumerate();
+    let values = lines.map(|(at, line)| match at {
+        7 => ::redis::Value::Array(line.split(|byte| *byte == b'\t').map(bulk).collect()),
+        _ => value(line),
+    });
+    let whole = ::redis::Value::Array(values.collect());
+    let mut answer = answers::Answer::list("read", whole).expect("a list");
+    if let Ok(view) = answer.view() {
+        let bytes: usize = view.events.iter().map(|event| event.payload.len()).sum();
+        assert!(bytes < data.len());
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let session = SessionKey([3; 16]);
+    if let Some(Doorbell::Appended {
+        tail,
+        event: Some(event),
+        ..
+    }) = text::parse(data)
+    {
+        assert_eq!(event.seq, tail);
+    }
+    let note = Doorbell::Note {
+        session,
+        note: Bytes::copy_from_slice(data),
+    };
+    assert_eq!(text::parse(&text::note_bell(session, data)), Some(note));
+    if let Some(attempt) = text::parse_attempt(data) {
+        let written = text::attempt_text(attempt);
+        assert_eq!(text::parse_attempt(written.as_bytes()), Some(attempt));
+    }
+    if let Some(stream) = keys::parse_member(data) {
+        let written = keys::member(stream);
+        assert_eq!(keys::parse_member(written.as_bytes()), Some(stream));
+    }
+    answer(data);
+    let read = envelope::open(&Bytes::copy_from_slice(data));
+    let written = envelope::seal(&read.rpc, read.tenant, read.trace.as_ref(), &read.about);
+    assert_eq!(envelope::open(&written), read);
+});

@@ -1,0 +1,56 @@
+//! Members of client metadata (RFC 7591 §2), as a registration and a metadata document have them. Of nothing but JSON: the fuzz
+//! target `client_document` reads it, too.
+
+use portolan_model::redirect;
+use serde_json::{Map, Value};
+
+/// 1–20 acceptable URIs, without doubles, in the order given (C14); or what is wrong with them.
+pub(super) fn redirect_uris(metadata: &Map<String, Value>) -> Result<Vec<String>, &'static str> {
+    let uris =
+        strings(metadata, "redirect_uris").ok_or("redirect_uris must be a list of strings")?;
+    if uris.is_empty() || uris.len() > redirect::MAX_PER_CLIENT {
+        return Err("redirect_uris must have 1 to 20 entries");
+    }
+    let mut out: Vec<String> = Vec::with_capacity(uris.len());
+    for uri in uris {
+        redirect::check(uri).map_err(describe_redirect)?;
+        if !out.iter().any(|known| known == uri) {
+            out.push(uri.to_owned());
+        }
+    }
+    Ok(out)
+}
+
+/// What is wrong with a redirect URI.
+pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'static str {
+    use redirect::InvalidRedirect as Fault;
+    match error {
+        Fault::Length => "a redirect URI is longer than 2048 bytes",
+        Fault::Syntax => "a redirect URI is not an absolute URI in plain ASCII",
+        Fault::Fragment => "a redirect URI has a fragment",
+        Fault::UserInfo => "a redirect URI has user information",
+        Fault::Wildcard => "a redirect URI has a wildcard",
+        Fault::Host => {
+            "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme"
+        }
+        Fault::Scheme => "a redirect URI uses a scheme that is not allowed",
+    }
+}
+
+/// A member that is a text, and not an empty one.
+pub(super) fn string<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<&'a str> {
+    metadata
+        .get(member)?
+        .as_str()
+        .filter(|value| !value.is_empty())
+}
+
+/// A member that is a list of texts.
+pub(super) fn strings<'a>(metadata: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a str>> {
+    metadata
+        .get(member)?
+        .as_array()?
+        .iter()
+        .map(Value::as_str)
+        .collect()
+}

@@ -1,0 +1,68 @@
+//! The default server of a workspace: where the workspace's own URL leads, and `/mcp` for its tokens (`auth.md` §5.1).
+//!
+//! The first server that is published becomes it (see [`super::servers`]); from then on administrators choose.
+
+use axum::extract::State;
+use http::StatusCode;
+use portolan_model::{id::ServerId, member::Action};
+use portolan_storage::servers::{self, Server};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{change, error::ConsoleError, input::JsonBody, workspace::Workspace};
+use crate::{state::AuthState, visitor::Visitor};
+
+/// What the audit log calls it.
+pub(super) const CHANGED: &str = "tenant.default_server_changed";
+
+/// Which server is the default one.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultServer {
+    /// Null is none: the workspace's own URL answers like one that leads nowhere.
+    #[serde(deserialize_with = "Option::deserialize")]
+    #[schema(required, value_type = Option<String>)]
+    server_id: Option<ServerId>,
+}
+
+/// Chooses the default server: where the workspace's own URL leads while that server is published.
+#[utoipa::path(put, path = "/workspaces/{ws}/default-server", tag = "servers", params(("ws" = String, Path, description = "Slug")),
+    request_body = DefaultServer, responses((status = 204, description = "Chosen.")))]
+pub(crate) async fn choose_default_server(
+    State(state): State<AuthState>,
+    workspace: Workspace,
+    visitor: Visitor,
+    JsonBody(choice): JsonBody<DefaultServer>,
+) -> Result<StatusCode, ConsoleError> {
+    workspace.require(Action::Administer)?;
+    let unknown = || ConsoleError::not_found("this server");
+    let mut tx = state.store.tenant(workspace.id).await?;
+    let all = servers::list(&mut tx).await?;
+    let before = all.iter().find(|server| server.is_default);
+    let after = match choice.server_id {
+        Some(id) => {
+            let chosen = all.iter().find(|server| server.id == id);
+            Some(chosen.ok_or_else(unknown)?)
+        }
+        None => None,
+    };
+    if after.is_some_and(|server| server.is_default) {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    // It may have been deleted since.
+    if !servers::set_default(&mut tx, choice.server_id).await? {
+        return Err(unknown());
+    }
+    let slug = |server: Option<&Server>| server.map(|server| server.slug.clone());
+    let entry = json!({ "from": slug(before), "to": slug(after) });
+    change::commit(
+        tx,
+        &workspace,
+        &visitor,
+        state.now(),
+        (CHANGED, "tenant", workspace.id.to_string(), entry),
+    )
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}

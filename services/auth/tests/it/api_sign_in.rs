@@ -1,0 +1,398 @@
+//! APIs that are signed in to by OAuth: what somebody enters of their authorization server, and what that does to what there was
+//! (`spec/authorization.md` AU-6…AU-15). No authorization server is asked: one that was entered by its addresses is known.
+
+use http::{Method, StatusCode};
+use portolan_model::{
+    id::{SourceId, TenantId, UserId},
+    member::Role,
+    registry::SourceKind,
+};
+use portolan_storage::{
+    Reason, credentials, members, sources,
+    upstream_oauth::{self as stored, NewConnection},
+};
+use serde_json::{Value, json};
+use url::Url;
+use uuid::Uuid;
+
+use crate::{
+    console::{ids, workspace},
+    house::{Answer, Browser, House},
+};
+
+const SECRET: &str = "planted-client-secret";
+const BASE: &str = "https://api.example/v1";
+
+fn fine(answer: Answer) -> Value {
+    assert!(
+        answer.status.is_success(),
+        "{}: {}",
+        answer.status,
+        answer.text
+    );
+    if answer.text.is_empty() {
+        return Value::Null;
+    }
+    answer.json()
+}
+
+fn refused(answer: Answer, status: StatusCode, code: &str) -> Value {
+    assert_eq!(answer.status, status, "{}", answer.text);
+    let body = answer.json();
+    assert_eq!(body["error"]["code"], code, "{body}");
+    body["error"].clone()
+}
+
+fn server() -> Value {
+    json!({
+        "authorization_endpoint": "https://as.example/authorize?audience=x", "token_endpoint": "https://as.example/token",
+        "revocation_endpoint": "https://as.example/revoke",
+    })
+}
+
+fn form(sharing: &str) -> Value {
+    json!({
+        "sharing": sharing, "scope": "read  write", "server": server(),
+        "client": {"client_id": "app", "client_secret": SECRET, "auth": "post"},
+    })
+}
+
+/// A workspace with an API.
+struct Scene<'a> {
+    ann: Browser<'a>,
+    tenant: TenantId,
+    user: UserId,
+    source: SourceId,
+}
+
+impl<'a> Scene<'a> {
+    async fn open(house: &'a House) -> Self {
+        let ann = house.person("ann@acme.example").await;
+        workspace(&ann, "acme").await;
+        let (tenant, user) = ids(house, &ann, "acme").await;
+        let body = json!({"kind": "http", "name": "Notes", "base_url": BASE});
+        let made = ann
+            .call(Method::POST, "/workspaces/acme/sources", Some(body))
+            .await;
+        let source = fine(made)["id"].as_str().unwrap().parse().unwrap();
+        Self {
+            ann,
+            tenant,
+            user,
+            source,
+        }
+    }
+
+    async fn call(&self, method: Method, rest: &str, body: Option<Value>) -> Answer {
+        let path = format!("/workspaces/acme/sources/{}{rest}", self.source);
+        self.ann.call(method, &path, body).await
+    }
+
+    async fn set(&self, form: Value) -> Answer {
+        self.call(Method::PUT, "/sign-in", Some(form)).await
+    }
+
+    async fn seen(&self) -> Value {
+        fine(self.call(Method::GET, "/sign-in", None).await)
+    }
+
+    async fn begin(&self) -> Answer {
+        self.call(Method::POST, "/account", Some(json!({}))).await
+    }
+
+    /// An account whose tokens nobody can open: what becomes of its row is looked at.
+    async fn link(&self, house: &House, owner: Option<UserId>) {
+        let mut tx = house.store.tenant(self.tenant).await.unwrap();
+        let key = credentials::newest_data_key(&mut tx)
+            .await
+            .unwrap()
+            .unwrap();
+        let new = NewConnection {
+            id: Uuid::now_v7(),
+            source: self.source,
+            owner,
+            connected_by: self.user,
+            issuer: "https://as.example",
+            server: &json!({}),
+            address: BASE,
+            resource: None,
+            scope: None,
+            renewable: true,
+            sealed: &[1],
+            key: key.id,
+            expires_at: house.clock.now(),
+        };
+        let kept = stored::connect(&mut tx, &new, house.clock.now()).await;
+        assert!(kept.unwrap());
+        tx.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn au_6_au_8_au_10_an_api_is_signed_in_to_where_somebody_said() {
+    let house = House::open().await;
+    let scene = Scene::open(&house).await;
+    let before = scene.seen().await;
+    assert_eq!(before["sharing"], Value::Null);
+    let redirect = before["redirect_uri"].as_str().unwrap().to_owned();
+    assert!(redirect.ends_with(&format!("/connect/callback/{}", scene.source)));
+
+    let key = json!({"kind": "bearer", "token": "of-before"});
+    fine(
+        scene
+            .call(Method::PUT, "/credential", Some(key.clone()))
+            .await,
+    );
+    let answer = scene.set(form("workspace")).await;
+    assert!(!answer.text.contains(SECRET), "{}", answer.text);
+    let view = fine(answer);
+    assert_eq!(view["sharing"], "workspace");
+    assert_eq!(view["scope"], "read write");
+    assert_eq!(view["client"]["client_id"], "app");
+    assert_eq!(view["server"]["issuer"], Value::Null, "nobody said it");
+    assert_eq!(view["server"]["token_endpoint"], "https://as.example/token");
+    assert!(view.get("own").is_none(), "one account for all: {view}");
+    let source = fine(scene.call(Method::GET, "", None).await);
+    assert_eq!(source["credential"], Value::Null, "one or the other");
+    assert_eq!(source["sign_in"], "workspace");
+    refused(
+        scene.call(Method::PUT, "/credential", Some(key)).await,
+        StatusCode::CONFLICT,
+        "signed_in",
+    );
+
+    let begun = fine(scene.begin().await);
+    let address = Url::parse(begun["url"].as_str().unwrap()).unwrap();
+    assert_eq!(address.host_str(), Some("as.example"));
+    let pairs: Vec<(String, String)> = address.query_pairs().into_owned().collect();
+    let parameter = |name: &str| {
+        let mut found = pairs.iter().filter(|(key, _)| key == name);
+        let first = found.next().map(|(_, value)| value.as_str());
+        assert!(found.next().is_none(), "{name} twice: {address}");
+        first
+    };
+    assert_eq!(parameter("audience"), Some("x"), "what was entered stays");
+    assert_eq!(parameter("client_id"), Some("app"));
+    assert_eq!(parameter("code_challenge_method"), Some("S256"), "always");
+    assert_eq!(parameter("scope"), Some("read write"));
+    assert_eq!(parameter("redirect_uri"), Some(redirect.as_str()));
+    assert_eq!(
+        parameter("resource"),
+        None,
+        "a server that was named may not know it"
+    );
+    assert!(!begun.to_string().contains(SECRET));
+
+    // What is not said again stays.
+    let only_scope = json!({"sharing": "workspace", "scope": "read"});
+    let view = fine(scene.set(only_scope).await);
+    assert_eq!(view["scope"], "read");
+    assert_eq!(view["client"]["client_id"], "app");
+    assert_eq!(view["server"]["token_endpoint"], "https://as.example/token");
+
+    fine(scene.call(Method::DELETE, "/sign-in", None).await);
+    assert_eq!(scene.seen().await["sharing"], Value::Null);
+    let log = fine(
+        scene
+            .ann
+            .call(Method::GET, "/workspaces/acme/audit", None)
+            .await,
+    );
+    let text = log.to_string();
+    for action in ["upstream.sign_in_set", "upstream.sign_in_removed"] {
+        assert!(text.contains(action), "{text}");
+    }
+    assert!(!text.contains(SECRET));
+}
+
+#[tokio::test]
+async fn au_15_au_16_what_no_request_may_go_to_is_not_kept() {
+    let house = House::open().await;
+    let scene = Scene::open(&house).await;
+    refused(
+        scene.set(json!({"sharing": "workspace"})).await,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "server_needed",
+    );
+    for (field, server) in [
+        ("server", json!({})),
+        (
+            "server",
+            json!({"token_endpoint": "https://as.example/token"}),
+        ),
+        (
+            "server",
+            json!({"issuer": "https://as.example", "token_endpoint": "https://as.example/token"}),
+        ),
+        ("server.issuer", json!({"issuer": "http://as.example"})),
+        ("server.issuer", json!({"issuer": "https://10.0.0.1"})),
+        (
+            "server.authorization_endpoint",
+            json!({"authorization_endpoint": "javascript:alert(1)", "token_endpoint": "https://as.example/token"}),
+        ),
+        (
+            "server.authorization_endpoint",
+            json!({"authorization_endpoint": "https://as.example/a#b", "token_endpoint": "https://as.example/token"}),
+        ),
+        (
+            "server.token_endpoint",
+            json!({"authorization_endpoint": "https://as.example/a", "token_endpoint": "http://as.example/token"}),
+        ),
+        (
+            "server.token_endpoint",
+            json!({"authorization_endpoint": "https://as.example/a", "token_endpoint": "https://169.254.169.254/token"}),
+        ),
+        (
+            "server.token_endpoint",
+            json!({"authorization_endpoint": "https://as.example/a", "token_endpoint": "https://ann:secret@as.example/token"}),
+        ),
+        (
+            "server.revocation_endpoint",
+            json!({"authorization_endpoint": "https://as.example/a", "token_endpoint": "https://as.example/t", "revocation_endpoint": "file:///x"}),
+        ),
+    ] {
+        let form = json!({"sharing": "workspace", "server": server});
+        let fault = refused(
+            scene.set(form).await,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "server_invalid",
+        );
+        assert_eq!(fault["field"], field, "{server}");
+    }
+    let by_client =
+        json!({"sharing": "workspace", "method": "client_credentials", "server": server()});
+    refused(
+        scene.set(by_client).await,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "method_invalid",
+    );
+    assert_eq!(scene.seen().await["sharing"], Value::Null);
+
+    // An MCP server names its own.
+    let new = sources::NewSource {
+        id: SourceId::generate(),
+        kind: SourceKind::Mcp,
+        name: "Theirs",
+        base_url: "https://mcp.example/mcp",
+        document: None,
+        security: &json!([]),
+    };
+    let mut tx = house.store.tenant(scene.tenant).await.unwrap();
+    sources::insert(&mut tx, &new, house.clock.now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let path = format!("/workspaces/acme/sources/{}/sign-in", new.id);
+    refused(
+        scene
+            .ann
+            .call(Method::PUT, &path, Some(form("workspace")))
+            .await,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "server_invalid",
+    );
+}
+
+#[tokio::test]
+async fn au_7_no_client_and_no_account_goes_with_other_addresses() {
+    let house = House::open().await;
+    let scene = Scene::open(&house).await;
+    fine(scene.set(form("person")).await);
+    scene.link(&house, Some(scene.user)).await;
+    scene.link(&house, None).await;
+
+    // The same server, and the same API written with a slash: all stays.
+    fine(
+        scene
+            .set(json!({"sharing": "person", "server": server()}))
+            .await,
+    );
+    let slash = json!({"base_url": format!("{BASE}/")});
+    fine(scene.call(Method::PATCH, "", Some(slash)).await);
+    let view = scene.seen().await;
+    assert_eq!(view["linked_persons"], 1, "{view}");
+    assert_eq!(view["client"]["client_id"], "app");
+    assert_eq!(view["own"]["status"], "ok");
+
+    // Another token endpoint: its secret would be sent there.
+    let mut elsewhere = server();
+    elsewhere["token_endpoint"] = json!("https://evil.example/token");
+    let view = fine(
+        scene
+            .set(json!({"sharing": "person", "server": elsewhere}))
+            .await,
+    );
+    assert_eq!(view["client"], Value::Null, "{view}");
+    assert_eq!(view["linked_persons"], 0);
+    assert_eq!(view["connection"], Value::Null);
+
+    fine(scene.set(form("workspace")).await);
+    scene.link(&house, None).await;
+    let moved = json!({"base_url": "https://api.example/v2"});
+    fine(scene.call(Method::PATCH, "", Some(moved)).await);
+    let view = scene.seen().await;
+    assert_eq!(view["connection"], Value::Null, "{view}");
+    assert_eq!(view["client"], Value::Null);
+    assert_eq!(
+        view["server"]["token_endpoint"], "https://as.example/token",
+        "addresses are no secret"
+    );
+    let fault = refused(
+        scene.begin().await,
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "client_needed",
+    );
+    assert!(fault["message"].as_str().unwrap().contains("client id"));
+}
+
+#[tokio::test]
+async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() {
+    let house = House::open().await;
+    let scene = Scene::open(&house).await;
+    let bob = house.person("bob@acme.example").await;
+    let (_, bob_id) = ids(&house, &bob, "acme").await;
+    fine(scene.set(form("person")).await);
+    refused(
+        scene.begin().await,
+        StatusCode::CONFLICT,
+        "own_accounts_only",
+    );
+    let path = format!("/workspaces/acme/sources/{}/sign-in", scene.source);
+    let stranger = bob.call(Method::GET, &path, None).await;
+    assert_eq!(stranger.status, StatusCode::NOT_FOUND);
+    for (role, calls) in [(Role::Viewer, false), (Role::Member, true)] {
+        let mut tx = house.store.system(Reason::Workspaces).await.unwrap();
+        members::add(&mut tx, scene.tenant, bob_id, role, house.clock.now())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let seen = fine(bob.call(Method::GET, &path, None).await);
+        assert_eq!(seen.get("own").is_some(), calls, "{role}: {seen}");
+    }
+    let seen = fine(bob.call(Method::GET, &path, None).await);
+    assert_eq!(seen["own"]["status"], Value::Null);
+    let page = Url::parse(seen["own"]["connect_url"].as_str().unwrap()).unwrap();
+    let shown = bob.get(page.path()).await;
+    assert_eq!(shown.status, StatusCode::OK, "{}", shown.text);
+    assert!(shown.text.contains("api.example"), "{}", shown.text);
+    let foreign = scene.ann.get(page.path()).await;
+    assert_eq!(foreign.status, StatusCode::FORBIDDEN, "{}", foreign.text);
+    // A person's account is theirs: the workspace sees that there is one, and nothing of it.
+    scene.link(&house, Some(bob_id)).await;
+    let view = scene.seen().await;
+    assert_eq!(view["linked_persons"], 1);
+    assert_eq!(view["own"]["status"], Value::Null, "{view}");
+    assert_eq!(
+        fine(bob.call(Method::GET, &path, None).await)["own"]["status"],
+        "ok"
+    );
+    let linked = bob.get("/account/linked").await;
+    assert!(linked.text.contains("Notes"), "{}", linked.text);
+    assert!(
+        linked.text.contains("as.example"),
+        "where it is: {}",
+        linked.text
+    );
+    let others = scene.ann.get("/account/linked").await;
+    assert!(!others.text.contains("Notes"), "{}", others.text);
+}

@@ -1,0 +1,229 @@
+//! Sources that connected accounts open (X-86, X-87, V-10): whose account a call uses, and how a person is asked to connect theirs. What
+//! goes to a source was issued by its own authorization server: the caller's token of this platform is never among it (AU-1).
+
+use std::time::Duration;
+
+use portolan_connections::{Account, write_link};
+use portolan_model::id::{SourceId, TenantId, UserId};
+use portolan_protocol::{
+    ask::{AskMethod, Need},
+    error::RpcError,
+    jsonrpc::Raw,
+    revision::Revision,
+    translate::UrlStep,
+    visible::Visible,
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::{ask::Asker, hex::hex, state::McpState};
+
+/// How long a call waits for a person who went to connect an account.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks whether it is connected.
+const STEP: Duration = Duration::from_millis(500);
+
+/// Whose accounts calls use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// The workspace's.
+    Workspace,
+    /// The caller's own.
+    Person,
+}
+
+impl Sharing {
+    /// As it is stored; an unknown word is the narrower one.
+    pub(crate) fn from_word(word: &str) -> Self {
+        if word == "workspace" {
+            Self::Workspace
+        } else {
+            Self::Person
+        }
+    }
+}
+
+/// Each person has an account of their own there, and who calls is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoPerson;
+
+/// The accounts that open a source.
+#[derive(Debug)]
+pub(crate) struct Accounts {
+    tenant: TenantId,
+    pub(crate) source: SourceId,
+    sharing: Sharing,
+    /// The address that their tokens are for, as it is stored.
+    pub(crate) address: String,
+    /// What a person is told of the place.
+    host: String,
+}
+
+impl Accounts {
+    /// Those of the source at an address.
+    pub(crate) fn new(tenant: TenantId, source: SourceId, sharing: Sharing, address: &str) -> Self {
+        let url = Url::parse(address).ok();
+        let host = url.as_ref().and_then(Url::host_str);
+        Self {
+            tenant,
+            source,
+            sharing,
+            host: host.unwrap_or("this service").to_owned(),
+            address: address.to_owned(),
+        }
+    }
+
+    /// The account that calls of a person use.
+    pub(crate) fn of(&self, person: Option<UserId>) -> Result<Account, NoPerson> {
+        let owner = match self.sharing {
+            Sharing::Workspace => None,
+            Sharing::Person => Some(person.ok_or(NoPerson)?),
+        };
+        Ok(Account {
+            owner,
+            ..self.of_workspace()
+        })
+    }
+
+    /// The workspace's own, whoever's calls use.
+    pub(crate) const fn of_workspace(&self) -> Account {
+        Account {
+            tenant: self.tenant,
+            source: self.source,
+            owner: None,
+        }
+    }
+
+    /// True if calls use accounts of persons, who can be asked to connect them.
+    pub(crate) fn are_personal(&self) -> bool {
+        self.sharing == Sharing::Person
+    }
+
+    fn step(&self, url: &str) -> UrlStep {
+        UrlStep {
+            message: format!("Connect your own account at {} to use this.", self.host),
+            url: url.to_owned(),
+            elicitation_id: None,
+        }
+    }
+}
+
+/// The page of the console that mends what opens a source.
+pub(crate) fn console_page(state: &McpState, tenant_slug: &str, source: SourceId) -> String {
+    let issuer = state.site().issuer();
+    format!("{issuer}/w/{tenant_slug}/sources/{source}?tab=credential")
+}
+
+/// A call that an account of its caller may have to open.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Linking<'a> {
+    pub(crate) accounts: &'a Accounts,
+    /// Who calls, if it is a person.
+    pub(crate) person: Option<UserId>,
+    /// The way to the client meanwhile; none, where the answer is one body.
+    pub(crate) asker: Option<&'a Asker>,
+    pub(crate) revision: Revision,
+    /// The client said that it opens pages for its person.
+    pub(crate) opens_pages: bool,
+}
+
+impl Linking<'_> {
+    /// The page where the caller connects their own account (EL-11: it wants this very person). None where calls use the workspace's.
+    pub(crate) fn page(&self, state: &McpState) -> Option<(Account, String)> {
+        let account = self.accounts.of(self.person).ok()?;
+        let whose = (account.tenant, account.source, account.owner?);
+        let link = write_link(&state.keys, whose, state.clock.now()).ok()?;
+        let url = format!("{}/connect/accounts/{link}", state.site().issuer());
+        Some((account, url))
+    }
+
+    /// the person is asked to connect the account, and waited for. False if they cannot be asked: then the answer says it.
+    pub(crate) async fn ask(&self, state: &McpState) -> Result<bool, Visible> {
+        let Some(asker) = self.asker.filter(|asker| asker.can(Need::Url)) else {
+            return Ok(false);
+        };
+        let Some((account, url)) = self.page(state) else {
+            return Ok(false);
+        };
+        let before = state.accounts.connected_at(account).await.ok().flatten();
+        // In the words of 2026-07-28, which has no ids of its own: where the client's revision has them, one is made up.
+        let params = self.accounts.step(&url).params();
+        let answer = asker
+            .ask(Revision::V2026_07_28, AskMethod::Elicit, &params)
+            .await?;
+        let action = answer.get("action").and_then(|action| action.string());
+        if action.as_deref() != Some("accept") {
+            return Err(Visible::Declined);
+        }
+        // EL-13: the person agreed to open the page, and may be on it for a while.
+        let patience = Instant::now() + PATIENCE;
+        while Instant::now() < patience {
+            match state.accounts.is_connected(account, before).await {
+                Ok(true) => break,
+                Ok(false) => sleep(STEP).await,
+                Err(_) => return Err(Visible::Unreachable),
+            }
+        }
+        state.accounts.forget(&account);
+        Ok(true)
+    }
+
+    /// EL-15: the error by which a client of 2025-11-25 opens the page itself, where no question can be put on the way of the answer.
+    pub(crate) fn error(&self, url: &str) -> Option<RpcError> {
+        if self.revision != Revision::V2025_11_25 || !self.opens_pages {
+            return None;
+        }
+        let id = portolan_keys::random::bytes::<16>().ok()?;
+        let step = UrlStep {
+            elicitation_id: Some(hex(&id)),
+            ..self.accounts.step(url)
+        };
+        let params: serde_json::Value = serde_json::from_slice(step.params().as_bytes()).ok()?;
+        Some(RpcError {
+            code: -32042,
+            message: "This needs your own account at another service.".to_owned(),
+            data: Raw::of(&json!({ "elicitations": [params] })).ok(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts(sharing: Sharing) -> Accounts {
+        let (tenant, source) = (TenantId::generate(), SourceId::generate());
+        Accounts::new(tenant, source, sharing, "https://up.example/mcp?key=secret")
+    }
+
+    #[test]
+    fn el_3_el_9_el_10_and_el_16_a_person_is_sent_to_a_page_of_ours_and_never_asked_for_a_secret() {
+        let page = "https://mcp.example.com/connect/accounts/sealed";
+        let params = accounts(Sharing::Person).step(page).params();
+        let params: serde_json::Value =
+            serde_json::from_slice(params.as_bytes()).expect("an object");
+        assert_eq!(params["mode"], "url", "EL-9: not by a form");
+        assert_eq!(
+            params["url"], page,
+            "EL-16: of an account elsewhere, and our own page for it"
+        );
+        assert!(params.get("requestedSchema").is_none());
+        let said = params.to_string();
+        assert!(said.contains("up.example"), "it says where: {said}");
+        assert!(!said.contains("secret"), "EL-10: {said}");
+    }
+
+    #[test]
+    fn au_14_who_is_no_person_has_no_account_where_each_person_has_one() {
+        let person = UserId::generate();
+        let own = accounts(Sharing::Person);
+        assert_eq!(own.of(None), Err(NoPerson));
+        assert_eq!(own.of(Some(person)).map(|of| of.owner), Ok(Some(person)));
+        let shared = accounts(Sharing::Workspace);
+        for caller in [None, Some(person)] {
+            assert_eq!(shared.of(caller).map(|of| of.owner), Ok(None));
+        }
+        assert_eq!(Sharing::from_word("something new"), Sharing::Person);
+    }
+}

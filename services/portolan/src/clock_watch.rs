@@ -1,0 +1,90 @@
+//! Whether this machine's clock is right, by that of the database (`auth.md` §4.7).
+//!
+//! Tokens say when they were made and when they end, rows say when they end, and every process compares that with its own clock. One whose
+//! clock is behind admits tokens that are over; one that is ahead refuses good ones by a 401, which makes clients throw them away and
+//! open browsers, and does away with what has not ended yet. So it is not ready, answers whatever still comes 503, and leaves alone what
+//! is done by the clock, until that is right again. What it does by durations goes on: streams that are open, and its part among the nodes.
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_model::Clock;
+use portolan_net::{health::Dependency, layers::Pause};
+use portolan_storage::Store;
+use tokio::time::{Instant, timeout};
+
+use crate::doctor::LONGEST_SKEW_SECONDS;
+
+/// An answer that takes longer says too little about the moment at which it was given.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Looks at the clock. Cloning shares what was seen.
+#[derive(Debug, Clone)]
+pub(crate) struct ClockWatch {
+    store: Store,
+    clock: Clock,
+    pause: Pause,
+}
+
+impl ClockWatch {
+    pub(crate) fn new(store: Store, clock: Clock) -> Self {
+        Self {
+            store,
+            clock,
+            pause: Pause::default(),
+        }
+    }
+
+    /// Lasts as long as the clock is wrong.
+    pub(crate) fn pause(&self) -> Pause {
+        self.pause.clone()
+    }
+
+    /// Compares the clocks. While the database does not say what time it is, what was seen last holds: that it is away is no reason not
+    /// to serve (`streams.md` §17.4).
+    pub(crate) async fn look(&self) -> Result<(), String> {
+        let (asked, now) = (Instant::now(), self.clock.now());
+        let told = timeout(WITHIN, self.store.clock_skew_seconds(now)).await;
+        // A process that was held meanwhile saw its own clock at another time than the other one.
+        if let Ok(Ok(skew)) = told
+            && asked.elapsed() <= WITHIN
+        {
+            self.note(skew);
+        }
+        if self.pause.holds() {
+            Err(format!(
+                "more than {LONGEST_SKEW_SECONDS} s from the database's: synchronise both machines"
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The database's clock is so many seconds ahead.
+    fn note(&self, skew: f64) {
+        let is_wrong = skew.abs() > LONGEST_SKEW_SECONDS;
+        if !self.pause.set(is_wrong) {
+            return;
+        }
+        if is_wrong {
+            tracing::error!(
+                seconds = -skew,
+                "this machine's clock is ahead of the database's by so much (behind, if below zero): nothing is served until both are synchronised"
+            );
+        } else {
+            tracing::info!("this machine's clock is right again");
+        }
+    }
+
+    /// For the readiness probe.
+    pub(crate) fn dependency(&self) -> Dependency {
+        let watch = self.clone();
+        Dependency {
+            name: "clock",
+            needed: true,
+            check: Arc::new(move || {
+                let watch = watch.clone();
+                Box::pin(async move { watch.look().await })
+            }),
+        }
+    }
+}

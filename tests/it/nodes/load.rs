@@ -1,0 +1,327 @@
+//! Rows of the load table that are counts, or need no machine of their own (testing.md §4: L5, L10, L14). The others are scenes of
+//! `make bench` (docs/performance.md).
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
+use portolan_tests::{
+    cluster::Cluster,
+    fleet::{Fleet, call},
+    mcp::{LEGACY, McpClient, modern_message},
+    oauth::OAuthClient,
+    process::eventually,
+    sse::{Event, SseStream},
+};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use tokio::time::{sleep, sleep_until};
+
+use super::{echo, price::sent};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Opens a listen stream, and waits until it is acknowledged.
+async fn listen(client: &McpClient, id: usize) -> Result<SseStream> {
+    let params = json!({"notifications": {"toolsListChanged": true}});
+    let mut message = modern_message("subscriptions/listen", params.clone());
+    message["id"] = json!(id);
+    let client = client.modern_client("subscriptions/listen", &params)?;
+    let mut stream = client.start(&message).await?.stream()?;
+    stream.message().await?;
+    Ok(stream)
+}
+
+/// Listen streams of one person with one client: as many as there may be.
+const LISTENING: usize = 50;
+/// How long Redis is watched.
+const WATCHED: Duration = Duration::from_secs(4);
+/// Commands in that time that the beats, and looks at what nobody owns, may come earlier or later.
+const JITTER: usize = 6;
+
+/// What clients of Redis send in a while in which nobody asks for anything.
+async fn at_rest(fleet: &Fleet) -> Result<Vec<String>> {
+    let watch = fleet.cluster.redis.watch().await?;
+    sleep(WATCHED).await;
+    watch.stop(&fleet.cluster.redis).await
+}
+
+/// testing.md L5: nothing but the beat of the node and the places of its tenants.
+#[tokio::test]
+async fn l5_listen_streams_that_hear_nothing_cost_redis_nothing() -> Result<()> {
+    let fleet = Fleet::of(1).await?;
+    let client = fleet.on(0, &fleet.mcp)?;
+    let one = listen(&client, 0).await?;
+    let before = at_rest(&fleet).await?;
+    let mut streams = vec![one];
+    for id in 1..LISTENING {
+        streams.push(listen(&client, id).await?);
+    }
+    let after = at_rest(&fleet).await?;
+    println!(
+        "commands in {WATCHED:?}: {} with one stream, {} with {LISTENING}",
+        before.len(),
+        after.len()
+    );
+    let of_sessions: Vec<_> = after
+        .iter()
+        .filter(|line| {
+            ["}:s:", "}:m:", "}:e:", "}:x:", "}:f:", "}:q:"]
+                .iter()
+                .any(|mark| line.contains(mark))
+        })
+        .collect();
+    assert!(of_sessions.is_empty(), "{of_sessions:#?}");
+    assert!(
+        after.len() <= before.len() + JITTER,
+        "{before:#?} and then {after:#?}"
+    );
+    // They were there all the time.
+    let node = &fleet.cluster.nodes[0];
+    eventually("all are open", Duration::from_secs(20), async || {
+        node.metric("mcp_streams_open").await.ok() >= Some(49.5)
+    })
+    .await?;
+    drop(streams);
+    Ok(())
+}
+
+/// Calls a minute of one person with one client: one a second, and a minute's worth at once.
+const A_MINUTE: u32 = 60;
+/// How long it is exceeded.
+const OVERLOAD: Duration = Duration::from_secs(6);
+/// Clients at each node that ask as fast as they can.
+const ASKING: usize = 3;
+
+/// When calls were let in, and how long it took to be refused.
+#[derive(Debug, Default)]
+struct Decided {
+    admitted: Vec<Duration>,
+    refused: Vec<Duration>,
+}
+
+async fn ask_too_much(client: &McpClient, began: Instant) -> Result<Decided> {
+    let mut decided = Decided::default();
+    let params = json!({"name": "echo_message", "arguments": {"message": "more"}});
+    while began.elapsed() < OVERLOAD {
+        let asked = Instant::now();
+        let answer = client.modern("tools/call", params.clone()).await?;
+        if answer.status == StatusCode::OK {
+            decided.admitted.push(began.elapsed());
+            continue;
+        }
+        ensure!(
+            answer.status == StatusCode::TOO_MANY_REQUESTS
+                && !answer.header("retry-after").is_empty(),
+            "{} {}",
+            answer.status,
+            answer.text
+        );
+        decided.refused.push(asked.elapsed());
+    }
+    Ok(decided)
+}
+
+/// testing.md L10, with the bound of C11: in no window more than the burst, the rate for the window and the life of a lease, and one for
+/// each node.
+#[tokio::test]
+async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(3)
+        .setting("calls_per_minute", A_MINUTE)
+        .setting("tenant_calls_per_minute", 60_000);
+    let fleet = Fleet::with(builder).await?;
+    for node in &fleet.cluster.nodes {
+        eventually("three members", Duration::from_secs(10), async || {
+            node.metric("members").await.ok() == Some(3.0)
+        })
+        .await?;
+    }
+    let clients = (0..3 * ASKING)
+        .map(|number| fleet.on(number % 3, &fleet.mcp))
+        .collect::<Result<Vec<_>>>()?;
+    let mut all = Decided::default();
+    let busy = sent(&fleet, async || {
+        let began = Instant::now();
+        let asking = clients.iter().map(|client| ask_too_much(client, began));
+        for decided in try_join_all(asking).await? {
+            all.admitted.extend(decided.admitted);
+            all.refused.extend(decided.refused);
+        }
+        Ok(())
+    })
+    .await?;
+    all.admitted.sort_unstable();
+    all.refused.sort_unstable();
+    let (admitted, refused) = (all.admitted.len(), all.refused.len());
+    let seconds = usize::try_from(busy.took.as_secs())? + 1;
+    assert!(refused > 10 * seconds, "no overload: {refused} refused");
+    let slow = all.refused[refused * 99 / 100];
+    println!(
+        "{admitted} let in and {refused} refused in {:?}, p99 of a refusal {slow:?}, {} leases",
+        busy.took, busy.leases
+    );
+    let burst = usize::try_from(A_MINUTE)?;
+    for (index, from) in all.admitted.iter().enumerate() {
+        for (more, to) in all.admitted[index..].iter().enumerate() {
+            // One a second. When a call was let in is seen a moment after it was decided.
+            let window = (*to - *from).as_secs_f64() + 1.0 + 0.5;
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let (got, bound) = ((more + 1) as f64, (burst + 3) as f64 + window);
+            assert!(got <= bound, "{got} in {:?}: above {bound}", *to - *from);
+        }
+    }
+    assert!(admitted > burst / 2, "only {admitted} of {burst} at once");
+    assert!(
+        busy.leases <= 100 * 3 * seconds,
+        "{} leases in {:?}",
+        busy.leases,
+        busy.took
+    );
+    assert!(slow < Duration::from_millis(500), "p99 {slow:?}");
+    Ok(())
+}
+
+/// Clients whose streams end with their node, and streams of each of either era. A client may open sixty of sessions a minute.
+const CLIENTS: usize = 6;
+const OF_SESSIONS: usize = 25;
+const ALONE: usize = 15;
+/// Calls that run when it is told to go, each for so long.
+const RUNNING: usize = 20;
+const MILLIS: u64 = 3_000;
+
+/// Reads an answer to its end, wherever that is.
+async fn finish(mut stream: SseStream, elsewhere: &McpClient) -> Result<Value> {
+    let mut last = None;
+    loop {
+        let events = stream.rest().await.context("it ends in order")?;
+        if let Some(event) = events.iter().find(|event| event.is_response()) {
+            return Ok(event.message());
+        }
+        last = stream.last_id().map(str::to_owned).or(last);
+        let id = last.as_deref().context("an id to come back with")?;
+        stream = elsewhere.resume(id).await?.stream()?;
+    }
+}
+
+/// Waits for the end of a session's stream and comes back when it was told to. Answers when that was.
+async fn come_back(mut stream: SseStream, elsewhere: &McpClient) -> Result<Instant> {
+    let rest = stream.rest().await.context("it ends in order")?;
+    ensure!(rest.iter().all(|event| event.data.is_empty()), "{rest:?}");
+    let wait = stream.retry().context("a time to come back at")?;
+    let at = Instant::now() + wait;
+    sleep_until(at.into()).await;
+    let mut again = elsewhere.listen().await?;
+    let first = again.next().await?.context("the first event")?;
+    ensure!(first.id.is_some(), "{first:?}");
+    Ok(at)
+}
+
+/// The result that ends a listen stream.
+async fn said_goodbye(mut stream: SseStream, id: usize) -> Result<()> {
+    let rest = stream.rest().await.context("it ends in order")?;
+    let last = rest.iter().rfind(|event| event.is_response());
+    let last = last.map(Event::message).context("a result")?;
+    ensure!(last["id"] == id && last["result"].is_object(), "{last}");
+    Ok(())
+}
+
+/// testing.md L14, with fewer streams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush() -> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(2)
+        .setting("drain_accept_secs", 2)
+        .setting("drain_secs", 20);
+    let mut fleet = Fleet::with(builder).await?;
+    let (mut sessions, mut alone) = (Vec::new(), Vec::new());
+    for number in 0..CLIENTS {
+        let client =
+            OAuthClient::register(fleet.cluster.url(), &format!("Client {number}")).await?;
+        let tokens = client.authorize(&fleet.owner, &fleet.published.url).await?;
+        let mcp = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
+        let here = fleet.on(0, &mcp)?;
+        let opened = stream::iter(0..OF_SESSIONS).map(|_| async {
+            let (session, _) = here.initialize(LEGACY).await?;
+            let mut open = session.listen().await?;
+            open.next().await?.context("a priming event")?;
+            anyhow::Ok((fleet.on(1, &session)?, open))
+        });
+        sessions.extend(opened.buffer_unordered(8).try_collect::<Vec<_>>().await?);
+        for id in 0..ALONE {
+            alone.push((id, listen(&here, id).await?));
+        }
+    }
+    let mut calls = Vec::new();
+    for number in 0..RUNNING {
+        let session = fleet.session(LEGACY).await?;
+        let work = json!({"call": format!("running-{number}"), "millis": MILLIS});
+        let message = call(number, "do_work", work, Some("t"));
+        calls.push((
+            number,
+            fleet.on(0, &session)?,
+            fleet.on(1, &session)?,
+            message,
+        ));
+    }
+    let calls = calls
+        .iter()
+        .map(|(number, here, elsewhere, message)| async move {
+            let stream = here.start(message).await?.stream()?;
+            let answer = finish(stream, elsewhere).await?;
+            let done = &answer["result"]["structuredContent"]["call"];
+            ensure!(
+                answer["id"] == *number && *done == format!("running-{number}"),
+                "{number}: {answer}"
+            );
+            anyhow::Ok(())
+        });
+    let back = sessions
+        .into_iter()
+        .map(|(elsewhere, open)| async move { come_back(open, &elsewhere).await });
+    let goodbyes = alone.into_iter().map(|(id, open)| said_goodbye(open, id));
+    let (held, node) = (fleet.fixture.held.clone(), &mut fleet.cluster.nodes[0]);
+    let drained = async {
+        for number in 0..RUNNING {
+            held.arrived(&format!("running-{number}"), 1).await?;
+        }
+        let began = Instant::now();
+        node.drain()?;
+        let status = node.end(Duration::from_secs(40)).await?;
+        ensure!(status.success(), "{status}");
+        anyhow::Ok((began, began.elapsed()))
+    };
+    let (_, mut back, _, (began, took)) = tokio::try_join!(
+        try_join_all(calls),
+        try_join_all(back),
+        try_join_all(goodbyes),
+        drained
+    )?;
+    back.sort_unstable();
+    let since: Vec<Duration> = back.iter().map(|at| *at - began).collect();
+    let (first, last) = (since[0], since[since.len() - 1]);
+    let mean = rate(since.len(), last - first);
+    let within_a_second = |from: &Duration| {
+        let after = since.iter().filter(|at| *at >= from);
+        after.filter(|at| **at - *from < SECOND).count()
+    };
+    let rush = since.iter().map(within_a_second).max().unwrap_or(0);
+    println!(
+        "{} streams and {RUNNING} calls: the node ended after {took:?}; streams of sessions were back between {first:?} and {last:?}, \
+         {mean:.1} a second, {rush} in the worst one",
+        CLIENTS * (OF_SESSIONS + ALONE)
+    );
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(rate(rush, SECOND) <= 2.0 * mean, "{rush} at once");
+    echo(
+        &fleet.on(1, &fleet.session(LEGACY).await?)?,
+        "the other one",
+    )
+    .await
+}
+
+fn rate(count: usize, time: Duration) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let count = count as f64;
+    count / time.as_secs_f64().max(0.001)
+}

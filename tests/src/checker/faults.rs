@@ -1,0 +1,170 @@
+//! What was done to the service while a history was written, and what that explains. A fault explains what happens between its beginning and
+//! its end, and for as long afterwards as the design says; never what happens in the rest of the run.
+
+use crate::history::{FaultKind, Line, What};
+
+use super::{CALL_LOST, NODE_LOST, STREAM_LOST};
+
+/// A node that lost the store takes nobody for dead for this long afterwards, milliseconds (`streams.md` §12.1). What the store lost or did
+/// not take is told to clients and repaired within it.
+const SUSPECTS_NOBODY: u64 = 12_000;
+/// Sessions that a node knows are served for this long without the store, milliseconds (`streams.md` §17.1).
+const SESSION_GRACE: u64 = 30_000;
+/// After a fault everything works again within this time, milliseconds (C13).
+const RECOVERS: u64 = 10_000;
+/// A node has noticed by then that the store is back, milliseconds: a command that was not answered is given up after one second, and then
+/// it connects anew. The line of a fault may be so much older than the fault.
+const NOTICES: u64 = 3_000;
+/// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
+const BEHIND: u64 = 1_000;
+
+/// From, until, milliseconds.
+type Span = (u64, u64);
+
+fn touches((from, until): Span, (began, ended): Span, slack: u64) -> bool {
+    from <= ended && began <= until.saturating_add(slack)
+}
+
+/// Ends what has not ended.
+fn close(spans: &mut [Span], at: u64) {
+    for span in spans.iter_mut().filter(|span| span.1 == u64::MAX) {
+        span.1 = at;
+    }
+}
+
+/// Gathered from the lines.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    any: Vec<Span>,
+    nodes: Vec<Span>,
+    away: Vec<Span>,
+    full: Vec<Span>,
+    emptied: Vec<u64>,
+    /// From the first write that was lost, until another store took over.
+    forgot: Vec<Span>,
+}
+
+impl Faults {
+    pub(super) fn read(lines: &[Line]) -> Self {
+        let mut faults = Self::default();
+        for line in lines {
+            let What::Fault(fault) = &line.what else {
+                continue;
+            };
+            let (at, open) = (line.at, (line.at, u64::MAX));
+            match fault.kind {
+                FaultKind::Over => {
+                    for spans in [
+                        &mut faults.any,
+                        &mut faults.nodes,
+                        &mut faults.away,
+                        &mut faults.full,
+                    ] {
+                        close(spans, at);
+                    }
+                    continue;
+                }
+                FaultKind::StoreBack => {
+                    close(&mut faults.away, at);
+                    continue;
+                }
+                FaultKind::StoreRolledBack => close(&mut faults.forgot, at),
+                FaultKind::StoreForgets => faults.forgot.push(open),
+                FaultKind::StoreAway => faults.away.push(open),
+                FaultKind::StoreEmptied => faults.emptied.push(at),
+                FaultKind::StoreFull => faults.full.push(open),
+                FaultKind::Node => faults.nodes.push(open),
+                FaultKind::Other => {}
+            }
+            faults.any.push(open);
+        }
+        faults
+    }
+
+    /// When the store was another one, or empty.
+    fn losses(&self) -> impl Iterator<Item = Span> {
+        let emptied = self.emptied.iter().map(|at| (*at, *at));
+        self.forgot.iter().copied().chain(emptied)
+    }
+
+    /// C15: may a call that ran so end with this error of ours? A node is lost to those whose calls it ran, and to those who could not hear
+    /// of it; a stream is lost with the store, or where that did not take it.
+    pub(super) fn explain(&self, code: i64, call: Span) -> bool {
+        let node = self.nodes.iter().any(|span| touches(*span, call, NOTICES));
+        let mut store = self.away.iter().copied().chain(self.losses());
+        let full = code == STREAM_LOST && touches_any(&self.full, call, SUSPECTS_NOBODY);
+        match code {
+            NODE_LOST | CALL_LOST | STREAM_LOST => {
+                node || full || store.any(|span| touches(span, call, SUSPECTS_NOBODY))
+            }
+            _ => true,
+        }
+    }
+
+    /// C4: may events be missing that a call had until then, if it is said?
+    pub(super) fn excuse_gap(&self, until_then: Span) -> bool {
+        touches_any(&self.away, until_then, SUSPECTS_NOBODY)
+            || touches_any(&self.full, until_then, SUSPECTS_NOBODY)
+            || self
+                .losses()
+                .any(|span| touches(span, until_then, SUSPECTS_NOBODY))
+    }
+
+    /// C2: how often the store went back while a stream was there.
+    pub(super) fn roll_backs(&self, (began, until): Span) -> usize {
+        let forgot = self.forgot.iter();
+        forgot
+            .filter(|(_, back)| began <= back.saturating_add(NOTICES) && *back <= until)
+            .count()
+    }
+
+    /// C5: how much longer a call may take: while the store is away, and until nodes trust what it says about each other, nobody takes over
+    /// from a lost node.
+    pub(super) fn delay(&self, (began, ended): Span) -> u64 {
+        let mut deaf: Vec<Span> = self.away.clone();
+        // While it forgets it answers.
+        deaf.extend(self.losses().map(|(_, until)| (until, until)));
+        deaf.retain(|span| touches(*span, (began, ended), SUSPECTS_NOBODY));
+        deaf.sort_unstable();
+        let mut whole: Vec<Span> = Vec::new();
+        for span in deaf {
+            match whole.last_mut() {
+                Some(last) if span.0 <= last.1.saturating_add(SUSPECTS_NOBODY) => {
+                    last.1 = last.1.max(span.1);
+                }
+                _ => whole.push(span),
+            }
+        }
+        whole
+            .iter()
+            .map(|(from, until)| {
+                ended.min(*until).saturating_sub(began.max(*from)) + SUSPECTS_NOBODY
+            })
+            .sum()
+    }
+
+    /// C9: may a session that was deleted at `deleted` still be served to a call that began at `at`? Its end was lost, or it is served for
+    /// a while by a node that cannot ask.
+    pub(super) fn excuse_revival(&self, deleted: u64, at: u64) -> bool {
+        let was_lost = self
+            .forgot
+            .iter()
+            .any(|(from, until)| from.saturating_sub(BEHIND) <= deleted && deleted <= *until);
+        let in_grace = self.away.iter().any(|(gone, back)| {
+            let last = back
+                .min(&gone.saturating_add(SESSION_GRACE))
+                .saturating_add(NOTICES);
+            *gone <= at && at <= last
+        });
+        was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted)
+    }
+
+    /// Whether anything was broken then, or a moment before.
+    pub(super) fn holds(&self, at: u64) -> bool {
+        touches_any(&self.any, (at, at), RECOVERS)
+    }
+}
+
+fn touches_any(spans: &[Span], call: Span, slack: u64) -> bool {
+    spans.iter().any(|span| touches(*span, call, slack))
+}
