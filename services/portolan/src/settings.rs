@@ -417,7 +417,8 @@ impl Raw {
             egress_authorities: egress::authorities(self)?,
             page_size: usize::try_from(self.within("page_size", 1..=1000)?)?,
             limits: LimitSettings::read(self)?,
-            revocation_max_staleness_secs: self.within("revocation_max_staleness_secs", 15..=3600)?,
+            revocation_max_staleness_secs: self
+                .within("revocation_max_staleness_secs", 15..=3600)?,
             drain_secs,
             drain_accept_secs: self.within("drain_accept_secs", 0..=60)?.min(drain_secs),
             mail,

@@ -327,7 +327,8 @@ async fn b4_batches_are_bounded_and_of_one_revision() -> Result<()> {
         (answer.status, answer.code()),
         (StatusCode::BAD_REQUEST, -32600)
     );
-    is_well(&fleet, &session).await
+    assert_eq!(session.message(&one(1)).await?.status, StatusCode::OK);
+    is_well(&fleet, &newer).await
 }
 
 /// testing.md B5: toward us. What APIs send is in `crates/http_tools/src/answer/tests.rs`.

@@ -380,7 +380,12 @@ async fn e3_metadata_is_served_for_any_well_formed_path_and_not_at_the_root() {
             .header("origin", "https://any.example");
         node.send(request.body(Body::empty()).unwrap())
     };
-    for path in [PATH, "/t/acme/pets/mcp/", "/t/no-such-tenant/at-all/mcp"] {
+    for path in [
+        PATH,
+        "/t/acme/pets/mcp/",
+        "/t/no-such-tenant/at-all/mcp",
+        "/mcp",
+    ] {
         let answer = get(path).await;
         assert_eq!(
             (answer.status, answer.header("cache-control")),
@@ -389,7 +394,7 @@ async fn e3_metadata_is_served_for_any_well_formed_path_and_not_at_the_root() {
         assert_eq!(answer.header("access-control-allow-origin"), "*");
         assert_eq!(answer.json()["resource"], format!("{ISSUER}{path}"));
     }
-    for path in ["", "/", "/mcp", "/t/acme", "/elsewhere"] {
+    for path in ["", "/", "/t/acme", "/elsewhere"] {
         let answer = get(path).await;
         assert_eq!(
             (answer.status, answer.json()),

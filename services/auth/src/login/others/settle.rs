@@ -10,7 +10,7 @@ use portolan_model::{
 };
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit, browser_sessions, identities,
-    identities::Identity,
+    identities::{Holder, Identity},
     identity_offers::{self, Offer},
     mails::Mail,
     second_factors, users,
@@ -64,12 +64,22 @@ impl Arrived<'_> {
 
     /// Signs in whose identity this is; else they are new, or have an account of another way.
     pub(super) async fn sign_in(self, proved: Proved) -> Result<Response, PageError> {
-        let now = self.state.now();
         let mut tx = self.state.store.system(Reason::SignIn).await?;
         let Some(holder) = identities::holder(&mut tx, &self.identity(&proved)).await? else {
             drop(tx);
             return self.newcomer(proved).await;
         };
+        self.returning(tx, holder, proved).await
+    }
+
+    /// Somebody whose identity is known.
+    async fn returning(
+        self,
+        mut tx: SystemTx,
+        holder: Holder,
+        proved: Proved,
+    ) -> Result<Response, PageError> {
+        let now = self.state.now();
         if !holder.is_active {
             self.note(
                 &mut tx,
@@ -141,8 +151,7 @@ impl Arrived<'_> {
         let now = self.state.now();
         let mut tx = self.state.store.system(Reason::SignIn).await?;
         if users::is_address_verified(&mut tx, address.normalised()).await? {
-            drop(tx);
-            return self.offer(proved, "/login/connect").await;
+            return self.known_address(tx, proved).await;
         }
         if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now) {
             return Err(PageError::Throttled {
@@ -157,11 +166,23 @@ impl Arrived<'_> {
                     || error.is_conflict_on("identity_links_key") =>
             {
                 drop(tx);
-                return self.offer(proved, "/login/connect").await;
+                let tx = self.state.store.system(Reason::SignIn).await?;
+                return self.known_address(tx, proved).await;
             }
             Err(error) => return Err(error.into()),
         };
         self.enter(tx, user, proved.since(now)).await
+    }
+
+    /// The address is somebody's by now: of the same person in another window, or of an account of another way.
+    async fn known_address(self, mut tx: SystemTx, proved: Proved) -> Result<Response, PageError> {
+        match identities::holder(&mut tx, &self.identity(&proved)).await? {
+            Some(holder) => self.returning(tx, holder, proved).await,
+            None => {
+                drop(tx);
+                self.offer(proved, "/login/connect").await
+            }
+        }
     }
 
     /// A new account, with a proved address and without a password. What others began with the address is gone (F5).

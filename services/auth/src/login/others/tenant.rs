@@ -129,9 +129,15 @@ impl Arrived<'_> {
             return self.another();
         }
         let mut newcomer = None;
-        if holder.is_none()
-            && let Some(address) = joining(&mut tx, tenant, &proved).await?
-        {
+        let joining = match &holder {
+            Some(_) => None,
+            None => joining(&mut tx, tenant, &proved).await?,
+        };
+        if holder.is_none() && joining.is_none() {
+            // The account that has the address may be theirs by now: made a moment ago, in another window.
+            holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        }
+        if let Some(address) = joining {
             // Not counted among sign-ups of the address: a company comes from one, all on one morning.
             if let Err(early) = self.state.throttle.join(tenant, now) {
                 return Err(PageError::Throttled {
