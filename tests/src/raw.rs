@@ -95,11 +95,6 @@ impl RawHttp {
         Ok(self.to.write_all(bytes.as_ref()).await?)
     }
 
-    /// Says that nothing more comes.
-    pub async fn finish(&mut self) -> Result<()> {
-        Ok(self.to.shutdown().await?)
-    }
-
     /// The next answer; `None` if the connection ends without one.
     pub async fn answer(&mut self) -> Result<Option<RawAnswer>> {
         timeout(PATIENCE, read(&mut self.from))
@@ -241,6 +236,14 @@ pub fn post(client: &McpClient, message: &Value) -> Result<String> {
         "{head}content-length: {}\r\n\r\n{body}",
         body.len()
     ))
+}
+
+/// Sends this on a connection of its own. The first answer, if there is one.
+pub async fn ask(client: &McpClient, request: impl AsRef<[u8]>) -> Result<Option<RawAnswer>> {
+    let mut connection = RawHttp::to(client).await?;
+    // What is beyond a bound may be cut while it is sent, and is answered all the same.
+    let _cut = connection.say(request).await;
+    connection.answer().await
 }
 
 #[cfg(test)]
