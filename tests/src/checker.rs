@@ -1,5 +1,7 @@
 //! Which promises a history breaks. A pure function: it can be, and is, tried on histories that were doctored.
 
+// With its path, because a simulation takes this file from elsewhere.
+#[path = "checker/faults.rs"]
 mod faults;
 
 use std::{

@@ -1,6 +1,6 @@
 //! Doorbells on their way to the nodes of this process.
 
-use std::{collections::HashMap, fmt, sync::Mutex};
+use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 use tokio::sync::mpsc;
 
@@ -16,7 +16,7 @@ pub(crate) const QUEUE: usize = 4096;
 #[derive(Default)]
 pub(crate) struct Bells {
     /// The lock is held while one is rung, so that the last place of a queue is always the notice of a loss.
-    nodes: Mutex<HashMap<NodeId, mpsc::Sender<Doorbell>>>,
+    nodes: Mutex<BTreeMap<NodeId, mpsc::Sender<Doorbell>>>,
 }
 
 impl fmt::Debug for Bells {

@@ -20,6 +20,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     lock,
+    node::chance,
+    spawn,
     store::{
         Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
         HoldWanted, Kept, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, OnShelf, Principal,
@@ -54,8 +56,10 @@ pub struct Rates {
     pub bell_twice: u32,
     /// Doorbells that ring after the next one.
     pub bell_late: u32,
-    /// Longest delay of an operation; zero for none.
+    /// Longest delay of an operation on its way to the store; zero for none.
     pub delay: Duration,
+    /// The same for its reply. Who does not wait for it takes the reply for lost.
+    pub reply_delay: Duration,
 }
 
 /// A store with faults in front of it: what one node sees. Give each node its own.
@@ -140,16 +144,20 @@ impl FaultStore {
         if self.shared.cut.load(Ordering::SeqCst) {
             return down();
         }
-        let delay = self.shared.delay();
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
+        let rates = *lock(&self.shared.rates);
+        self.shared.wait(rates.delay).await;
         match self.shared.fault() {
             Fault::Before => down(),
             Fault::Refused => Err(StoreError::Refused("fault".to_owned())),
             Fault::None => {
                 self.shared.operations.fetch_add(1, Ordering::Relaxed);
-                work.await
+                let reply = work.await;
+                self.shared.wait(rates.reply_delay).await;
+                // The line may have been cut while the reply was on its way.
+                if self.shared.cut.load(Ordering::SeqCst) {
+                    return down();
+                }
+                reply
             }
             Fault::Lost => {
                 self.shared.operations.fetch_add(1, Ordering::Relaxed);
@@ -161,15 +169,8 @@ impl FaultStore {
 }
 
 impl Shared {
-    /// SplitMix64.
     fn draw(&self) -> u64 {
-        let state = self
-            .chance
-            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst);
-        let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        chance::next(&self.chance)
     }
 
     fn happens(&self, thousandths: u32) -> bool {
@@ -190,13 +191,15 @@ impl Shared {
         }
     }
 
-    fn delay(&self) -> Duration {
-        let most = lock(&self.rates).delay;
+    async fn wait(&self, most: Duration) {
         if most.is_zero() {
-            return most;
+            return;
         }
         let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
-        Duration::from_micros(self.draw() % most.max(1))
+        let time = Duration::from_micros(self.draw() % most.max(1));
+        if !time.is_zero() {
+            tokio::time::sleep(time).await;
+        }
     }
 }
 
@@ -402,8 +405,7 @@ impl Store for FaultStore {
     async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
         let from = self.through(self.inner.doorbells(node)).await?;
         let (to, hears) = mpsc::channel(crate::bells::QUEUE);
-        self.tracker
-            .spawn(pass_on(from, to, Arc::clone(&self.shared)));
+        spawn(&self.tracker, pass_on(from, to, Arc::clone(&self.shared)));
         Ok(hears)
     }
 

@@ -23,6 +23,8 @@ pub mod fault;
 pub mod fork;
 mod gcra;
 pub mod hearing;
+#[cfg(test)]
+mod interleaved;
 pub mod ledger;
 pub mod memory;
 pub mod node;
@@ -36,16 +38,28 @@ pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;
 pub use streams::{Doorway, End, OpenStream, Streams, TooManyStreams};
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
+#[cfg(not(test))]
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+// In this crate's own tests a lock is a place where another task may come in between.
+#[cfg(test)]
+use interleaved::{lock, spawn};
+#[cfg(not(test))]
+use tokio_util::task::TaskTracker;
 
 /// For what every call looks up, several times, by ids and short keys. A seed of its own for each map, so that nobody can choose keys
 /// that meet.
 type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// A thread that panicked while it held one of our locks left whole entries: each change is one insert or remove.
+#[cfg(not(test))]
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a task of which nobody waits for the outcome.
+#[cfg(not(test))]
+fn spawn(tracker: &TaskTracker, task: impl Future<Output = ()> + Send + 'static) {
+    tracker.spawn(task);
 }

@@ -23,6 +23,8 @@ pub(crate) mod chance;
 mod chores;
 mod envelope;
 mod instruments;
+#[cfg(test)]
+mod interleavings;
 mod lanes;
 mod limits;
 mod link;
@@ -55,6 +57,7 @@ use self::{
     adoption::Adoptions,
     by_session::BySession,
     care::{Attachment, Care},
+    chance::Chance,
     chores::Chores,
     lanes::Lanes,
     limits::{Buckets, places::Concurrency},
@@ -79,7 +82,7 @@ pub use self::{
     writer::{NewStream, Over, StreamWriter},
 };
 use crate::{
-    lock,
+    lock, spawn,
     store::{
         self, Class, Cursor, Event, Fresh, NodeId, Nonce, Principal, Routed, SessionKey, Store,
         StreamKey, Update, Version,
@@ -240,6 +243,7 @@ pub enum Resumed {
 pub(crate) struct Inner {
     id: NodeId,
     settings: NodeSettings,
+    chance: Chance,
     link: Link,
     payloads: Arc<dyn Payloads>,
     tracker: TaskTracker,
@@ -361,7 +365,8 @@ impl Node {
         tracker: &TaskTracker,
         stop: CancellationToken,
     ) -> store::Result<Self> {
-        let id = chance::node_id();
+        let chance = Chance::new(settings.seed);
+        let id = chance.node_id();
         let incarnation = *store.incarnation().borrow();
         let inner = Arc::new(Inner {
             id,
@@ -371,11 +376,11 @@ impl Node {
             stop,
             left: CancellationToken::new(),
             sessions: KnownSessions::new(&settings),
-            running: RunningCalls::new(),
+            running: RunningCalls::new(&chance),
             questions: Questions::default(),
             notes: Notes::default(),
-            connections: BySession::new(),
-            writers: BySession::new(),
+            connections: BySession::new(&chance),
+            writers: BySession::new(&chance),
             lanes: Lanes::default(),
             care: Care::default(),
             adoptions: Adoptions::default(),
@@ -389,24 +394,25 @@ impl Node {
                 rolled_back: None,
             }),
             settings,
+            chance,
         });
         let doorbells = inner.link.store.doorbells(id).await?;
         let members = inner.link.store.beat(id, inner.settings.ttl).await?;
         inner.watcher.heard(&members);
-        tracker.spawn(care::listen(Arc::clone(&inner), doorbells));
-        tracker.spawn(membership::beat(Arc::clone(&inner)));
-        tracker.spawn(lanes::read(Arc::clone(&inner)));
-        tracker.spawn(care::attach_held(Arc::clone(&inner)));
-        tracker.spawn(care::look_around(Arc::clone(&inner)));
-        tracker.spawn(care::keep_watch(Arc::clone(&inner)));
-        tracker.spawn(adoption::adopt(Arc::clone(&inner)));
-        tracker.spawn(adoption::janitor(Arc::clone(&inner)));
-        tracker.spawn(running::register(Arc::clone(&inner)));
-        tracker.spawn(chores::run(Arc::clone(&inner)));
-        tracker.spawn(sessions::forget_idle(Arc::clone(&inner)));
-        tracker.spawn(limits::refill(Arc::clone(&inner)));
-        tracker.spawn(limits::places::keep(Arc::clone(&inner)));
-        tracker.spawn(vitals::measure(Arc::clone(&inner)));
+        spawn(tracker, care::listen(Arc::clone(&inner), doorbells));
+        spawn(tracker, membership::beat(Arc::clone(&inner)));
+        spawn(tracker, lanes::read(Arc::clone(&inner)));
+        spawn(tracker, care::attach_held(Arc::clone(&inner)));
+        spawn(tracker, care::look_around(Arc::clone(&inner)));
+        spawn(tracker, care::keep_watch(Arc::clone(&inner)));
+        spawn(tracker, adoption::adopt(Arc::clone(&inner)));
+        spawn(tracker, adoption::janitor(Arc::clone(&inner)));
+        spawn(tracker, running::register(Arc::clone(&inner)));
+        spawn(tracker, chores::run(Arc::clone(&inner)));
+        spawn(tracker, sessions::forget_idle(Arc::clone(&inner)));
+        spawn(tracker, limits::refill(Arc::clone(&inner)));
+        spawn(tracker, limits::places::keep(Arc::clone(&inner)));
+        spawn(tracker, vitals::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 

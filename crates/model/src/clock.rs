@@ -1,6 +1,7 @@
 //! Time is handed in, so that every expiry can be tested.
 
 use std::{
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -17,11 +18,23 @@ pub type Timestamp = OffsetDateTime;
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 enum Source {
     System,
     /// Microseconds since the epoch.
     Test(Arc<AtomicI64>),
+    /// Who is asked for them.
+    Other(Arc<dyn Fn() -> i64 + Send + Sync>),
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "System",
+            Self::Test(_) => "Test",
+            Self::Other(_) => "Other",
+        })
+    }
 }
 
 impl Clock {
@@ -33,6 +46,11 @@ impl Clock {
     /// A clock that stands at `at` until [`Clock::advance`] moves it.
     pub fn test(at: Timestamp) -> Self {
         Self(Source::Test(Arc::new(AtomicI64::new(micros(at)))))
+    }
+
+    /// A clock that shows what another one shows, in microseconds since the epoch: a simulation has a time of its own.
+    pub fn following(micros: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self(Source::Other(Arc::new(micros)))
     }
 
     /// The present time, with the resolution of Postgres (microseconds), so that a value survives a round trip.
@@ -53,10 +71,11 @@ impl Clock {
                 .and_then(|since| i64::try_from(since.as_micros()).ok())
                 .unwrap_or_default(),
             Source::Test(at) => at.load(Ordering::SeqCst),
+            Source::Other(micros) => micros(),
         }
     }
 
-    /// Moves a test clock. The system's clock does not move for anybody: there this does nothing.
+    /// Moves a test clock. The others do not move for anybody: there this does nothing.
     pub fn advance(&self, by: Duration) {
         if let Source::Test(at) = &self.0 {
             at.fetch_add(
@@ -85,5 +104,19 @@ mod tests {
             OffsetDateTime::UNIX_EPOCH + Duration::seconds(90)
         );
         assert_eq!(twin.unix_micros(), 90_000_000);
+    }
+
+    #[test]
+    fn a_clock_that_follows_another_shows_its_time() {
+        let other = Arc::new(AtomicI64::new(5_000_000));
+        let shown = Arc::clone(&other);
+        let clock = Clock::following(move || shown.load(Ordering::SeqCst));
+        clock.advance(Duration::seconds(90));
+        assert_eq!(
+            clock.now(),
+            OffsetDateTime::UNIX_EPOCH + Duration::seconds(5)
+        );
+        other.store(7_000_000, Ordering::SeqCst);
+        assert_eq!(clock.unix_micros(), 7_000_000);
     }
 }

@@ -64,7 +64,8 @@ pub async fn facts(
         .collect()
 }
 
-fn read_rule(text: Option<&str>) -> Result<ClientRule, StorageError> {
+/// The rule that a policy names.
+pub(crate) fn read_rule(text: Option<&str>) -> Result<ClientRule, StorageError> {
     // A rule that cannot be read must not become one that admits more.
     text.map_or(Ok(ClientRule::default()), |text| {
         ClientRule::parse(text).ok_or(StorageError::Inconsistent {
@@ -74,7 +75,8 @@ fn read_rule(text: Option<&str>) -> Result<ClientRule, StorageError> {
     })
 }
 
-fn read_decision(text: Option<&str>) -> Result<Option<ClientDecision>, StorageError> {
+/// The decision that a row names.
+pub(crate) fn read_decision(text: Option<&str>) -> Result<Option<ClientDecision>, StorageError> {
     text.map(|text| {
         ClientDecision::parse(text).ok_or(StorageError::Inconsistent {
             table: "client_decisions",

@@ -110,26 +110,6 @@ pub async fn readiness(
     })
 }
 
-/// How a grant's session was proved, and what its tenant asks now: the rule holds at each refresh too (K16).
-pub async fn is_met_by_grant(
-    tx: &mut SystemTx,
-    grant: portolan_model::id::GrantId,
-) -> Result<bool, StorageError> {
-    let row = sqlx::query!(
-        r#"select g.amr, t.policy->>'second_factor' as "rule", (g.sso_confined and exists (select 1 from identity_providers p where p.tenant_id = g.tenant_id and p.id = g.sso_provider)) as "is_by_provider!"
-           from grants g join tenants t on t.id = g.tenant_id where g.id = $1"#,
-        grant.uuid(),
-    )
-    .fetch_optional(tx.connection())
-    .await?;
-    match row {
-        // Whoever came by the tenant's own provider was asked there.
-        Some(row) if row.is_by_provider => Ok(true),
-        Some(row) => Ok(read(row.rule.as_deref())?.is_met_by(&row.amr)),
-        None => Ok(false),
-    }
-}
-
 /// Whether the person can meet the rule with what they have.
 pub async fn can_meet(
     tx: &mut SystemTx,
@@ -148,7 +128,8 @@ pub async fn can_meet(
     .await?)
 }
 
-fn read(word: Option<&str>) -> Result<SecondFactor, StorageError> {
+/// The rule that a policy names.
+pub(crate) fn read(word: Option<&str>) -> Result<SecondFactor, StorageError> {
     word.map_or(Ok(SecondFactor::Off), |word| {
         word.parse().map_err(|_| StorageError::Inconsistent {
             table: "tenants",

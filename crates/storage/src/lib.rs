@@ -35,6 +35,7 @@ pub mod email_changes;
 pub mod endings;
 pub mod expiry;
 pub mod factor_rules;
+pub mod grant_state;
 pub mod grants;
 pub mod identities;
 pub mod identity_offers;
@@ -73,7 +74,7 @@ use std::{str::FromStr, time::Duration};
 
 use portolan_model::id::TenantId;
 use sqlx::{
-    PgConnection, Postgres, Transaction,
+    AssertSqlSafe, PgConnection, Postgres, Transaction,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
@@ -166,22 +167,21 @@ impl Store {
         role: &'static str,
         tenant: TenantId,
     ) -> Result<TenantTx, StorageError> {
-        let mut tx = self.pool.begin().await?;
-        // Both settings are local to the transaction: safe behind a pooler in transaction mode.
-        sqlx::query("select set_config('role', $1, true), set_config('app.tenant_id', $2, true)")
-            .bind(role)
-            .bind(tenant.uuid().to_string())
-            .execute(&mut *tx)
-            .await?;
+        // A name of ours and a UUID as digits: nothing in it can be read otherwise. What is set before `begin` in one message is part of the
+        // transaction, so that both are local to it (safe behind a pooler in transaction mode), and if it fails, none was begun.
+        let begin = format!(
+            "set local role {role}; set local app.tenant_id to '{}'; begin",
+            tenant.uuid()
+        );
+        let tx = self.pool.begin_with(AssertSqlSafe(begin)).await?;
         Ok(TenantTx { tx, tenant })
     }
 
     /// Begins a transaction that spans tenants.
     pub async fn system(&self, reason: Reason) -> Result<SystemTx, StorageError> {
-        let mut tx = self.pool.begin().await?;
-        sqlx::query("select set_config('role', 'portolan_core', true)")
-            .execute(&mut *tx)
-            .await?;
+        // One round trip, as above.
+        let begin = "set local role portolan_core; begin";
+        let tx = self.pool.begin_with(begin).await?;
         tracing::debug!(?reason, "system transaction");
         Ok(SystemTx { tx })
     }

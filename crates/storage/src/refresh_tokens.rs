@@ -10,15 +10,18 @@ use portolan_model::{
     token_family::{ABSOLUTE_LIFE, IDLE_LIFE, Presented},
 };
 
-use crate::{StorageError, SystemTx};
+use crate::{
+    StorageError, SystemTx,
+    grant_state::{self, GrantState},
+};
 
 /// A presented token and its family, under the family's lock until the transaction ends.
 #[derive(Debug, Clone)]
 pub struct Locked {
     /// The family.
     pub family: FamilyId,
-    /// Its grant.
-    pub grant: GrantId,
+    /// Its grant, and what stands around it.
+    pub state: GrantState,
     /// For the decision.
     pub presented: Presented,
     /// The successor of the presented token, sealed under it.
@@ -55,13 +58,12 @@ pub async fn create_family(
     Ok(family)
 }
 
-/// Finds a token and locks its family.
+/// Finds a token and locks its family; reads all that decides about its use.
 pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Locked>, StorageError> {
-    let digest = digest.as_bytes().as_slice();
     let family = sqlx::query!(
-        "select id, grant_id, generation, head_digest, idle_expires_at, expires_at, revoked_at from refresh_families
+        "select id, grant_id, idle_expires_at, expires_at, revoked_at from refresh_families
          where id = (select family_id from refresh_tokens where digest = $1) for update",
-        digest,
+        digest.as_bytes().as_slice(),
     )
     .fetch_optional(tx.connection())
     .await?;
@@ -69,30 +71,24 @@ pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Locked>, 
         return Ok(None);
     };
     // A second statement: it must see what a transaction that held the lock before us has committed.
-    let row = sqlx::query!(
-        r#"select t.generation, t.superseded_at, t.successor_sealed, t.replays, f.generation as head_generation,
-             (h.presented_at is not null) as "head_presented!"
-           from refresh_tokens t join refresh_families f on f.id = t.family_id
-             join refresh_tokens h on h.family_id = f.id and h.generation = f.generation
-           where t.digest = $1"#,
-        digest,
-    )
-    .fetch_one(tx.connection())
-    .await?;
+    let Some((state, token)) = grant_state::with_token(tx, family.grant_id.into(), digest).await?
+    else {
+        return Ok(None);
+    };
     Ok(Some(Locked {
         family: family.id.into(),
-        grant: family.grant_id.into(),
+        state,
         presented: Presented {
-            generation: row.generation,
-            head_generation: row.head_generation,
-            superseded_at: row.superseded_at,
-            head_presented: row.head_presented,
-            replays: row.replays,
+            generation: token.generation,
+            head_generation: token.head_generation,
+            superseded_at: token.superseded_at,
+            head_presented: token.head_presented,
+            replays: token.replays,
             idle_expires_at: family.idle_expires_at,
             expires_at: family.expires_at,
             revoked: family.revoked_at.is_some(),
         },
-        successor_sealed: row.successor_sealed,
+        successor_sealed: token.successor_sealed,
     }))
 }
 
@@ -112,9 +108,11 @@ pub async fn successor_of(
     .flatten())
 }
 
-/// Makes `successor` the head in place of `head`. `successor_sealed` can be opened with the old token only (K9).
+/// Makes `successor` the head in place of `head`, and notes that the grant was used. `successor_sealed` can be opened with the old token
+/// only (K9).
 ///
-/// False if `head` is not the head any more, which cannot happen under the lock.
+/// False if `head` is not the head any more or the family is over, which cannot happen under the lock. The transaction must not be committed
+/// then.
 pub async fn rotate(
     tx: &mut SystemTx,
     locked: &Locked,
@@ -123,35 +121,32 @@ pub async fn rotate(
     successor_sealed: &[u8],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
-    let superseded = sqlx::query!(
-        "update refresh_tokens set superseded_at = $3, presented_at = coalesce(presented_at, $3), successor_sealed = $4
-         where digest = $1 and family_id = $2 and superseded_at is null",
+    // Each part takes its row from the one before: the last one changes a row if all of them held.
+    let done = sqlx::query!(
+        "with superseded as (
+           update refresh_tokens set superseded_at = $5, presented_at = coalesce(presented_at, $5), successor_sealed = $6
+           where digest = $1 and family_id = $2 and superseded_at is null returning family_id
+         ), advanced as (
+           update refresh_families f set generation = $3, head_digest = $4, idle_expires_at = $7 from superseded s
+           where f.id = s.family_id and f.generation = $3 - 1 and f.revoked_at is null returning f.id, f.grant_id
+         ), inserted as (
+           insert into refresh_tokens (digest, family_id, generation, issued_at) select $4, id, $3, $5 from advanced
+         )
+         update grants g set last_used_at = $5 from advanced a where g.id = a.grant_id",
         head.as_bytes().as_slice(),
         locked.family.uuid(),
+        locked.presented.head_generation + 1,
+        successor.as_bytes().as_slice(),
         now,
         successor_sealed,
-    )
-    .execute(tx.connection())
-    .await?;
-    if superseded.rows_affected() != 1 {
-        return Ok(false);
-    }
-    let generation = locked.presented.head_generation + 1;
-    insert_token(tx, locked.family, generation, successor, now).await?;
-    let advanced = sqlx::query!(
-        "update refresh_families set generation = $2, head_digest = $3, idle_expires_at = $4
-         where id = $1 and generation = $2 - 1 and revoked_at is null",
-        locked.family.uuid(),
-        generation,
-        successor.as_bytes().as_slice(),
         now + IDLE_LIFE,
     )
     .execute(tx.connection())
     .await?;
-    Ok(advanced.rows_affected() == 1)
+    Ok(done.rows_affected() == 1)
 }
 
-/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on.
+/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on; so is the grant.
 pub async fn keep(
     tx: &mut SystemTx,
     locked: &Locked,
@@ -159,16 +154,15 @@ pub async fn keep(
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
-        "update refresh_tokens set presented_at = coalesce(presented_at, $3) where digest = $1 and family_id = $2",
+        "with presented as (
+           update refresh_tokens set presented_at = coalesce(presented_at, $3) where digest = $1 and family_id = $2
+         ), used as (
+           update refresh_families set idle_expires_at = $4 where id = $2 returning grant_id
+         )
+         update grants g set last_used_at = $3 from used u where g.id = u.grant_id",
         head.as_bytes().as_slice(),
         locked.family.uuid(),
         now,
-    )
-    .execute(tx.connection())
-    .await?;
-    sqlx::query!(
-        "update refresh_families set idle_expires_at = $2 where id = $1",
-        locked.family.uuid(),
         now + IDLE_LIFE,
     )
     .execute(tx.connection())

@@ -218,22 +218,6 @@ pub async fn required(
     .map(IdentityProviderId::from_uuid))
 }
 
-/// Whether the rule of a tenant lets a grant act: the person had come by the provider that is required, or is an owner who had come with a
-/// passkey (K16).
-pub async fn admits_grant(tx: &mut SystemTx, grant: GrantId) -> Result<bool, StorageError> {
-    Ok(sqlx::query_scalar!(
-        r#"select not exists (
-             select 1 from grants g join identity_providers p on p.tenant_id = g.tenant_id and p.enforced_at is not null
-             where g.id = $1 and g.sso_provider is distinct from p.id
-               and not (g.amr && array['hwk', 'swk'] and exists (select 1 from memberships m
-                 where m.tenant_id = g.tenant_id and m.user_id = g.user_id and m.status = 'active' and m.role = 'owner'))
-           ) as "admits!""#,
-        grant.uuid(),
-    )
-    .fetch_one(tx.connection())
-    .await?)
-}
-
 /// Notes by which provider of its tenant the person of a new grant had come in this session.
 pub async fn note_grant(
     tx: &mut SystemTx,

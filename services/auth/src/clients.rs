@@ -20,7 +20,7 @@ use portolan_model::{
     id::ClientSecretId,
 };
 use portolan_storage::{
-    Reason,
+    Reason, SystemTx,
     client_secrets::{self, LiveSecret},
     clients::{self, Client},
 };
@@ -57,6 +57,18 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     form: &Parameters,
 ) -> Result<Client, OAuthError> {
+    let (client, _) = authenticate_in(state, visitor, headers, form).await?;
+    Ok(client)
+}
+
+/// The same, with the transaction in which the client was read, to go on in: for a public client, of whom nothing was written. What is noted
+/// of other proofs must last, whatever becomes of the request.
+pub(crate) async fn authenticate_in(
+    state: &AuthState,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+    form: &Parameters,
+) -> Result<(Client, Option<SystemTx>), OAuthError> {
     let offer = read_offer(headers, form)?;
     let refuse = |description| refused(headers, description);
 
@@ -87,7 +99,7 @@ pub(crate) async fn authenticate(
         return Err(refuse("this client is blocked"));
     }
     match (client.auth_method, proved) {
-        (AuthMethod::None, None) => Ok(client),
+        (AuthMethod::None, None) => Ok((client, Some(tx))),
         (AuthMethod::None, Some(_)) => Err(refuse(
             "this client is public and must not send a secret or an assertion",
         )),
@@ -103,12 +115,13 @@ pub(crate) async fn authenticate(
             let Offer::Assertion { jwt, .. } = &offer else {
                 return Err(refuse("this client has to send a client_assertion"));
             };
-            assertion::check(state, visitor, client, jwt).await
+            let client = assertion::check(state, visitor, client, jwt).await?;
+            Ok((client, None))
         }
         (_, Some((_, Some(secret)))) => {
             client_secrets::note_used(&mut tx, secret, state.now()).await?;
             tx.commit().await?;
-            Ok(client)
+            Ok((client, None))
         }
         (_, Some((_, None))) => Err(refuse("the client secret is wrong")),
     }

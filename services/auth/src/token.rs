@@ -118,12 +118,12 @@ async fn grant(
         Some("refresh_token") => {
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
             // form, so that garbage costs no query among tokens (K6).
-            let client = clients::authenticate(state, visitor, headers, &form).await?;
+            let (client, tx) = clients::authenticate_in(state, visitor, headers, &form).await?;
             trail.client_name = Some(client.name.clone());
             let presented = refresh::read(&form)?;
             Ok((
                 "refresh_token",
-                refresh::refresh(state, visitor, &client, &form, &presented, trail).await?,
+                refresh::refresh(state, visitor, tx, &client, &form, &presented, trail).await?,
             ))
         }
         Some("client_credentials") => Ok((

@@ -73,6 +73,7 @@ pub(crate) async fn measure(
 
 /// A sign-in form in a browser, filled in, to be sent again and again.
 struct Door {
+    address: SocketAddr,
     connection: Connection,
     request: Vec<u8>,
 }
@@ -92,6 +93,7 @@ impl Door {
             .context("the page did not mark the browser")?;
         let headers = format!("origin: {}\r\ncookie: bid={mark}\r\n", issuer.origin);
         Ok(Self {
+            address: issuer.address,
             connection: Connection::open(issuer.address).await?,
             request: issuer.form(form.action.path(), &headers, &form.fields),
         })
@@ -107,6 +109,15 @@ impl Door {
         );
         Ok(())
     }
+}
+
+/// Before each round: what was measured before it takes seconds, and a server closes a connection that was silent for so long, sooner if nothing
+/// was ever asked on it.
+async fn connect_again(doors: &mut [Door]) -> Result<()> {
+    for door in doors {
+        door.connection = Connection::open(door.address).await?;
+    }
+    Ok(())
 }
 
 /// Everybody signs in so often, one after the other. Answers how many logins that was.
@@ -131,6 +142,7 @@ struct Cost {
 impl Cost {
     /// Of logins.
     async fn of_logins(doors: &mut [Door], process: u32, cores: usize) -> Result<Self> {
+        connect_again(doors).await?;
         let own = std::process::id();
         let (node, generator) = (Spent::by(process)?, Spent::by(own)?);
         let database = cpu_seconds_of_children(process)?;
@@ -222,6 +234,7 @@ async fn costs(
     table: &mut Table,
 ) -> Result<()> {
     let (cores, logins) = (hashes.cores, doors.len() * LOGINS);
+    connect_again(doors).await?;
     sign_in(doors).await?;
     let (mut by_charge, mut by_room) = (Vec::new(), Vec::new());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -271,6 +284,7 @@ async fn at_a_time(
 ) -> Result<()> {
     let mut seen = Vec::with_capacity(rounds);
     for _ in 0..rounds {
+        connect_again(doors).await?;
         let begun = Instant::now();
         let all = doors.iter_mut().map(|door| async move {
             door.sign_in().await?;
@@ -351,6 +365,7 @@ async fn call_while_people_sign_in(
     calls: usize,
     doors: &mut [Door],
 ) -> Result<(f64, usize)> {
+    connect_again(doors).await?;
     let is_over = &Cell::new(false);
     let calling = async {
         let took = call(load, calls).await?;

@@ -13,11 +13,9 @@ use futures_util::{StreamExt, stream};
 use portolan_traces::Span;
 use tokio::{sync::Notify, time::Instant};
 
-use super::{
-    Inner, Lost, chance, envelope, reader::Connection, reader::Phase, writer, writer::Ending,
-};
+use super::{Inner, Lost, envelope, reader::Connection, reader::Phase, writer, writer::Ending};
 use crate::{
-    lock,
+    lock, spawn,
     store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
 };
 
@@ -119,6 +117,7 @@ pub(super) async fn adopt(inner: Arc<Inner>) {
         let claim = lock(&inner.adoptions.claims).waiting.pop_front();
         let Some(claim) = claim else {
             tokio::select! {
+                biased;
                 () = inner.stop.cancelled() => return,
                 () = inner.adoptions.wake.notified() => continue,
             }
@@ -128,12 +127,13 @@ pub(super) async fn adopt(inner: Arc<Inner>) {
             let inner = Arc::clone(&inner);
             async move {
                 tokio::select! {
+                    biased;
                     () = inner.stop.cancelled() => {}
                     () = adopt_one(&inner, claim) => {}
                 }
             }
         };
-        inner.tracker.spawn(task);
+        spawn(&inner.tracker, task);
         tokio::time::sleep(inner.settings.adoption_pace).await;
     }
 }
@@ -145,7 +145,7 @@ async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
         to: Some(inner.id),
         shown: claim.shown,
         // The same for every try: so the store knows the adoption again whose reply was lost.
-        mark: chance::mark(),
+        mark: inner.chance.mark(),
     };
     let began = portolan_traces::now();
     let mut reply = Err(StoreError::Down(String::new()));
@@ -209,11 +209,13 @@ pub(super) async fn janitor(inner: Arc<Inner>) {
     let mut members = inner.watcher.members.subscribe();
     let mut swept = Instant::now();
     loop {
+        let pause = inner.chance.spread(inner.settings.janitor);
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             () = inner.left.cancelled() => return,
             _ = members.changed() => {}
-            () = tokio::time::sleep(chance::spread(inner.settings.janitor)) => {}
+            () = tokio::time::sleep(pause) => {}
         }
         let known = members.borrow_and_update().clone();
         found_empty.retain(|(_, node), _| known.suspected.contains(node));

@@ -1,13 +1,16 @@
 //! What a node holds for sessions: found by session, spread over locks so that no lock is hot.
 
-use std::sync::Mutex;
+use std::{collections::HashMap, sync::Mutex};
 
-use crate::{Map, lock, store::SessionKey};
+use foldhash::fast::SeedableRandomState;
+
+use super::chance::Chance;
+use crate::{lock, store::SessionKey};
 
 /// Few sessions share a lock.
 const SHARDS: usize = 64;
 
-type Shard<T> = Mutex<Map<SessionKey, Vec<T>>>;
+type Shard<T> = Mutex<HashMap<SessionKey, Vec<T>, SeedableRandomState>>;
 
 /// Entries of sessions. An entry is cheap to clone.
 #[derive(Debug)]
@@ -16,9 +19,10 @@ pub(super) struct BySession<T> {
 }
 
 impl<T: Clone> BySession<T> {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(chance: &Chance) -> Self {
+        let shard = |_| Mutex::new(HashMap::with_hasher(chance.hashing()));
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARDS).map(shard).collect(),
         }
     }
 

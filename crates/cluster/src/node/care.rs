@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Notify;
 
 use super::{
-    Inner, chance, envelope,
+    Inner, envelope,
     reader::{Connection, Next, Phase},
     slowness,
     vitals::Since,
@@ -167,6 +167,7 @@ pub(super) async fn attach_held(inner: Arc<Inner>) {
     loop {
         let is_empty = lock(&inner.care.held).is_empty();
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             () = inner.care.wake.notified() => {}
             () = tokio::time::sleep(RETRY), if !is_empty => {}
@@ -175,6 +176,7 @@ pub(super) async fn attach_held(inner: Arc<Inner>) {
         let work = stream::iter(held)
             .for_each_concurrent(AT_ONCE, |connection| attach_again(&inner, connection));
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             () = work => {}
         }
@@ -217,10 +219,12 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
 pub(super) async fn look_around(inner: Arc<Inner>) {
     let mut recoveries = inner.link.recoveries();
     loop {
+        let pause = inner.chance.spread(inner.anti_entropy());
         let is_back = tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             _ = recoveries.changed() => true,
-            () = tokio::time::sleep(chance::spread(inner.anti_entropy())) => false,
+            () = tokio::time::sleep(pause) => false,
         };
         if is_back {
             recoveries.mark_unchanged();
@@ -261,6 +265,7 @@ pub(super) async fn listen(
 ) {
     loop {
         let doorbell = tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             doorbell = doorbells.recv() => doorbell,
         };
@@ -269,6 +274,7 @@ pub(super) async fn listen(
             None => {
                 // The store gave up on the subscription: again, and look at everything.
                 tokio::select! {
+                    biased;
                     () = inner.stop.cancelled() => return,
                     () = tokio::time::sleep(inner.settings.call_within) => {}
                 }
@@ -310,8 +316,9 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
                     }
                     inner.follow(&connection, next);
                 } else if connection.stream == stream {
-                    // It may be about to learn its generation.
-                    connection.missed();
+                    // It may be about to learn its generation, or has learnt it this very moment.
+                    let next = connection.missed(generation);
+                    inner.follow(&connection, next);
                 }
             }
         }
@@ -382,6 +389,7 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
     let mut streak = 0;
     loop {
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             _ = judge.tick() => inner.link.slowness.judge(&mut streak, &inner.settings),
             _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
@@ -393,7 +401,7 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
                 }
                 tracing::warn!("the store may have lost writes: every stream is looked at");
                 inner.rolled_back();
-                inner.watcher.audits.send_modify(|count| *count += 1);
+                inner.watcher.audits.ring();
                 for connection in inner.connections.all() {
                     inner.lanes.mark(&connection);
                 }

@@ -1,7 +1,11 @@
 //! Random values that must differ between nodes. Nothing secret is drawn here.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
+use foldhash::{SharedSeed, fast::SeedableRandomState};
 use uuid::Uuid;
 
 use crate::store::NodeId;
@@ -9,35 +13,80 @@ use crate::store::NodeId;
 /// Digits of base 32, as in node ids.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// 64 random bits, from the operating system's generator.
-fn bits() -> u64 {
-    let (high, low) = Uuid::new_v4().as_u64_pair();
-    // Version and variant sit in different bits of the two halves.
-    high.rotate_left(32) ^ low
+/// Where a node's random values come from.
+#[derive(Debug)]
+pub(super) enum Chance {
+    /// The operating system's generator.
+    System,
+    /// A number: the same one leads to the same values.
+    Seed(AtomicU64),
 }
 
-/// A new node's id.
-pub(crate) fn node_id() -> NodeId {
-    let (mut low, mut high) = (bits(), bits());
-    let mut id = [b'n'; 14];
-    for digit in &mut id[1..] {
-        *digit = DIGITS[usize::from((low & 31) as u8)];
-        low = (low >> 5) | (high << 59);
-        high >>= 5;
+impl Chance {
+    /// [`super::NodeSettings::seed`].
+    pub(super) fn new(seed: Option<u64>) -> Self {
+        seed.map_or(Self::System, |seed| Self::Seed(AtomicU64::new(seed)))
     }
-    NodeId(id)
+
+    fn bits(&self) -> u64 {
+        match self {
+            Self::System => {
+                let (high, low) = Uuid::new_v4().as_u64_pair();
+                // Version and variant sit in different bits of the two halves.
+                high.rotate_left(32) ^ low
+            }
+            Self::Seed(state) => next(state),
+        }
+    }
+
+    /// A new node's id.
+    pub(super) fn node_id(&self) -> NodeId {
+        let (mut low, mut high) = (self.bits(), self.bits());
+        let mut id = [b'n'; 14];
+        for digit in &mut id[1..] {
+            *digit = DIGITS[usize::from((low & 31) as u8)];
+            low = (low >> 5) | (high << 59);
+            high >>= 5;
+        }
+        NodeId(id)
+    }
+
+    /// The mark of an attempt; never 0, which is the first attempt's.
+    pub(super) fn mark(&self) -> u16 {
+        let mark = self.bits().to_le_bytes();
+        u16::from_le_bytes([mark[0], mark[1]]).max(1)
+    }
+
+    /// `period` shortened by up to a third, so that nodes do not walk in step.
+    pub(super) fn spread(&self, period: Duration) -> Duration {
+        let share = u32::from(self.bits().to_le_bytes()[0]);
+        period.saturating_sub(period / 3 * share / 255)
+    }
+
+    /// How a map hashes that is walked through: of its own, so that nobody can choose keys that meet, and with a seed in the same order
+    /// each time.
+    pub(super) fn hashing(&self) -> SeedableRandomState {
+        match self {
+            Self::System => SeedableRandomState::random(),
+            Self::Seed(state) => {
+                SeedableRandomState::with_seed(next(state), SharedSeed::global_fixed())
+            }
+        }
+    }
 }
 
-/// The mark of an attempt; never 0, which is the first attempt's.
-pub(super) fn mark() -> u16 {
-    let mark = bits().to_le_bytes();
-    u16::from_le_bytes([mark[0], mark[1]]).max(1)
+/// The id of a process that is no node and does as one does.
+pub(crate) fn node_id() -> NodeId {
+    Chance::System.node_id()
 }
 
-/// `period` shortened by up to a third, so that nodes do not walk in step.
-pub(super) fn spread(period: Duration) -> Duration {
-    let share = u32::from(bits().to_le_bytes()[0]);
-    period.saturating_sub(period / 3 * share / 255)
+/// The next number of a sequence that looks random and is the same for the same start (`SplitMix64`).
+pub(crate) fn next(state: &AtomicU64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut mixed = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
@@ -54,6 +103,16 @@ mod tests {
 
     #[test]
     fn no_mark_is_that_of_the_first_attempt() {
-        assert!((0..1000).all(|_| mark() != 0));
+        assert!((0..1000).all(|_| Chance::System.mark() != 0));
+    }
+
+    #[test]
+    fn the_same_seed_leads_to_the_same_values() {
+        let drawn = |seed| {
+            let chance = Chance::new(Some(seed));
+            (chance.node_id(), chance.mark(), chance.node_id())
+        };
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
     }
 }

@@ -68,9 +68,10 @@ pub(super) async fn run(inner: Arc<Inner>) {
             flight.push(run_one(&inner, chore));
         }
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
-            () = inner.chores.wake.notified() => {}
             Some(()) = flight.next() => {}
+            () = inner.chores.wake.notified() => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 //! (`streams.md` §8 *Lane reader*).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     sync::{Arc, Mutex},
 };
 
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 64;
 /// Connections that have to look into their logs.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    dirty: Mutex<HashMap<Lane, Vec<Arc<Connection>>>>,
+    dirty: Mutex<BTreeMap<Lane, Vec<Arc<Connection>>>>,
     wake: Notify,
 }
 
@@ -89,10 +89,8 @@ pub(super) async fn read(inner: Arc<Inner>) {
             }
         };
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
-            () = inner.lanes.wake.notified(), if start_at.is_none() => {
-                start_at = Some(Instant::now() + inner.settings.gather);
-            }
             () = gather => {
                 start_at = None;
                 for (lane, batch) in inner.lanes.take(&mut busy, inner.settings.read_batch) {
@@ -105,6 +103,9 @@ pub(super) async fn read(inner: Arc<Inner>) {
                 if start_at.is_none() && inner.lanes.has_any(&busy) {
                     start_at = Some(Instant::now());
                 }
+            }
+            () = inner.lanes.wake.notified(), if start_at.is_none() => {
+                start_at = Some(Instant::now() + inner.settings.gather);
             }
         }
     }

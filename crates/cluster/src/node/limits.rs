@@ -216,8 +216,9 @@ pub(super) async fn refill(inner: Arc<Inner>) {
     loop {
         let at = last.map_or_else(Instant::now, |last| last + settings.lease_tick);
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
-            () = inner.buckets.wake.notified(), if !has_work => has_work = true,
+            _ = purge.tick() => inner.buckets.purge(settings),
             () = tokio::time::sleep_until(at), if has_work && flight.len() < AT_ONCE => {
                 has_work = false;
                 last = Some(Instant::now());
@@ -229,7 +230,7 @@ pub(super) async fn refill(inner: Arc<Inner>) {
                 }
             }
             Some(()) = flight.next() => {}
-            _ = purge.tick() => inner.buckets.purge(settings),
+            () = inner.buckets.wake.notified(), if !has_work => has_work = true,
         }
     }
 }

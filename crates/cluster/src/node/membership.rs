@@ -2,11 +2,17 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{Inner, settings::NodeSettings};
 use crate::{
@@ -175,13 +181,47 @@ impl Suspicion {
     }
 }
 
+/// Rung for everybody who listens; who is busy hears it afterwards. A `watch` would do, but wakes its receivers in an order that it draws:
+/// these wake in the order in which they came, so that a simulation can be repeated.
+#[derive(Debug, Default)]
+pub(super) struct Alarm {
+    rung: AtomicU64,
+    bell: Notify,
+}
+
+impl Alarm {
+    pub(super) fn ring(&self) {
+        self.rung.fetch_add(1, Ordering::AcqRel);
+        self.bell.notify_waiters();
+    }
+
+    /// How often it was rung.
+    pub(super) fn count(&self) -> u64 {
+        self.rung.load(Ordering::Acquire)
+    }
+
+    /// Waits until it was rung more often than that. Cancel safe.
+    pub(super) async fn heard(&self, before: &mut u64) {
+        loop {
+            // Before the look, so that no ring falls between.
+            let bell = self.bell.notified();
+            let count = self.count();
+            if count != *before {
+                *before = count;
+                return;
+            }
+            bell.await;
+        }
+    }
+}
+
 /// A node's view of the others.
 #[derive(Debug)]
 pub(super) struct Watcher {
     suspicion: Mutex<Suspicion>,
     pub(super) members: watch::Sender<Arc<Membership>>,
     /// Raised when the writers should look whether their streams are still theirs.
-    pub(super) audits: watch::Sender<u64>,
+    pub(super) audits: Alarm,
 }
 
 impl Watcher {
@@ -192,7 +232,7 @@ impl Watcher {
                 live: vec![me],
                 suspected: Vec::new(),
             })),
-            audits: watch::Sender::new(0),
+            audits: Alarm::default(),
         }
     }
 
@@ -208,7 +248,7 @@ impl Watcher {
             is_news
         });
         if has_lapsed {
-            self.audits.send_modify(|count| *count += 1);
+            self.audits.ring();
         }
     }
 
@@ -235,6 +275,7 @@ pub(super) async fn beat(inner: Arc<Inner>) {
     ticks.tick().await;
     loop {
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             () = inner.left.cancelled() => return,
             _ = ticks.tick() => {}
@@ -242,6 +283,7 @@ pub(super) async fn beat(inner: Arc<Inner>) {
         let beat = inner.link.store.beat(inner.id, settings.ttl);
         let members = inner.link.call_always("beat", settings.call_within, beat);
         let members = tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             members = members => members,
         };

@@ -1,6 +1,6 @@
 //! Questions to clients that wait for their answers here (`streams.md` §14).
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use bytes::Bytes;
 use tokio::{
@@ -26,7 +26,7 @@ struct Open {
 /// Under session and question: both are in the answer.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    open: Mutex<HashMap<(SessionKey, String), Open>>,
+    open: Mutex<BTreeMap<(SessionKey, String), Open>>,
 }
 
 impl Questions {

@@ -599,10 +599,18 @@ impl Connection {
         lock(&self.state).owner = owner;
     }
 
-    /// Something came for the stream while the connection does not know its generation yet.
-    pub(super) fn missed(&self) {
+    /// Something came for the stream, for a generation that the connection did not have a moment ago: it may not have it yet, or have it
+    /// from now on.
+    pub(super) fn missed(&self, generation: u64) -> Next {
         let mut inside = lock(&self.state);
-        inside.has_missed |= inside.phase == Phase::Holding;
+        match inside.phase {
+            Phase::Holding => {
+                inside.has_missed = true;
+                Next::Rest
+            }
+            Phase::Attached if inside.generation == generation => Next::Read,
+            Phase::Attached | Phase::Demoted | Phase::Ended => Next::Rest,
+        }
     }
 
     /// To be attached again.

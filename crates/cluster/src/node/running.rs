@@ -1,11 +1,13 @@
 //! Requests that run here, and how a cancellation finds them (`streams.md` §6 step 3, §14).
 
+mod known;
+
 use std::{
     collections::VecDeque,
     fmt,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        atomic::{self, AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -14,7 +16,8 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Inner, by_session::BySession, chores::Chore};
+use self::known::Known;
+use super::{Inner, by_session::BySession, chance::Chance, chores::Chore};
 use crate::{
     lock,
     store::{Nonce, Registered, SessionKey},
@@ -25,13 +28,6 @@ const AT_ONCE: usize = 64;
 /// Requests that run so long are registered again: a cancellation whose doorbell was lost is found then.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// Not known to other nodes.
-const LOCAL: u8 = 0;
-/// The store knows it, or is being told.
-const KNOWN: u8 = 1;
-/// It is over.
-const OVER: u8 = 2;
-
 #[derive(Debug)]
 struct Entry {
     session: SessionKey,
@@ -39,7 +35,7 @@ struct Entry {
     token: CancellationToken,
     ends_at: Instant,
     stream: Mutex<Option<Nonce>>,
-    state: AtomicU8,
+    known: Known,
     /// Set before the token is cancelled.
     is_session_over: AtomicBool,
 }
@@ -89,13 +85,13 @@ impl fmt::Debug for Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let was = self.entry.state.swap(OVER, Ordering::AcqRel);
+        let was_told = self.entry.known.end();
         self.inner
             .running
             .entries
             .remove(self.entry.session, |other| Arc::ptr_eq(other, &self.entry));
         // The end of a stream takes the entry with it.
-        if was == KNOWN && lock(&self.entry.stream).is_none() {
+        if was_told && lock(&self.entry.stream).is_none() {
             self.inner.chores.add(Chore::Unregister {
                 session: self.entry.session,
                 rpc: self.entry.rpc.clone(),
@@ -105,9 +101,9 @@ impl Drop for Running {
 }
 
 impl RunningCalls {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(chance: &Chance) -> Self {
         Self {
-            entries: BySession::new(),
+            entries: BySession::new(chance),
             due: Mutex::default(),
             at_once: Mutex::default(),
             wake: Notify::new(),
@@ -128,7 +124,7 @@ impl RunningCalls {
             token: CancellationToken::new(),
             ends_at: now + deadline,
             stream: Mutex::default(),
-            state: AtomicU8::new(LOCAL),
+            known: Known::new(),
             is_session_over: AtomicBool::new(false),
         });
         let this = &inner.running;
@@ -162,12 +158,11 @@ impl RunningCalls {
         }
     }
 
-    /// The stream is closed, and the entry in the store went with it.
-    pub(super) fn closed(&self, session: SessionKey, rpc: &str) {
+    /// The stream is about to be closed, which takes the entry in the store along. From here on nobody is told of the request: an entry
+    /// that came after the end would be taken away by nothing.
+    pub(super) fn closes(&self, session: SessionKey, rpc: &str) {
         if let Some(entry) = self.entries.find(session, |entry| entry.rpc == rpc) {
-            let _ = entry
-                .state
-                .compare_exchange(KNOWN, LOCAL, Ordering::AcqRel, Ordering::Acquire);
+            entry.known.end();
         }
     }
 
@@ -189,11 +184,7 @@ impl RunningCalls {
     /// Doorbells may have been lost: every known request is registered again, which tells of its cancellation.
     pub(super) fn resync(&self) {
         let known = self.entries.all();
-        lock(&self.at_once).extend(
-            known
-                .into_iter()
-                .filter(|entry| entry.state.load(Ordering::Acquire) == KNOWN),
-        );
+        lock(&self.at_once).extend(known.into_iter().filter(|entry| entry.known.is_told()));
         self.wake.notify_one();
     }
 
@@ -203,7 +194,7 @@ impl RunningCalls {
         let mut due = lock(&self.due);
         while let Some((at, entry)) = due.front() {
             // What is over already costs nothing: that is nearly every call.
-            let is_over = entry.state.load(Ordering::Acquire) == OVER;
+            let is_over = entry.known.is_over();
             if !is_over && *at > now {
                 break;
             }
@@ -215,7 +206,7 @@ impl RunningCalls {
         }
         let next = due.front().map(|(at, _)| *at);
         drop(due);
-        ready.retain(|entry| entry.state.load(Ordering::Acquire) != OVER);
+        ready.retain(|entry| !entry.known.is_over());
         (ready, next)
     }
 }
@@ -242,19 +233,19 @@ pub(super) async fn register(inner: Arc<Inner>) {
             }
         };
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
-            () = inner.running.wake.notified() => {}
-            () = sleep => {}
             _ = refresh.tick() => inner.running.resync(),
+            () = sleep => {}
             Some(()) = flight.next() => {}
+            () = inner.running.wake.notified() => {}
         }
     }
 }
 
 async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
     // From here on the end of the request takes the store's entry away.
-    if entry.state.swap(KNOWN, Ordering::AcqRel) == OVER {
-        entry.state.store(OVER, Ordering::Release);
+    if !entry.known.tell() {
         return;
     }
     let nonce = *lock(&entry.stream);
@@ -284,8 +275,8 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
         }
         Ok(Registered::Done) | Err(_) => {}
     }
-    // It ended meanwhile: its own order to take the entry away may have come before the entry.
-    if entry.state.load(Ordering::Acquire) == OVER {
+    // It ended meanwhile, or its stream did: what takes the entry away may have come before the entry.
+    if entry.known.is_over() {
         inner.chores.add(Chore::Unregister {
             session: entry.session,
             rpc: entry.rpc.clone(),

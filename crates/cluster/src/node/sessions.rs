@@ -109,6 +109,7 @@ pub(super) async fn forget_idle(inner: Arc<Inner>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             _ = ticks.tick() => inner.sessions.forget_older_than(keep),
         }

@@ -76,6 +76,9 @@ pub struct NodeSettings {
     pub adoption_pace: Duration,
     /// Connections that may be held at once.
     pub held: usize,
+    /// What the node draws its random values from: `None` for the operating system. A number is for simulations: the same one leads to the
+    /// same run. No secret is drawn here.
+    pub seed: Option<u64>,
 }
 
 impl Default for NodeSettings {
@@ -116,6 +119,7 @@ impl Default for NodeSettings {
             outbound: (16, 64 * 1024),
             adoption_pace: Duration::from_millis(2),
             held: 20_000,
+            seed: None,
         }
     }
 }

@@ -109,6 +109,7 @@ pub(super) async fn measure(inner: Arc<Inner>) {
     let mut shown = HashSet::new();
     for round in 0_u32.. {
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
             () = inner.left.cancelled() => return,
             _ = ticks.tick() => {}
@@ -125,6 +126,7 @@ pub(super) async fn measure(inner: Arc<Inner>) {
             let asked = inner.link.store.used_memory();
             let within = inner.settings.call_within;
             tokio::select! {
+                biased;
                 () = inner.stop.cancelled() => return,
                 used = tokio::time::timeout(within, asked) => if let Ok(Ok(Some(used))) = used {
                     metrics::gauge!("redis_used_memory_ratio").set(used);

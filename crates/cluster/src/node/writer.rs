@@ -229,6 +229,7 @@ impl StreamWriter {
         })
         .await?;
         tokio::select! {
+            biased;
             answer = answer => {
                 let sealed = answer.map_err(|_| Over::Over)?;
                 let place = PayloadPlace::answer(shared.tenant, shared.stream.session, question);

@@ -10,6 +10,7 @@ mod mutants;
 mod node;
 mod only_cluster;
 mod only_redis;
+mod orders;
 mod roll_back;
 mod under_load;
 mod walk;

@@ -188,6 +188,61 @@ async fn k9_fifty_refreshes_at_once_leave_one_live_branch() {
     }
 }
 
+/// K8: what a rotation changes holds together or not at all.
+#[tokio::test]
+async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
+    let store = Database::new().await.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let grant = scene.grant(&mut tx).await;
+    let first = digest();
+    let ends = now() + Duration::days(90);
+    let family = refresh_tokens::create_family(&mut tx, grant, &first, ends, now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let head = refresh(&store, first).await;
+
+    for (case, presented, is_late, is_revoked) in [
+        ("a superseded token", first, false, false),
+        ("another generation", head, true, false),
+        ("a revoked family", head, false, true),
+    ] {
+        let mut tx = system(&store).await;
+        if is_revoked {
+            assert!(grants::revoke(&mut tx, grant, "test", now()).await.unwrap());
+        }
+        let mut locked = refresh_tokens::lock(&mut tx, &presented)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            (locked.family, locked.state.grant.id),
+            (family, grant),
+            "{case}"
+        );
+        locked.presented.head_generation += i32::from(is_late);
+        let successor = digest();
+        let rotated = refresh_tokens::rotate(
+            &mut tx,
+            &locked,
+            &presented,
+            &successor,
+            successor.as_bytes(),
+            now(),
+        )
+        .await
+        .unwrap();
+        assert!(!rotated, "{case}");
+        let made = refresh_tokens::grant_of(&mut tx, &successor).await.unwrap();
+        assert_eq!(made, None, "{case}: no successor");
+    }
+
+    let mut tx = system(&store).await;
+    let locked = refresh_tokens::lock(&mut tx, &head).await.unwrap().unwrap();
+    assert_eq!(locked.presented.verdict(now(), false), Verdict::Rotate);
+}
+
 #[tokio::test]
 async fn k11_a_revoked_grant_takes_its_family_and_tells_the_nodes_once() {
     let store = Database::new().await.store(2).await;

@@ -1,7 +1,7 @@
 //! M2: tenants are isolated by the database, whatever a query forgets.
 
 use portolan_model::id::{SourceId, TenantId};
-use portolan_storage::sources;
+use portolan_storage::{Reason, Tx, sources};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -71,6 +71,40 @@ async fn every_table_with_a_tenant_forces_row_level_security_and_has_its_policie
             }
         }
     }
+}
+
+/// What a door sets begins and ends with its transaction, so that a connection may be anybody's afterwards.
+#[tokio::test]
+async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
+    // All doors get the same connection.
+    let store = Database::new().await.store(1).await;
+    let tenant = TenantId::generate();
+    let own = tenant.uuid().to_string();
+    for is_kept in [false, true] {
+        let mut tx = store.node(tenant).await.unwrap();
+        assert_eq!(set_in(&mut tx).await, ["portolan_node", own.as_str()]);
+        if is_kept {
+            tx.commit().await.unwrap();
+        } else {
+            drop(tx);
+        }
+        let mut tx = store.system(Reason::Operator).await.unwrap();
+        assert_eq!(set_in(&mut tx).await, ["portolan_core", ""]);
+        drop(tx);
+        let mut tx = store.tenant(tenant).await.unwrap();
+        assert_eq!(set_in(&mut tx).await, ["portolan_tenant", own.as_str()]);
+    }
+}
+
+/// Role and tenant of a transaction.
+async fn set_in(tx: &mut impl Tx) -> [String; 2] {
+    sqlx::query_as::<_, (String, String)>(
+        "select current_user::text, coalesce(current_setting('app.tenant_id', true), '')",
+    )
+    .fetch_one(tx.raw())
+    .await
+    .unwrap()
+    .into()
 }
 
 #[tokio::test]

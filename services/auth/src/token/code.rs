@@ -16,6 +16,7 @@ use portolan_model::{
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
     clients::Client,
+    grant_state,
     grants::{self, Code, MAX_CODE_ATTEMPTS},
     refresh_tokens,
 };
@@ -161,13 +162,16 @@ async fn exchange(
         }
         return Err(NO_GOOD);
     }
-    let mut grant = grants::find(&mut tx, code.grant).await?.ok_or(NO_GOOD)?;
-    if issue::is_downgraded(client, &grant) {
+    let present = grant_state::find(&mut tx, code.grant)
+        .await?
+        .ok_or(NO_GOOD)?;
+    if issue::is_downgraded(client, &present.grant) {
         return Err(NO_GOOD);
     }
-    let Some(standing) = issue::standing(state, &mut tx, client, &grant).await? else {
+    let Some(standing) = issue::standing(state, client, &present)? else {
         return Err(NO_GOOD);
     };
+    let mut grant = present.grant;
     let wants_refresh =
         client.has_grant_type("refresh_token") || grant.scopes.contains(scope::OFFLINE_ACCESS);
     let refresh = if wants_refresh {

@@ -3,11 +3,10 @@
 use portolan_keys::{AccessClaims, Epochs, Secret};
 use portolan_model::{client::AuthMethod, id::TokenId, scope::ScopeSet};
 use portolan_storage::{
-    SystemTx,
+    StorageError,
     clients::Client,
-    factor_rules,
-    grants::{self, Grant, Standing},
-    single_sign_on,
+    grant_state::GrantState,
+    grants::{Grant, Standing},
 };
 
 use crate::{admission, error::OAuthError, state::AuthState};
@@ -17,33 +16,31 @@ pub(super) fn is_downgraded(client: &Client, grant: &Grant) -> bool {
     grant.is_key_bound && client.auth_method == AuthMethod::None
 }
 
-/// Reads who may still act, in the transaction that issues (K16): `None` if the grant, the person, the membership or the tenant
-/// is not active any more, or the person had not proved themselves as the tenant asks by now.
-pub(super) async fn standing(
+/// Who may still act, of what was read in the transaction that issues (K16): `None` if the grant, the person, the membership or the
+/// tenant is not active any more, or the person had not proved themselves as the tenant asks by now.
+pub(super) fn standing(
     state: &AuthState,
-    tx: &mut SystemTx,
     client: &Client,
-    grant: &Grant,
-) -> Result<Option<Standing>, OAuthError> {
+    present: &GrantState,
+) -> Result<Option<Standing>, StorageError> {
+    let grant = &present.grant;
     if grant.is_revoked || grant.expires_at <= state.now() {
         return Ok(None);
     }
     // M7: a workspace that admitted the client when the person agreed may have thought better of it.
-    let admission = admission::present(tx, client, grant.tenant, grant.user).await?;
-    if !admission.is_admitted() {
+    let (rule, decision) = present.client_rule()?;
+    if !admission::judge(client, grant.tenant, rule, decision).is_admitted() {
         return Ok(None);
     }
     // L14: a rule that became stricter holds for what was allowed before.
-    if !factor_rules::is_met_by_grant(tx, grant.id).await? {
+    if !present.meets_second_factor()? {
         return Ok(None);
     }
     // F7: so does one that members have to come by the workspace's own provider.
-    if !single_sign_on::admits_grant(tx, grant.id).await? {
+    if !present.is_admitted_by_provider {
         return Ok(None);
     }
-    Ok(grants::standing(tx, grant.tenant, grant.user)
-        .await?
-        .filter(|standing| standing.is_active))
+    Ok(present.standing.filter(|standing| standing.is_active))
 }
 
 /// Signs an access token. Its life never goes beyond the grant's (K2).

@@ -51,26 +51,30 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
     SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
 }
 
-/// Answers with a new access token and the head of the chain.
+/// Answers with a new access token and the head of the chain. The client was proved a moment ago, in `tx` if it is still open.
 pub(super) async fn refresh(
     state: &AuthState,
     visitor: &Visitor,
+    tx: Option<SystemTx>,
     client: &Client,
     form: &Parameters,
     presented: &SecretToken,
     trail: &mut Trail,
 ) -> Result<Tokens, OAuthError> {
     let now = state.now();
-    let mut tx = state.store.system(Reason::OAuth).await?;
+    let mut tx = match tx {
+        Some(tx) => tx,
+        None => state.store.system(Reason::OAuth).await?,
+    };
     let locked = refresh_tokens::lock(&mut tx, &presented.digest())
         .await?
         .ok_or(NO_GOOD)?;
-    let grant = grants::find(&mut tx, locked.grant).await?.ok_or(NO_GOOD)?;
+    let grant = &locked.state.grant;
     if grant.client != client.id {
-        return Err(foreign(visitor, tx, client, &grant, now).await?);
+        return Err(foreign(visitor, tx, client, grant, now).await?);
     }
     trail.grant = Some((grant.id, grant.tenant));
-    if issue::is_downgraded(client, &grant) {
+    if issue::is_downgraded(client, grant) {
         return Err(DOWNGRADED);
     }
     if let Err(wait) = state.oauth.refreshes.take(&locked.family.to_string(), now) {
@@ -83,17 +87,17 @@ pub(super) async fn refresh(
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
         Verdict::Reuse => {
-            return Err(kill(state, visitor, tx, client, &grant, "refresh_reuse").await?);
+            return Err(kill(state, visitor, tx, client, grant, "refresh_reuse").await?);
         }
         Verdict::Rotate | Verdict::ReplayInWindow | Verdict::ReplayLostAnswer => {}
     }
-    let Some(standing) = issue::standing(state, &mut tx, client, &grant).await? else {
+    let Some(standing) = issue::standing(state, client, &locked.state)? else {
         // For good: a later membership or unlocking must not bring the old token back (case 126).
-        return Err(kill(state, visitor, tx, client, &grant, "not_active").await?);
+        return Err(kill(state, visitor, tx, client, grant, "not_active").await?);
     };
     // Both are checked before anything is consumed (K14, K15).
-    let scopes = narrowed_scopes(form, &grant)?;
-    let audience = audience(state, &mut tx, form, &grant).await?;
+    let scopes = narrowed_scopes(form, grant)?;
+    let audience = audience(state, &mut tx, form, grant).await?;
 
     let head = match verdict {
         // Nobody else can use it: the key is asked for each time. So it need not change, and no process of the client can be late (K8).
@@ -110,12 +114,13 @@ pub(super) async fn refresh(
             };
             metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
             refresh_tokens::note_replay(&mut tx, &locked, &presented.digest()).await?;
-            follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
+            let head = follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?;
+            grants::touch(&mut tx, grant.id, now).await?;
+            head
         }
     };
-    grants::touch(&mut tx, grant.id, now).await?;
     let (access, expires_in) =
-        issue::access_token(state, client, &grant, &standing, &scopes, audience)?;
+        issue::access_token(state, client, grant, &standing, &scopes, audience)?;
     tx.commit().await?;
     Ok(Tokens {
         access,

@@ -42,7 +42,8 @@ impl Trail {
         self.step = match form.first("grant_type") {
             Some("authorization_code") => Some(Step::Token),
             Some("refresh_token") => Some(Step::Refresh),
-            _ => None,
+            // Nothing is recorded of the others.
+            _ => return,
         };
         self.client_id = oauth_clients::claim(headers, form)
             .ok()
@@ -63,6 +64,9 @@ impl Trail {
         error: Option<&OAuthError>,
     ) {
         let Some(step) = self.step else { return };
+        if step == Step::Refresh && error.is_none() {
+            return;
+        }
         let is_unproved = matches!(
             error,
             Some(

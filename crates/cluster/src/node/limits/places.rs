@@ -10,11 +10,13 @@
 //!
 //! While the store is down each node has `limit / N`, what runs already included.
 
+mod counts;
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{self, AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,6 +27,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
+use self::counts::{Counts, Listed};
 use super::{Limit, LimitKey, Limits, RetryAfter, decisions::Source};
 use crate::{lock, node::Inner, store::HoldWanted};
 
@@ -48,66 +51,10 @@ pub struct Places {
     counts: Counts,
     /// Given back at once.
     is_tight: AtomicBool,
-    /// The store had none left when it was asked last.
-    is_full: AtomicBool,
     /// On the list, or asked for.
-    is_listed: AtomicBool,
+    listed: Listed,
     queue: Mutex<Queue>,
     due: Arc<Due>,
-}
-
-/// Places held and used, in one number so that they are never seen apart: the upper and the lower half.
-#[derive(Debug, Default)]
-struct Counts(AtomicU64);
-
-impl Counts {
-    fn get(&self) -> (u64, u64) {
-        split(self.0.load(Ordering::Acquire))
-    }
-
-    /// Uses one more if fewer than `bound` are used; `None`: than are held. Says how many are held and used then.
-    fn enter(&self, bound: Option<u64>) -> Option<(u64, u64)> {
-        let mut packed = self.0.load(Ordering::Relaxed);
-        loop {
-            let (held, used) = split(packed);
-            if used >= bound.unwrap_or(held) {
-                return None;
-            }
-            match self.0.compare_exchange_weak(
-                packed,
-                packed + 1,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some((held, used + 1)),
-                Err(now) => packed = now,
-            }
-        }
-    }
-
-    fn leave(&self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Changes what is held. Says how many are used.
-    fn hold(&self, change: impl Fn(u64, u64) -> u64) -> u64 {
-        let mut packed = self.0.load(Ordering::Acquire);
-        loop {
-            let (held, used) = split(packed);
-            let next = (change(held, used).min(u64::from(u32::MAX)) << 32) | used;
-            match self
-                .0
-                .compare_exchange_weak(packed, next, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return used,
-                Err(now) => packed = now,
-            }
-        }
-    }
-}
-
-const fn split(packed: u64) -> (u64, u64) {
-    (packed >> 32, packed & 0xffff_ffff)
 }
 
 #[derive(Debug, Default)]
@@ -125,8 +72,7 @@ pub struct Place(Arc<Places>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.counts.leave();
-        if self.0.is_full.load(Ordering::Relaxed) {
+        if self.0.counts.leave() {
             self.0.pass_on();
         }
         if self.0.is_tight.load(Ordering::Relaxed) {
@@ -151,7 +97,7 @@ pub(in crate::node) struct Concurrency {
 
 impl Places {
     fn list(self: &Arc<Self>) {
-        if !self.is_listed.swap(true, Ordering::AcqRel) {
+        if self.listed.set() {
             lock(&self.due.list).push(Arc::clone(self));
             self.due.wake.notify_one();
         }
@@ -175,7 +121,7 @@ impl Places {
     fn enter(self: &Arc<Self>, bound: Option<u64>) -> Option<Place> {
         let (held, used) = self.counts.enter(bound)?;
         // The last one in hand: more, before somebody has to wait for it.
-        if used == held && !self.is_full.load(Ordering::Relaxed) && held < self.most() {
+        if used == held && !self.counts.is_full() && held < self.most() {
             self.list();
         }
         Some(Place(Arc::clone(self)))
@@ -252,10 +198,9 @@ impl Limits {
             key: key.clone(),
             limit,
             most: AtomicU64::new(most),
-            counts: Counts::default(),
+            counts: Counts::new(),
             is_tight: AtomicBool::new(false),
-            is_full: AtomicBool::new(false),
-            is_listed: AtomicBool::new(false),
+            listed: Listed::new(),
             queue: Mutex::default(),
             due: Arc::clone(&concurrency.due),
         });
@@ -347,12 +292,13 @@ pub(in crate::node) async fn keep(inner: Arc<Inner>) {
             flight.push(ask(&inner, places));
         }
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return,
+            _ = again.tick() => concurrency.renew(),
+            Some(()) = flight.next() => {}
             () = concurrency.due.wake.notified() => {
                 waiting.extend(std::mem::take(&mut *lock(&concurrency.due.list)));
             }
-            Some(()) = flight.next() => {}
-            _ = again.tick() => concurrency.renew(),
         }
     }
 }
@@ -409,9 +355,8 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         let mut queue = lock(&places.queue);
         let bound = match held {
             Ok(held) => {
-                places.counts.hold(|_, _| held.held);
                 let is_full = held.held < wanted.want;
-                places.is_full.store(is_full, Ordering::Relaxed);
+                places.counts.granted(held.held, is_full);
                 queue.used_elsewhere = held.used_elsewhere;
                 None
             }
@@ -432,7 +377,7 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
             }
         }
         queue.full_until = is_short.then(|| Instant::now() + FULL);
-        places.is_listed.store(false, Ordering::Release);
+        places.listed.clear();
         !queue.waiters.is_empty()
     };
     // Outside the lock: a place that nobody takes any more comes back through its drop.
@@ -455,7 +400,7 @@ mod tests {
 
     #[test]
     fn held_and_used_are_one_number_and_never_seen_apart() {
-        let counts = Counts::default();
+        let counts = Counts::new();
         assert_eq!(counts.enter(None), None);
         counts.hold(|_, _| 2);
         assert_eq!(counts.enter(None), Some((2, 1)));
@@ -464,7 +409,9 @@ mod tests {
         assert_eq!(counts.enter(Some(3)), Some((2, 3)), "the local share");
         let used = counts.hold(|held, used| held.min(1).max(used));
         assert_eq!((used, counts.get()), (3, (3, 3)), "what is used is held");
-        counts.leave();
+        assert!(!counts.leave(), "nobody waits");
         assert_eq!(counts.get(), (3, 2));
+        counts.granted(2, true);
+        assert!(counts.leave(), "somebody may wait");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use portolan_traces::Span;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     super::{
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     lock,
     node::Lost,
+    spawn,
     store::{Appended, Attempt, Class, Cursor, State, StoreError},
 };
 
@@ -43,7 +44,8 @@ struct Task {
     /// The store takes nothing: events go to the local connection before the log has them.
     next_try: Option<Instant>,
     must_audit: bool,
-    audits: watch::Receiver<u64>,
+    /// How many alarms were answered with an audit.
+    audits: u64,
     closed_at: Option<Instant>,
 }
 
@@ -71,12 +73,12 @@ pub(super) fn start(
         is_overdue: false,
         next_try: None,
         must_audit: false,
-        audits: inner.watcher.audits.subscribe(),
+        audits: inner.watcher.audits.count(),
         closed_at: None,
         shared: Arc::clone(shared),
         inner: Arc::clone(inner),
     };
-    inner.tracker.spawn(task.run());
+    spawn(&inner.tracker, task.run());
 }
 
 /// Whether the writer goes on.
@@ -127,12 +129,10 @@ impl Task {
         let shared = Arc::clone(&self.shared);
         let inner = Arc::clone(&self.inner);
         tokio::select! {
+            biased;
             () = inner.stop.cancelled() => return Go::Stop,
+            () = inner.watcher.audits.heard(&mut self.audits) => self.must_audit = true,
             () = shared.work.notified() => {}
-            _ = self.audits.changed() => {
-                self.audits.mark_unchanged();
-                self.must_audit = true;
-            }
             () = tokio::time::sleep_until(wake_at) => {
                 if !has_news && self.closed_at.is_some() {
                     return Go::Stop;
@@ -198,6 +198,9 @@ impl Task {
     }
 
     fn close(&mut self, ending: Ending) {
+        self.inner
+            .running
+            .closes(self.shared.stream.session, &self.rpc);
         let payload = match ending {
             Ending::Cancelled => {
                 self.ring.close(State::Cancelled);
@@ -335,9 +338,6 @@ impl Task {
         if self.ring.is_closed() && self.closed_at.is_none() {
             self.closed_at = Some(Instant::now());
             self.trace = None;
-            self.inner
-                .running
-                .closed(self.shared.stream.session, &self.rpc);
             self.shared.done.cancel();
         }
     }

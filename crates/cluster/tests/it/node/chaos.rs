@@ -209,6 +209,7 @@ async fn run(seed: u64, weather: Weather) -> Client {
             bell_twice: 100,
             bell_late: 100,
             delay: Duration::from_millis(chance.below(20)),
+            ..Rates::default()
         });
     }
     let count = 20 + chance.below(60);

@@ -1,0 +1,31 @@
+//! The place in a stream that an event id names.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// What an event id of an answer says to those who know: clients take it as it is, a checker sees whether one is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The stream.
+    pub stream: [u8; 8],
+    /// Number of the execution or of its replacement, and its mark.
+    pub attempt: (u32, u16),
+    /// Number of the event; 0 is the priming event.
+    pub number: u64,
+}
+
+impl Position {
+    /// Reads an id; `None` for ids of other streams.
+    pub fn read(id: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
+        let rest = bytes.strip_prefix(b"A")?;
+        let (stream, rest) = rest.split_first_chunk::<8>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        let (attempt, rest) = rest.split_first_chunk::<4>()?;
+        let mark = rest.first_chunk::<2>()?;
+        Some(Self {
+            stream: *stream,
+            attempt: (u32::from_be_bytes(*attempt), u16::from_be_bytes(*mark)),
+            number: u64::from_be_bytes(*number),
+        })
+    }
+}
