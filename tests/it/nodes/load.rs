@@ -65,6 +65,8 @@ async fn l5_listen_streams_that_hear_nothing_cost_redis_nothing() -> Result<()> 
     );
     let of_sessions: Vec<_> = after
         .iter()
+        // A look at what nobody owns names the places where it would find it.
+        .filter(|line| !line.contains("}:o:-"))
         .filter(|line| {
             ["}:s:", "}:m:", "}:e:", "}:x:", "}:f:", "}:q:"]
                 .iter()
