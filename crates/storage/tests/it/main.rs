@@ -12,6 +12,7 @@ mod endings;
 mod expiry;
 mod limits;
 mod oauth;
+mod outbox;
 mod passkeys;
 mod prompts_and_resources;
 #[path = "../../../../tests/src/races.rs"]

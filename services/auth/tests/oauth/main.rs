@@ -11,6 +11,7 @@ mod consent;
 mod database;
 mod documents;
 mod factor_rule;
+mod family;
 mod harness;
 #[path = "../../../../tests/src/https.rs"]
 pub mod https;

@@ -33,7 +33,7 @@ async fn next(scene: &Scene, token: &str) -> String {
 }
 
 /// Tokens of the family that nobody has put another in the place of.
-async fn live_branches(scene: &Scene, token: &str) -> i64 {
+pub(crate) async fn live_branches(scene: &Scene, token: &str) -> i64 {
     let digest = SecretToken::parse(TokenForm::Refresh, token)
         .unwrap()
         .digest();
