@@ -129,29 +129,31 @@ impl Arrived<'_> {
             return self.another();
         }
         let mut newcomer = None;
-        if holder.is_none()
-            && let Some(address) = joining(&mut tx, tenant, &proved).await?
-        {
-            // Not counted among sign-ups of the address: a company comes from one, all on one morning.
-            if let Err(early) = self.state.throttle.join(tenant, now) {
-                return Err(PageError::Throttled {
-                    retry_after: early.seconds(),
-                });
-            }
-            match self.newcomer_of(&mut tx, tenant, &proved, address).await {
-                Ok(Some(user)) => newcomer = Some(user),
-                // The provider or the tenant went a moment ago.
-                Ok(None) => return self.no_member(),
-                Err(error)
-                    if error.is_conflict_on("user_emails_verified")
-                        || error.is_conflict_on("identity_links_key") =>
-                {
-                    // Somebody was faster: the same person in another window, or whoever has this address now.
-                    drop(tx);
-                    tx = self.state.store.system(Reason::SignIn).await?;
-                    holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
+        if holder.is_none() {
+            if let Some(address) = joining(&mut tx, tenant, &proved).await? {
+                // Not counted among sign-ups of the address: a company comes from one, all on one morning.
+                if let Err(early) = self.state.throttle.join(tenant, now) {
+                    return Err(PageError::Throttled {
+                        retry_after: early.seconds(),
+                    });
                 }
-                Err(error) => return Err(error.into()),
+                match self.newcomer_of(&mut tx, tenant, &proved, address).await {
+                    Ok(Some(user)) => newcomer = Some(user),
+                    // The provider or the tenant went a moment ago.
+                    Ok(None) => return self.no_member(),
+                    Err(error)
+                        if error.is_conflict_on("user_emails_verified")
+                            || error.is_conflict_on("identity_links_key") =>
+                    {
+                        drop(tx);
+                        tx = self.state.store.system(Reason::SignIn).await?;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if newcomer.is_none() {
+                // Whoever has this address now may be the same person, who was faster in another window: between our looks, or at the end.
+                holder = identities::holder(&mut tx, &self.identity(&proved)).await?;
             }
         }
         let is_other = |user: UserId| before.as_ref().is_none_or(|session| session.user != user);
