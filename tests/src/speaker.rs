@@ -31,7 +31,10 @@ const ROUNDS: usize = 10;
 #[derive(Debug)]
 enum Way {
     /// HTTP+SSE: everything comes on one stream.
-    TwoEndpoints { post: McpClient, stream: SseStream },
+    TwoEndpoints {
+        post: McpClient,
+        stream: Box<SseStream>,
+    },
     /// A session of Streamable HTTP.
     Session(McpClient),
     /// Each request stands alone.
@@ -147,6 +150,7 @@ impl Speaker {
             ensure!(first.kind == "endpoint", "O-2: {first:?}");
             let post: Url = mcp.url.parse::<Url>()?.join(&first.data)?;
             let post = mcp.clone().at(post.as_str());
+            let stream = Box::new(stream);
             Way::TwoEndpoints { post, stream }
         } else {
             Way::Session(mcp.clone())

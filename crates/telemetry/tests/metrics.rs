@@ -81,7 +81,7 @@ fn measured() -> BTreeMap<String, Measured> {
             sources(&room.unwrap().path().join("src"), &mut files);
         }
     }
-    let tests = Regex::new(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod").unwrap();
+    let tests = Regex::new(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+ \{").unwrap();
     let texts: Vec<_> = files
         .iter()
         .map(|path| fs::read_to_string(path).unwrap())

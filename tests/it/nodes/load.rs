@@ -167,10 +167,14 @@ async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Resul
     for (index, from) in all.admitted.iter().enumerate() {
         for (more, to) in all.admitted[index..].iter().enumerate() {
             // One a second. When a call was let in is seen a moment after it was decided.
-            let window = (*to - *from).as_secs_f64() + 1.0 + 0.5;
+            let window = to.saturating_sub(*from).as_secs_f64() + 1.0 + 0.5;
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
             let (got, bound) = ((more + 1) as f64, (burst + 3) as f64 + window);
-            assert!(got <= bound, "{got} in {:?}: above {bound}", *to - *from);
+            assert!(
+                got <= bound,
+                "{got} in {:?}: above {bound}",
+                to.saturating_sub(*from)
+            );
         }
     }
     assert!(admitted > burst / 2, "only {admitted} of {burst} at once");
@@ -302,10 +306,10 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     back.sort_unstable();
     let since: Vec<Duration> = back.iter().map(|at| *at - began).collect();
     let (first, last) = (since[0], since[since.len() - 1]);
-    let mean = rate(since.len(), last - first);
+    let mean = rate(since.len(), last.saturating_sub(first));
     let within_a_second = |from: &Duration| {
         let after = since.iter().filter(|at| *at >= from);
-        after.filter(|at| **at - *from < SECOND).count()
+        after.filter(|at| at.saturating_sub(*from) < SECOND).count()
     };
     let rush = since.iter().map(within_a_second).max().unwrap_or(0);
     println!(
