@@ -436,7 +436,7 @@ async fn x_86_x_87_what_an_api_refuses_is_made_again_once_and_then_somebody_is_a
 
     // What a person took back is over: nobody but a person brings it back.
     authority
-        .set(json!({"revoke": "ann", "challenge": "Bearer error=\"invalid_token\""}))
+        .set(json!({"revoke": "ann", "scope": "", "challenge": "Bearer error=\"invalid_token\""}))
         .await?;
     page_of(&whoami(&scene.mcp).await?)?;
     let view = scene.sign_in().await?;

@@ -1081,7 +1081,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begins to connect the workspace's account: by a sign-in at the server's authorization server, or at once by client credentials. */
+        /** Begins to connect the workspace's account: by a sign-in at the source's authorization server, or at once by client credentials. */
         post: operations["connect_source"];
         /** Disconnects the workspace's account, and gives its tokens back where the server takes them. */
         delete: operations["disconnect_source"];
@@ -1166,12 +1166,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How a server is signed in to, and the account that is connected. */
+        /** How a source is signed in to, and the account that is connected. */
         get: operations["show_sign_in"];
-        /** Says how a server is signed in to. What is connected stays connected. */
+        /**
+         * Says how a source is signed in to. What is connected stays connected, unless it was connected at another authorization server; an API's
+         *     credential is forgotten.
+         */
         put: operations["set_sign_in"];
         post?: never;
-        /** The server is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too. */
+        /** The source is not signed in to by OAuth any more: the client and every account are forgotten, those of persons too. */
         delete: operations["delete_sign_in"];
         options?: never;
         head?: never;
@@ -1864,11 +1867,23 @@ export interface components {
         };
         /** @description A client that the authorization server's operator gave the workspace. */
         EnteredClient: {
+            /** @description How its secret is sent; if absent, as the server says that it takes it, or `basic`. */
+            auth?: components["schemas"]["ClientAuth"];
             client_id: string;
             /** @description Its secret, if it has one. */
             client_secret?: string;
             /** @description Its private key in PEM, for servers that know it by its public key. */
             private_key?: string;
+        };
+        /** @description The authorization server of an API: its issuer, whose metadata say the rest (RFC 8414, OpenID Connect), or its addresses. */
+        EnteredServer: {
+            /** @description Where browsers go. */
+            authorization_endpoint?: string;
+            issuer?: string;
+            /** @description Where tokens are given back, if there is such a place. */
+            revocation_endpoint?: string;
+            /** @description Where tokens come from. */
+            token_endpoint?: string;
         };
         /** @description What is sent. */
         ErrorAnswer: {
@@ -2423,6 +2438,8 @@ export interface components {
                 updated_at: string;
                 /** @description What people give to their AI client. */
                 url: string;
+                /** @description The workspace's own URL, if it leads to this server: it is the default one. */
+                workspace_url?: string;
             }[];
             /** @description Give it as `cursor` to get the next page; absent on the last one. */
             next_cursor?: string;
@@ -2483,6 +2500,8 @@ export interface components {
                 name: string;
                 security: components["schemas"]["SecurityHint"][];
                 settings: components["schemas"]["SourceSettings"];
+                /** @description Whose connected accounts open it instead; absent if it is not signed in to. */
+                sign_in?: components["schemas"]["Sharing"];
                 spec_title?: string;
                 spec_version?: string;
                 /** Format: int64 */
@@ -2736,6 +2755,13 @@ export interface components {
              * @description Tools that can be published.
              */
             tools_enabled: number;
+        };
+        /** @description Somebody's own account at a source. */
+        OwnAccount: {
+            /** @description Where they connect it, and nobody else. */
+            connect_url: string;
+            /** @description `ok` or `needs_sign_in`; null if none is connected. */
+            status?: string | null;
         };
         /**
          * @description Where a parameter travels.
@@ -3086,18 +3112,22 @@ export interface components {
         };
         /** @description A credential that the API seems to want. */
         SecurityHint: {
+            authorization_url?: string;
             description?: string;
+            issuer?: string;
             kind: components["schemas"]["SecurityKind"];
             /** @description `header`, `query` or `cookie`. */
             location?: string;
             name?: string;
+            /** @description Scopes that the document knows. */
+            scopes?: string[];
             token_url?: string;
         };
         /**
          * @description Kinds of credentials that a document can ask for.
          * @enum {string}
          */
-        SecurityKind: "api_key" | "bearer" | "basic" | "oauth_client_credentials";
+        SecurityKind: "api_key" | "bearer" | "basic" | "oauth_client_credentials" | "oauth_authorization_code";
         /** @description A client that the workspace has to do with. */
         SeenClient: {
             /** @description Whether it may connect now. */
@@ -3318,13 +3348,16 @@ export interface components {
             /** @description What the server asked for beyond it: connecting again asks for that too. */
             wanted_scope?: string | null;
         };
-        /** @description How a server is to be signed in to. */
+        /** @description How a source is to be signed in to. */
         SignInForm: {
             /** @description A client that was registered by hand; what is known stays if absent. */
             client?: components["schemas"]["EnteredClient"];
+            /** @description An API is signed in to by `code` only: for the other way there is a kind of credential. */
             method?: components["schemas"]["SignInMethod"];
             /** @description Scopes to ask for, separated by spaces; what the server names if absent. */
             scope?: string;
+            /** @description The authorization server of an API; the one that is known stays if absent. An MCP server names its own. */
+            server?: components["schemas"]["EnteredServer"];
             sharing: components["schemas"]["Sharing"];
         };
         /**
@@ -3332,7 +3365,18 @@ export interface components {
          * @enum {string}
          */
         SignInMethod: "code" | "client_credentials";
-        /** @description How a server is signed in to. */
+        /** @description An authorization server that somebody named. */
+        SignInServer: {
+            /** @description Where browsers go. */
+            authorization_endpoint?: string | null;
+            /** @description What it calls itself; null if only its addresses were entered. */
+            issuer?: string | null;
+            /** @description Where tokens are given back, if there is such a place. */
+            revocation_endpoint?: string | null;
+            /** @description Where tokens come from. */
+            token_endpoint: string;
+        };
+        /** @description How a source is signed in to. */
         SignInView: {
             client?: components["schemas"]["SignInClient"] | null;
             connection?: components["schemas"]["SignInConnection"] | null;
@@ -3342,10 +3386,14 @@ export interface components {
              */
             linked_persons: number;
             method: components["schemas"]["SignInMethod"];
+            /** @description The own account of who asks, where calls use it. */
+            own?: components["schemas"]["OwnAccount"];
             /** @description For clients that are registered by hand. */
             redirect_uri: string;
             /** @description Scopes that are asked for; what the server names if null. */
             scope?: string | null;
+            /** @description The authorization server that was named for an API; absent for an MCP server, which names its own. */
+            server?: components["schemas"]["SignInServer"];
             sharing?: components["schemas"]["Sharing"] | null;
         };
         /** @description How members of a workspace sign in with its own provider. */
@@ -3374,6 +3422,8 @@ export interface components {
             name: string;
             security: components["schemas"]["SecurityHint"][];
             settings: components["schemas"]["SourceSettings"];
+            /** @description Whose connected accounts open it instead; absent if it is not signed in to. */
+            sign_in?: components["schemas"]["Sharing"];
             spec_title?: string;
             spec_version?: string;
             /** Format: int64 */
