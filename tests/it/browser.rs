@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use portolan_tests::{
+    console::text,
     fixture::FixtureApi,
     oauth::{OAuthClient, Pkce, REDIRECT_URI},
     person::Person,
     program::{self, OpensBrowser},
     stack::{Stack, repository},
 };
+use serde_json::json;
 use tokio::process::Command;
 
 const LIMIT: Duration = Duration::from_secs(420);
@@ -88,6 +90,33 @@ async fn l13_passkeys_are_added_sign_in_stand_in_for_a_code_and_are_removed() ->
     let ann = Person::sign_up(&stack, "ann").await?;
     let mut command = script("passkeys.mjs", &stack)?;
     command
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
+}
+
+#[tokio::test]
+async fn an_api_is_signed_in_to_by_keyboard_in_the_dark_and_on_a_phone() -> Result<()> {
+    let stack = Stack::start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    ann.console().create_workspace("harbour").await?;
+    let flow = json!({
+        "authorizationUrl": "https://login.example.org/auth", "tokenUrl": "https://login.example.org/token",
+        "scopes": {"read": "Reads"},
+    });
+    let document = json!({
+        "openapi": "3.1.0", "info": {"title": "Notes", "version": "1"}, "servers": [{"url": "https://api.example.org"}],
+        "components": {"securitySchemes": {"account": {"type": "oauth2", "flows": {"authorizationCode": flow}}}},
+        "paths": {"/me": {"get": {"operationId": "whoami", "responses": {"200": {"description": "You"}}}}},
+    });
+    let body = json!({"kind": "openapi", "name": "Notes", "input": {"kind": "text", "text": document.to_string()}});
+    let source = ann
+        .console()
+        .post("/workspaces/harbour/sources", body)
+        .await?;
+    let mut command = script("api_sign_in.mjs", &stack)?;
+    command
+        .env("SOURCE", text(&source, "id")?)
         .env("EMAIL", &ann.email)
         .env("PASSWORD", &ann.password);
     finish(command, &ann).await

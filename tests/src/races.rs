@@ -4,7 +4,7 @@
 /// Rounds in `make test`.
 pub const IN_TEST: usize = 50;
 /// As many of a crowd come in the rounds of `make test` that are not for all of them.
-const FEW: usize = 8;
+const FEW: usize = 4;
 
 /// How many rounds there are.
 #[expect(

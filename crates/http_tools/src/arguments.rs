@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    effort::{self, Counted, Seen},
     plan::RequestPlan,
     tree::{Tree, Trees},
 };
@@ -19,9 +20,19 @@ use crate::{
 const MAX_FAULTS: usize = 12;
 /// Bytes of one compiled pattern (JS-7).
 const MAX_PATTERN_BYTES: usize = 512 * 1024;
+/// Looks at a value until it is known whether it fits: some tenths of a second. The largest answers that are read take about a third of them.
+const MOST_LOOKS: usize = 10_000_000;
+/// Looks until all faults are known, each of which is kept until then.
+const MOST_LOOKS_FOR_FAULTS: usize = 50_000;
+
+/// Takes values as they are, and counts the looks at them.
+type OfValues = Validator<Counted<SerdeJson>>;
 
 /// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (JS-5, JS-7). `format` stays an annotation.
 pub(crate) fn compile<F: Json>(schema: &Value) -> Result<Validator<F>, String> {
+    if !effort::is_bounded(schema) {
+        return Err("too many of its parts apply to one value, one of them contains itself without end, or it refers to something elsewhere".to_owned());
+    }
     options_for::<F>().build(schema).map_err(|error| {
         let mut text = error.to_string();
         if let Some((end, _)) = text.char_indices().nth(200) {
@@ -120,8 +131,8 @@ struct Parts {
     input_schema: Value,
     output_schema: Option<Value>,
     plan: RequestPlan,
-    input: OnceLock<Result<Validator, String>>,
-    output: OnceLock<Option<Validator<Trees>>>,
+    input: OnceLock<Result<OfValues, String>>,
+    output: OnceLock<Option<Validator<Counted<Trees>>>>,
 }
 
 impl std::fmt::Debug for CompiledTool {
@@ -170,15 +181,16 @@ impl CompiledTool {
         }
     }
 
-    /// Whether an answer fits the output schema (TL-12). Without one, or with one that does not compile, all is well.
+    /// Whether an answer fits the output schema (TL-12). Without one, or with one that does not compile, all is well; so it is where that
+    /// would take too long to find out.
     pub(crate) fn fits_output(&self, output: &Tree<'_>) -> bool {
         let Some(schema) = &self.0.output_schema else {
             return true;
         };
         let validator = self.0.output.get_or_init(|| compile(schema).ok());
-        validator
-            .as_ref()
-            .is_none_or(|validator| validator.is_valid(output))
+        validator.as_ref().is_none_or(|validator| {
+            effort::within(MOST_LOOKS, || validator.is_valid(Seen(output))).unwrap_or(true)
+        })
     }
 
     /// What is wrong with an answer that does not fit.
@@ -188,14 +200,23 @@ impl CompiledTool {
     }
 }
 
-fn check(validator: &Validator, instance: &Value) -> Result<(), ArgumentFaults> {
+fn check(validator: &OfValues, instance: &Value) -> Result<(), ArgumentFaults> {
     // The common case costs no error values.
-    if validator.is_valid(instance) {
-        return Ok(());
+    match effort::within(MOST_LOOKS, || validator.is_valid(Seen(instance))) {
+        Some(true) => return Ok(()),
+        Some(false) => {}
+        None => {
+            let message = "takes too long to be checked against the schema";
+            return Err(ArgumentFaults::one("", message));
+        }
     }
     let mut faults = Vec::new();
     let mut truncated = false;
-    for error in validator.iter_errors(instance) {
+    // If there are too many to find them all, that it does not fit is what is known.
+    let errors = effort::within(MOST_LOOKS_FOR_FAULTS, || {
+        validator.iter_errors(Seen(instance))
+    });
+    for error in errors.into_iter().flatten() {
         if faults.len() >= MAX_FAULTS {
             truncated = true;
             break;
@@ -346,7 +367,7 @@ fn cut(text: &str, max: usize) -> String {
 /// Whether structured results are what a schema says. Compiled on first use.
 pub struct OutputCheck {
     schema: Value,
-    compiled: OnceLock<Option<Validator>>,
+    compiled: OnceLock<Option<OfValues>>,
 }
 
 impl std::fmt::Debug for OutputCheck {
@@ -364,15 +385,15 @@ impl OutputCheck {
         }
     }
 
-    /// True if `result` fits; so does everything where the schema itself cannot be used (JS-3).
+    /// True if `result` fits; so does everything where the schema itself cannot be used (JS-3), or asks for too much work.
     pub fn fits(&self, result: &Value) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let is_known = is_known_dialect(&self.schema);
             is_known.then(|| compile(&self.schema).ok()).flatten()
         });
-        compiled
-            .as_ref()
-            .is_none_or(|validator| validator.is_valid(result))
+        compiled.as_ref().is_none_or(|validator| {
+            effort::within(MOST_LOOKS, || validator.is_valid(Seen(result))).unwrap_or(true)
+        })
     }
 }
 

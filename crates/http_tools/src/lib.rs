@@ -18,6 +18,7 @@ pub mod body;
 pub mod credential;
 pub mod diff;
 pub mod document;
+mod effort;
 pub mod execute;
 pub mod hand_made;
 pub mod import;

@@ -382,18 +382,27 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
     if !state.gate.pace().await {
         return Err(McpError::Overloaded);
     }
-    let session = live(visit, id).await?;
+    let session = match live(visit, id).await {
+        // The store is away, and nobody here knows the session. A client that is refused twice gives up, one that is held loses nothing
+        // (`streams.md` §9), and gets nothing before the store has said that the session lives and is its own.
+        Err(McpError::Unavailable) if matches!(resumed, Some(EventId::Answer { .. })) => None,
+        session => Some(session?),
+    };
     let pass = stream::pass(visit, revision, None).await?;
-    match resumed {
-        Some(EventId::Answer {
-            nonce,
-            cursor,
-            request,
-        }) => call::resume(visit, &session, nonce, cursor, request, pass).await,
-        Some(EventId::News { marks, .. }) => {
+    match (resumed, session) {
+        (
+            Some(EventId::Answer {
+                nonce,
+                cursor,
+                request,
+            }),
+            _,
+        ) => call::resume(visit, id, nonce, cursor, request, pass).await,
+        (Some(EventId::News { marks, .. }), Some(session)) => {
             stream::open_for_session(visit, &session, Some(marks), pass)
         }
-        None => stream::open_for_session(visit, &session, None, pass),
+        (None, Some(session)) => stream::open_for_session(visit, &session, None, pass),
+        (_, None) => Err(McpError::Unavailable),
     }
 }
 

@@ -200,8 +200,8 @@ async fn s9_a_resume_while_redis_is_down_is_held_and_then_served() -> Result<()>
     let session = fleet.session(LEGACY).await?;
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 101).await?;
     let id = order.first_id()?.to_owned();
-    echo(&fleet.on(1, &session)?, "known there").await?;
     fleet.cluster.redis.stop()?;
+    // A node that has never heard of the session.
     let mut held = fleet.on(1, &session)?.resume(&id).await?.stream()?;
     fleet.cluster.redis.start_again().await?;
     fleet.fixture.held.release("order-101");

@@ -1,7 +1,6 @@
 import {
   Alert,
   Button,
-  Group,
   PasswordInput,
   SegmentedControl,
   Select,
@@ -236,24 +235,22 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
           }
           {...text('client_id')}
         />
-        <Group grow align="flex-start">
-          <PasswordInput
-            label="Client secret"
-            description="If it has one. Sealed at rest, never shown again."
-            {...text('client_secret')}
-          />
-          <Select
-            label="How the client proves itself"
-            description="With its secret, at the token URL"
-            data={[
-              { value: 'basic', label: 'Authorization header (basic)' },
-              { value: 'post', label: 'In the request body (post)' },
-            ]}
-            value={auth}
-            onChange={(value) => value && setAuth(value as typeof auth)}
-            allowDeselect={false}
-          />
-        </Group>
+        <PasswordInput
+          label="Client secret"
+          description="If it has one. Sealed at rest, never shown again."
+          {...text('client_secret')}
+        />
+        <Select
+          label="How the client proves itself"
+          description="With its secret, at the token URL"
+          data={[
+            { value: 'basic', label: 'Authorization header (basic)' },
+            { value: 'post', label: 'In the request body (post)' },
+          ]}
+          value={auth}
+          onChange={(value) => value && setAuth(value as typeof auth)}
+          allowDeselect={false}
+        />
         <TagsInput
           label="Scopes"
           description={

@@ -1,4 +1,5 @@
 import { SegmentedControl, Text } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import type { Sharing } from '../api/sign-in';
 
 const words = {
@@ -18,9 +19,11 @@ export function SharingChoice({
   disabled?: boolean;
   looks: boolean;
 }) {
+  const isNarrow = useMediaQuery('(max-width: 30em)');
   return (
     <div>
       <SegmentedControl
+        orientation={isNarrow ? 'vertical' : 'horizontal'}
         aria-label="Whose account calls use"
         value={value}
         disabled={disabled}

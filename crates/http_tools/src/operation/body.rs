@@ -215,6 +215,10 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, &Value, BodyEncoding)> 
         .map(|((_, encoding), media_type, media)| (media_type, media, encoding))
 }
 
+/// Properties that stand beside the other arguments. More than a schema may have are refused when it is converted (JS-7), and are not
+/// compared with each other before.
+const MOST_FLAT: usize = 2_000;
+
 struct Flat<'s> {
     properties: Vec<(String, &'s Value)>,
     required: Vec<String>,
@@ -296,17 +300,22 @@ fn merge<'s>(
             if writer.is_hidden(property) {
                 continue;
             }
+            let has_room = flat.properties.len() < MOST_FLAT;
             match flat
                 .properties
                 .iter_mut()
                 .find(|(present, _)| present == name)
             {
                 Some(present) => present.1 = property,
+                None if !has_room => return Ok(false),
                 None => flat.properties.push((name.clone(), property)),
             }
         }
     }
     if let Some(Value::Array(required)) = object.get("required") {
+        if required.len() > MOST_FLAT {
+            return Ok(false);
+        }
         flat.required
             .extend(required.iter().filter_map(Value::as_str).map(str::to_owned));
     }

@@ -522,14 +522,14 @@ pub(crate) fn gap(after: u64, before: u64) -> Vec<u8> {
 /// The rest of an answer whose stream broke, on whatever node (§9).
 pub(crate) async fn resume(
     visit: &Visit<'_>,
-    session: &LiveSession,
+    session: SessionId,
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
     pass: Room,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
-        session: session.id.key,
+        session: session.key,
         nonce,
     };
     let principal = visit.caller.session_principal();
@@ -544,7 +544,7 @@ pub(crate) async fn resume(
         Resumed::Gone => {
             if request.is_none() {
                 let kind = ErrorKind::InvalidRequest("The stream is no longer available".into());
-                return Err(McpError::of(&kind, session.id.revision, None));
+                return Err(McpError::of(&kind, session.revision, None));
             }
             let about = About {
                 id: request,
@@ -556,13 +556,13 @@ pub(crate) async fn resume(
             let answer = Answer {
                 keys: visit.state.keys.clone(),
                 caller: Arc::clone(&visit.caller),
-                session: session.id,
+                session,
                 nonce,
                 request,
                 _pass: Some(pass),
             };
             // Clients forget where they were when a resumed stream breaks before it brought an id: they are told again.
-            let place = is_primed(&session.id).then_some(cursor);
+            let place = is_primed(&session).then_some(cursor);
             Ok(answer.respond(visit, reader, place))
         }
     }

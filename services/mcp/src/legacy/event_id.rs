@@ -169,6 +169,53 @@ mod tests {
         assert_eq!(EventId::read(&spliced, &keys(), session), None);
     }
 
+    /// Looks at forged ids, and the longest time that one may take on the average, in a build that is not optimised.
+    const LOOKS: usize = 200_000;
+    const EACH: std::time::Duration = std::time::Duration::from_micros(100);
+
+    /// testing.md B8: what is not ours is told apart by this processor alone, in microseconds.
+    #[test]
+    fn b8_forged_ids_of_every_kind_are_refused_in_microseconds() {
+        let (keys, session) = (keys(), SessionKey([3; 16]));
+        let others = Keys::new(&MasterSecret::from_bytes([8; 32]), &[]).unwrap();
+        let event = |seq| EventId::Answer {
+            nonce: Nonce([2; 8]),
+            cursor: Cursor { seq, attempt: None },
+            request: Some(RequestId::from(1)),
+        };
+        let good = event(7).to_wire(&keys, session);
+        let next = event(8).to_wire(&keys, session);
+        let mut forged = vec![
+            String::new(),
+            "A".repeat(8 * 1024),
+            "A".repeat(good.len()),
+            "1-5".to_owned(),
+            "é".repeat(40),
+            event(7).to_wire(&keys, SessionKey([4; 16])),
+            event(7).to_wire(&others, session),
+            // The number of the next event under the seal of this one, and the other way round.
+            format!("{}{}", &next[..28], &good[28..]),
+            format!("{}{}", &good[..28], &next[28..]),
+            format!("{good}A"),
+            format!("{good}="),
+            format!("A{good}"),
+        ];
+        for at in 0..good.len() {
+            let mut flipped = good.clone().into_bytes();
+            flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
+            forged.push(String::from_utf8(flipped).unwrap());
+            forged.push(good[..at].to_owned());
+        }
+        assert!(EventId::read(&good, &keys, session).is_some());
+        let begun = std::time::Instant::now();
+        for text in forged.iter().cycle().take(LOOKS) {
+            assert_eq!(EventId::read(text, &keys, session), None, "{text}");
+        }
+        let each = begun.elapsed() / u32::try_from(LOOKS).unwrap();
+        println!("{} forged ids, {each:?} each", forged.len());
+        assert!(each < EACH, "{each:?}");
+    }
+
     #[test]
     fn an_event_id_leaves_out_a_request_id_that_is_too_long_for_it() {
         let session = SessionKey([3; 16]);

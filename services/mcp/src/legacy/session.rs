@@ -415,6 +415,43 @@ mod tests {
         );
     }
 
+    /// Ids of one sample.
+    const SAMPLE: u32 = 1_000_000;
+    /// With 255 degrees of freedom an even draw has a higher χ² once in a hundred times; three in a row have once in a million.
+    const CHI_SQUARE: f64 = 310.457;
+
+    /// testing.md S13. The MAC is compared in constant time by `aws-lc`: `crates/keys/src/seal.rs`.
+    #[test]
+    fn s13_a_million_ids_never_repeat_and_are_spread_evenly_over_the_lanes() {
+        let Case { caller, .. } = case();
+        let none = ClientCapabilities::default();
+        let draw = || -> Vec<SessionKey> {
+            let new = |_| SessionId::new(&caller, Revision::V2025_06_18, &none, false, NOW);
+            (0..SAMPLE).map(|n| new(n).unwrap().key).collect()
+        };
+        let chi_square = |keys: &[SessionKey]| -> f64 {
+            let mut lanes = [0_u32; 256];
+            for key in keys {
+                lanes[usize::from(key.lane().0)] += 1;
+            }
+            let expected = f64::from(SAMPLE) / 256.0;
+            let distance = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;
+            lanes.iter().map(distance).sum()
+        };
+        let mut keys = draw();
+        let mut even = chi_square(&keys);
+        for _ in 0..2 {
+            if even < CHI_SQUARE {
+                break;
+            }
+            even = chi_square(&draw());
+        }
+        assert!(even < CHI_SQUARE, "χ² is {even}");
+        keys.sort_unstable();
+        let again = keys.windows(2).find(|pair| pair[0] == pair[1]);
+        assert_eq!(again, None);
+    }
+
     #[test]
     fn a_body_reads_back() {
         let body = SessionBody {
