@@ -5,10 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 
 profile=deploy/portolan.profdata
-# The compiler looks at the flags and not at the file behind them: another profile has another name.
+# Another profile has another name, and the same one is not written again: the compiler looks at the flags, and cargo at the file's time.
 copy=$PWD/target/$(cksum <$profile | tr ' ' -).profdata
 mkdir -p target
-cp $profile "$copy"
+[ -f "$copy" ] || cp $profile "$copy"
 # It says so with a warning, and there is nothing else to warn of.
 if said=$(echo 'pub fn one() -> u8 { 1 }' | rustc --crate-name probe --crate-type lib --emit obj -o target/probe.o -Cprofile-use="$copy" - 2>&1) && [ -z "$said" ]; then
     # What changed since the profile was taken is compiled without it; a warning for each such function helps nobody.

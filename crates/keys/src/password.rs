@@ -1,13 +1,13 @@
 //! People's passwords: argon2id behind a bounded queue, and the rules for new ones (`auth.md` L1–L3, L5).
 
-use std::{sync::Arc, time::Duration};
+use std::{sync::Arc, thread, time::Duration};
 
 use argon2::{
     Algorithm, Argon2, Params, Version,
     password_hash::{PasswordHasher as _, PasswordVerifier as _, phc::PasswordHash},
 };
 use serde::Deserialize;
-use tokio::sync::{Semaphore, TryAcquireError};
+use tokio::sync::{Semaphore, TryAcquireError, oneshot};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::{KeysError, Secret, random};
@@ -20,6 +20,11 @@ pub const MAX_CODE_POINTS: usize = 128;
 const QUEUE: usize = 32;
 /// Longest wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+
+/// How far the work stands behind everything else that asks for a core, in steps of `nice(2)`: a tenth of the weight. Alone it has whole
+/// cores; beside calls it takes what they leave, and a little more than nothing.
+#[cfg(target_os = "linux")]
+const BEHIND: i32 = 10;
 
 /// What a hash costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -64,13 +69,14 @@ pub enum PasswordError {
     /// Our fault.
     #[error("password hashing failed")]
     Failed(#[from] KeysError),
-    /// The worker was cancelled: the process is shutting down.
+    /// The work ended without an outcome.
     #[error("password worker is gone")]
-    Gone(#[source] tokio::task::JoinError),
+    Gone(#[from] oneshot::error::RecvError),
 }
 
 /// Hashes and compares passwords. At most as many at once as there are cores, each with its 64 MiB: memory is bounded by
-/// permits × cost, and a flood of logins waits or is refused instead of starving everything else (L2, case 146).
+/// permits × cost, and a flood of logins waits or is refused instead of starving everything else (L2, case 146). Each has a thread
+/// of its own, which gives way to those of calls.
 #[derive(Debug, Clone)]
 pub struct PasswordHasher {
     params: Params,
@@ -145,15 +151,30 @@ impl PasswordHasher {
         let Ok(Ok(permit)) = tokio::time::timeout(MAX_WAIT, turn).await else {
             return Err(PasswordError::Busy);
         };
-        // The permits travel with the work: a caller that goes away does not make room for more than the cores can do.
-        tokio::task::spawn_blocking(move || {
-            let result = work();
-            drop((place, permit));
-            result
-        })
-        .await
-        .map_err(PasswordError::Gone)
+        let (result, done) = oneshot::channel();
+        // A thread that stands behind the others cannot come forward again, so it ends with its work; beside a hash it costs nothing. The permits
+        // travel with the work: a caller that goes away does not make room for more than the cores can do.
+        let started = thread::Builder::new()
+            .name("password".to_owned())
+            .spawn(move || {
+                give_way();
+                let outcome = work();
+                drop((place, permit));
+                // The caller may have gone.
+                let _ = result.send(outcome);
+            });
+        if started.is_err() {
+            return Err(PasswordError::Busy);
+        }
+        Ok(done.await?)
     }
+}
+
+/// Lets the other threads of the machine go first. Elsewhere `nice` is about the whole process.
+fn give_way() {
+    #[cfg(target_os = "linux")]
+    // Where it is not allowed, the work runs beside them as an equal.
+    let _ = rustix::process::nice(BEHIND);
 }
 
 fn normalise(password: &Secret<String>) -> Secret<String> {
@@ -326,6 +347,25 @@ mod tests {
             Err(PasswordError::Busy)
         ));
         drop(places);
+        assert!(hasher.hash(&secret("x")).await.is_ok());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn l2_the_work_gives_way_to_everything_else_and_nothing_else_does() {
+        use rustix::process::getpriority_process;
+        let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
+        let before = getpriority_process(None).unwrap();
+        let of_work = hasher.run(|| getpriority_process(None).unwrap()).await;
+        assert_eq!(of_work.unwrap(), (before + BEHIND).min(19));
+        assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_gone_and_its_place_is_free() {
+        let hasher = PasswordHasher::new(PasswordCost::Test, 1).unwrap();
+        let panics = hasher.run(|| assert!(std::hint::black_box(false))).await;
+        assert!(matches!(panics, Err(PasswordError::Gone(_))));
         assert!(hasher.hash(&secret("x")).await.is_ok());
     }
 

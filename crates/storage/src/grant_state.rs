@@ -108,7 +108,7 @@ async fn read(
              left join memberships m on m.tenant_id = g.tenant_id and m.user_id = g.user_id
              left join users u on u.id = m.user_id
              left join client_decisions d on d.tenant_id = g.tenant_id and d.client_ref = g.client_ref
-             left join identity_providers p on p.tenant_id = g.tenant_id
+             left join identity_providers p on p.tenant_id = g.tenant_id and p.off_at is null
              left join (t join refresh_families f on f.id = t.family_id) on f.grant_id = g.id
            where g.id = $1"#,
         id.uuid(),

@@ -14,7 +14,7 @@ use portolan_protocol::{
 };
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
@@ -369,7 +369,11 @@ impl Exchange {
         let last =
             HeaderValue::from_bytes(last.as_bytes()).map_err(|_| UpstreamError::Interrupted)?;
         headers.push((LAST_EVENT_ID, last));
-        sleep(pause).await;
+        // Nobody waits for it beyond the end of the call.
+        sleep_until(self.until.min(Instant::now() + pause)).await;
+        if Instant::now() >= self.until {
+            return Ok(());
+        }
         self.tries += 1;
         let client = self.connection.client();
         match client.get(client.url(), &headers).await {

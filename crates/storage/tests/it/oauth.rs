@@ -2,15 +2,22 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use portolan_model::{Digest, id::ApiKeyId, subject::Subject, token_family::Verdict};
+use portolan_model::{
+    Digest,
+    factor::SecondFactor,
+    id::{ApiKeyId, IdentityProviderId},
+    subject::Subject,
+    token_family::Verdict,
+};
 use portolan_storage::{
     Store, SystemTx,
     api_keys::{self, NewApiKey},
     authorization_requests, clients,
     connected_apps::{self, Ended, Which},
-    grants,
+    factor_rules, grant_state, grants,
     refresh_tokens::{self, Locked},
     revocations, signing_keys,
+    single_sign_on::{self, Provider},
 };
 use sqlx::{Connection, PgConnection};
 use time::{Duration, OffsetDateTime};
@@ -415,6 +422,56 @@ async fn k16_standing_follows_user_tenant_and_membership() {
         7,
         "the next token carries it"
     );
+}
+
+/// F7, L14: who came by a provider that an operator turned off was asked for a second factor by nobody.
+#[tokio::test]
+async fn k16_a_provider_that_is_off_speaks_for_no_grant() {
+    let database = Database::new().await;
+    let store = database.store(2).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let grant = scene.grant(&mut tx).await;
+    factor_rules::set(&mut tx, scene.tenant, SecondFactor::Required, now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let provider = Provider {
+        id: IdentityProviderId::generate(),
+        name: "Acme".to_owned(),
+        issuer: "https://id.acme.example".to_owned(),
+        client_id: "portolan".to_owned(),
+        secret: None,
+        version: 1,
+        is_enforced: false,
+        is_off: false,
+    };
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    assert!(
+        single_sign_on::put(&mut tx, &provider, now())
+            .await
+            .unwrap()
+    );
+    tx.commit().await.unwrap();
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    sqlx::query("update grants set sso_provider = $1, sso_confined = true")
+        .bind(provider.id.uuid())
+        .execute(&mut owner)
+        .await
+        .unwrap();
+    let is_met = async || {
+        let mut tx = system(&store).await;
+        let state = grant_state::find(&mut tx, grant).await.unwrap().unwrap();
+        state.meets_second_factor().unwrap()
+    };
+    assert!(is_met().await, "it was asked there");
+    let mut tx = system(&store).await;
+    single_sign_on::turn_off(&mut tx, scene.tenant, now())
+        .await
+        .unwrap()
+        .unwrap();
+    tx.commit().await.unwrap();
+    assert!(!is_met().await);
 }
 
 #[tokio::test]

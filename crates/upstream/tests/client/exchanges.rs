@@ -152,6 +152,23 @@ async fn x_7e_a_stream_that_breaks_is_asked_for_again_from_its_last_event() {
 }
 
 #[tokio::test]
+async fn x_7e_l_12_a_server_that_wants_to_be_asked_again_later_than_the_call_may_take_is_not_asked_again()
+ {
+    let server = Server::start(vec![events(&["retry: 3600000\nid: 7\ndata:\n\n"], false)]).await;
+    let client = server.client(Limits {
+        total: Duration::from_millis(200),
+        ..limits()
+    });
+    let ticket = Ticket::read("2025-11-25 theirs").unwrap();
+    let connection = Connection::Legacy(Legacy::resume(client, ticket));
+    assert!(matches!(
+        outcome(&connection).await,
+        Err(UpstreamError::Timeout(_))
+    ));
+    assert_eq!(server.said(), ["tools/call"]);
+}
+
+#[tokio::test]
 async fn x_7e_without_ids_and_in_the_modern_era_a_broken_stream_is_not_asked_for_again() {
     let broken: &[&str] =
         &["data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n"];
