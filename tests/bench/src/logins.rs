@@ -27,7 +27,7 @@ use crate::{
     figure::{Bar, Figure, Spread, Table, each, number},
     issuer::Issuer,
     load::{Connection, Load, permille},
-    process::{Spent, cpu_seconds_of_children},
+    process::{cpu_seconds, cpu_seconds_of_children},
     scene::Alone,
 };
 
@@ -144,13 +144,14 @@ impl Cost {
     async fn of_logins(doors: &mut [Door], process: u32, cores: usize) -> Result<Self> {
         connect_again(doors).await?;
         let own = std::process::id();
-        let (node, generator) = (Spent::by(process)?, Spent::by(own)?);
+        // Of the whole process: a hash has a thread of its own, which is gone with it.
+        let (node, generator) = (cpu_seconds(process)?, cpu_seconds(own)?);
         let database = cpu_seconds_of_children(process)?;
         let begun = Instant::now();
         let count = sign_in(doors).await?;
         let room = begun.elapsed().as_secs_f64() * number(cores);
-        let spent = Spent::by(process)?.since(&node);
-        let generator = Spent::by(own)?.since(&generator);
+        let spent = cpu_seconds(process)? - node;
+        let generator = cpu_seconds(own)? - generator;
         let database = cpu_seconds_of_children(process)? - database;
         Ok(Self {
             spent: each(spent, count),
@@ -202,7 +203,7 @@ impl Hashes {
     async fn cost(&self, logins: usize) -> Result<Cost> {
         let own = std::process::id();
         let share = logins.div_ceil(self.cores);
-        let before = Spent::by(own)?;
+        let before = cpu_seconds(own)?;
         let begun = Instant::now();
         let all = (0..self.cores).map(|_| async move {
             for _ in 0..share {
@@ -220,7 +221,7 @@ impl Hashes {
         let count: usize = try_join_all(all).await?.into_iter().sum();
         let room = begun.elapsed().as_secs_f64() * number(self.cores);
         Ok(Cost {
-            spent: each(Spent::by(own)?.since(&before), count),
+            spent: each(cpu_seconds(own)? - before, count),
             room: each(room, count),
         })
     }
