@@ -15,7 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Inner, Lost, envelope, reader::Connection, reader::Phase, writer, writer::Ending};
 use crate::{
-    lock, spawn,
+    lock,
     store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
 };
 
@@ -133,7 +133,7 @@ pub(super) async fn adopt(inner: Arc<Inner>) {
                 }
             }
         };
-        spawn(&inner.tracker, task);
+        inner.spawn(task);
         tokio::time::sleep(inner.settings.adoption_pace).await;
     }
 }

@@ -23,7 +23,6 @@ use super::{
 use crate::{
     lock,
     node::Lost,
-    spawn,
     store::{Appended, Attempt, Class, Cursor, State, StoreError},
 };
 
@@ -78,7 +77,7 @@ pub(super) fn start(
         shared: Arc::clone(shared),
         inner: Arc::clone(inner),
     };
-    spawn(&inner.tracker, task.run());
+    inner.spawn(task.run());
 }
 
 /// Whether the writer goes on.
