@@ -132,11 +132,12 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
         .link
         .call("read", inner.settings.call_within, read)
         .await;
-    // After a failure everything is read again when the store is back, and by the next look at all.
+    // After a failure all of them are read again when the store is back, and by the next look at all.
     let Ok(replies) = replies else {
         return lane;
     };
     for ((connection, wanted), reply) in asked.iter().zip(&wanted).zip(replies) {
+        connection.answered();
         match reply {
             Read::Unchanged => {}
             Read::Gone => {

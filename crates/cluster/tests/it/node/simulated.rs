@@ -48,7 +48,7 @@ const SUBSCRIBERS: usize = 2;
 /// After the last fault clients go on for so long.
 const AFTERWARDS: Duration = Duration::from_secs(4);
 /// Then it is quiet for so long before standing streams are looked at.
-const QUIET: Duration = Duration::from_secs(27);
+const QUIET: Duration = Duration::from_secs(14);
 
 /// All that is known of a run.
 struct Run {
@@ -158,8 +158,9 @@ async fn lane(scene: Arc<Scene>, mut chance: Chance, numbers: Arc<AtomicU64>, un
 
 /// Lists change now and then.
 async fn change(scene: Arc<Scene>, mut chance: Chance, until: Instant) {
+    let most = 1_000 + chance.below(14_000);
     loop {
-        let next = Instant::now() + Duration::from_millis(500 + chance.below(6_000));
+        let next = Instant::now() + Duration::from_millis(500 + chance.below(most));
         if next >= until {
             return;
         }

@@ -62,7 +62,9 @@ pub(super) struct Call {
     pub(super) cancel_after: Option<Duration>,
     /// How long a person thinks about a question.
     pub(super) answer_after: Duration,
-    /// A cancellation was accepted.
+    /// Its client said so: it takes the end of the stream for the answer.
+    is_unwanted: AtomicBool,
+    /// That was accepted: the client does not come back.
     is_cancelled: AtomicBool,
 }
 
@@ -112,6 +114,7 @@ impl Call {
             },
             cancel_after: (chance.below(8) == 0).then(|| chance.ms(3_000)),
             answer_after: chance.ms(1_200),
+            is_unwanted: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
         }
     }
@@ -149,6 +152,14 @@ impl Call {
 
     pub(super) fn question(&self) -> String {
         format!("q{}", self.number)
+    }
+
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.is_unwanted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_unwanted(&self) {
+        self.is_unwanted.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

@@ -123,11 +123,10 @@ impl Client {
             }
             match self.read(&process, &line, reader).await {
                 End::Response(outcome) => return outcome,
+                End::Clean if self.call.is_unwanted() => return cancelled(),
                 End::Clean => self.tries = 0,
+                End::Broken if self.call.is_cancelled() => return cancelled(),
                 End::Broken => {}
-            }
-            if self.call.is_cancelled() {
-                return cancelled();
             }
             let Some(cursor) = self.cursor else {
                 return refused("before an id");
@@ -196,8 +195,8 @@ impl Client {
                 }
                 Ok(Reply::Nothing) => {
                     self.resumed(204);
-                    let is_cancelled = self.call.is_cancelled();
-                    return Err(if is_cancelled {
+                    let is_unwanted = self.call.is_unwanted();
+                    return Err(if is_unwanted {
                         cancelled()
                     } else {
                         Outcome::Http(204)
@@ -308,6 +307,10 @@ async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
     let Some((process, line)) = scene.reach(&mut chance).await else {
         return;
     };
+    call.set_unwanted();
+    scene.record.fact(Fact::Cancelling {
+        call: call.name.clone(),
+    });
     let rpc = call.rpc();
     let said = process.node.cancel(call.session.key, ME, &rpc);
     let reply = process.request(&line, way(&mut chance), said).await;

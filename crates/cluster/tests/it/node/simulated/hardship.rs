@@ -7,7 +7,7 @@ use tokio::time::{sleep, sleep_until};
 
 use super::{
     super::chance::Chance,
-    scene::{NODES, Process, Scene, Way, Weather},
+    scene::{NODES, Scene, Way, Weather},
 };
 use crate::history::FaultKind;
 
@@ -157,18 +157,14 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
             process.still.go_on();
         }
         Kind::Cut => {
-            process.faults.cut_off(true);
+            scene.cut(&process, |cuts| cuts.is_off = true);
             sleep(harm.lasts).await;
-            mend(&scene, &process, |process, is_away| {
-                process.faults.cut_off(is_away);
-            });
+            scene.cut(&process, |cuts| cuts.is_off = false);
         }
         Kind::Deafen => {
-            process.faults.cut_off_doorbells(true);
+            scene.cut(&process, |cuts| cuts.is_deaf = true);
             sleep(harm.lasts).await;
-            mend(&scene, &process, |process, is_away| {
-                process.faults.cut_off_doorbells(is_away);
-            });
+            scene.cut(&process, |cuts| cuts.is_deaf = false);
         }
         Kind::CutClients => {
             process.set_way(Way::Closed);
@@ -181,10 +177,9 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
             process.set_way(Way::Open);
         }
         Kind::CutAll | Kind::Slow | Kind::Lossy | Kind::LossyBells => {
-            let before = scene.weather();
-            scene.set_weather(worse(harm.kind, before, &mut chance));
+            scene.add_weather(number, weather(harm.kind, &mut chance));
             sleep(harm.lasts).await;
-            scene.set_weather(before);
+            scene.end_weather(number);
         }
         Kind::RollBack => {
             let old = scene.store.snapshot();
@@ -198,48 +193,33 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
     scene.record.healed(number, fault);
 }
 
-/// Undoes what was done to one node, unless it died meanwhile.
-fn mend(scene: &Scene, process: &Process, undo: impl Fn(&Process, bool)) {
-    if !process.is_dead() {
-        undo(process, scene.weather().is_away);
-    }
-}
-
-fn worse(kind: Kind, before: Weather, chance: &mut Chance) -> Weather {
-    let rates = before.rates;
+/// What the store is like on top of what it is like always.
+fn weather(kind: Kind, chance: &mut Chance) -> Weather {
     let mut often = |most: u32| 20 + u32::try_from(chance.below(u64::from(most))).expect("small");
-    match kind {
-        Kind::CutAll => Weather {
-            is_away: true,
-            rates,
+    let rates = match kind {
+        Kind::Slow => Rates {
+            delay: Duration::from_secs(2),
+            reply_delay: Duration::from_millis(500),
+            ..Rates::default()
         },
-        Kind::Slow => Weather {
-            rates: Rates {
-                delay: Duration::from_secs(2),
-                reply_delay: Duration::from_millis(500),
-                ..rates
-            },
-            ..before
+        Kind::Lossy => Rates {
+            before: often(200),
+            lost: often(200),
+            bell_lost: often(400),
+            bell_twice: often(200),
+            bell_late: often(200),
+            ..Rates::default()
         },
-        Kind::Lossy => Weather {
-            rates: Rates {
-                before: often(200),
-                lost: often(200),
-                bell_lost: often(400),
-                bell_twice: often(200),
-                bell_late: often(200),
-                ..rates
-            },
-            ..before
+        Kind::LossyBells => Rates {
+            bell_lost: often(800),
+            bell_twice: often(200),
+            bell_late: often(200),
+            ..Rates::default()
         },
-        _ => Weather {
-            rates: Rates {
-                bell_lost: often(800),
-                bell_twice: often(200),
-                bell_late: often(200),
-                ..rates
-            },
-            ..before
-        },
+        _ => Rates::default(),
+    };
+    Weather {
+        is_away: kind == Kind::CutAll,
+        rates,
     }
 }

@@ -18,6 +18,8 @@ pub(super) enum Fact {
     WorkBegan { call: String },
     /// It does not any more.
     WorkEnded { call: String, why: Halt },
+    /// A client says that it does not want its call any more.
+    Cancelling { call: String },
     /// A cancellation was answered with success.
     CancelAccepted { call: String },
     /// A DELETE is about to be sent.

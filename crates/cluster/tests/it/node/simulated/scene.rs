@@ -1,6 +1,7 @@
 //! Three nodes on one store, and the network that clients reach them by. Time is tokio's, paused; what is drawn comes from the seed.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -50,6 +51,34 @@ pub(super) struct Weather {
     pub(super) rates: Rates,
 }
 
+impl Weather {
+    /// Both at once.
+    fn and(self, other: Self) -> Self {
+        let (one, two) = (self.rates, other.rates);
+        Self {
+            is_away: self.is_away || other.is_away,
+            rates: Rates {
+                before: one.before.max(two.before),
+                lost: one.lost.max(two.lost),
+                bell_lost: one.bell_lost.max(two.bell_lost),
+                bell_twice: one.bell_twice.max(two.bell_twice),
+                bell_late: one.bell_late.max(two.bell_late),
+                delay: one.delay.max(two.delay),
+                reply_delay: one.reply_delay.max(two.reply_delay),
+            },
+        }
+    }
+}
+
+/// What one node does not reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Cuts {
+    /// The store.
+    pub(super) is_off: bool,
+    /// Its doorbells.
+    pub(super) is_deaf: bool,
+}
+
 /// How clients get to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -91,6 +120,8 @@ pub(super) struct Process {
     /// It takes new requests.
     is_ready: AtomicBool,
     line: Mutex<Line>,
+    /// What was done to it alone, and what holds because of that and of the weather.
+    cuts: Mutex<(Cuts, Cuts)>,
     /// Standing streams.
     pub(super) streams: Streams<news::Subscriber>,
 }
@@ -179,7 +210,8 @@ pub(super) struct Scene {
     pub(super) registry: Registry,
     pub(super) wrong: Option<Wrong>,
     slots: Mutex<Vec<Arc<Process>>>,
-    weather: Mutex<Weather>,
+    /// As it is always, and what is on top of it, by number.
+    weather: Mutex<(Weather, BTreeMap<usize, Weather>)>,
     chance: Mutex<Chance>,
     gossip: Gossip,
     seals: Arc<Seals>,
@@ -207,10 +239,13 @@ impl Scene {
             registry: Registry::default(),
             wrong,
             slots: Mutex::default(),
-            weather: Mutex::new(Weather {
-                is_away: false,
-                rates,
-            }),
+            weather: Mutex::new((
+                Weather {
+                    is_away: false,
+                    rates,
+                },
+                BTreeMap::new(),
+            )),
             chance: Mutex::new(chance),
             gossip: Gossip::default(),
             seals: Arc::new(Seals { are_on }),
@@ -227,16 +262,40 @@ impl Scene {
         Chance(self.chance.lock().expect("whole").draw())
     }
 
-    pub(super) fn weather(&self) -> Weather {
-        *self.weather.lock().expect("whole")
+    fn weather(&self) -> Weather {
+        let weather = self.weather.lock().expect("whole");
+        weather
+            .1
+            .values()
+            .fold(weather.0, |one, other| one.and(*other))
     }
 
-    /// Changes what the store is like for all who live, and for who starts.
-    pub(super) fn set_weather(&self, weather: Weather) {
-        *self.weather.lock().expect("whole") = weather;
+    /// What the store is like for all who live, and for who starts, on top of what it is like.
+    pub(super) fn add_weather(&self, number: usize, weather: Weather) {
+        self.weather
+            .lock()
+            .expect("whole")
+            .1
+            .insert(number, weather);
+        self.expose_all();
+    }
+
+    /// That is over.
+    pub(super) fn end_weather(&self, number: usize) {
+        self.weather.lock().expect("whole").1.remove(&number);
+        self.expose_all();
+    }
+
+    fn expose_all(&self) {
         for process in self.processes() {
             self.expose(&process);
         }
+    }
+
+    /// A node is cut off from the store, or from its doorbells, or reaches them again.
+    pub(super) fn cut(&self, process: &Process, change: impl FnOnce(&mut Cuts)) {
+        change(&mut process.cuts.lock().expect("whole").0);
+        self.expose(process);
     }
 
     fn expose(&self, process: &Process) {
@@ -249,7 +308,20 @@ impl Scene {
             rates.bell_lost = 1000;
         }
         process.faults.set_rates(rates);
-        process.faults.cut_off(weather.is_away);
+        let mut cuts = process.cuts.lock().expect("whole");
+        let (wanted, present) = &mut *cuts;
+        let now = Cuts {
+            is_off: wanted.is_off || weather.is_away,
+            is_deaf: wanted.is_deaf || wanted.is_off || weather.is_away,
+        };
+        // Only where it is another one: who is connected again looks at everything.
+        if now.is_off != present.is_off {
+            process.faults.cut_off(now.is_off);
+        }
+        if now.is_deaf != present.is_deaf || now.is_off != present.is_off {
+            process.faults.cut_off_doorbells(now.is_deaf);
+        }
+        *present = now;
     }
 
     pub(super) fn processes(&self) -> Vec<Arc<Process>> {
@@ -305,6 +377,7 @@ impl Scene {
             stop,
             is_ready: AtomicBool::new(true),
             line: Mutex::new(Line::new(Way::Open)),
+            cuts: Mutex::default(),
             streams: Streams::default(),
         });
         self.expose(&process);

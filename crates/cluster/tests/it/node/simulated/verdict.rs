@@ -15,6 +15,10 @@ use crate::{
 
 /// From a single fault to the outcome of every call that it touched, milliseconds.
 pub(super) const LONGEST: u64 = 15_000;
+/// How much longer than planned a call may take where nothing is broken, milliseconds.
+const IN_TIME: u64 = 500;
+/// Whose session was ended comes back after `retry` to be told so, milliseconds.
+const COMES_BACK: u64 = 4_000;
 /// From the answer to a cancellation to the end of the work (C8).
 const STOPS: u64 = 2_000;
 /// From a change to the notice of it (C10).
@@ -42,6 +46,7 @@ struct Call<'h> {
     began: u64,
     ended: Option<(u64, &'h Outcome)>,
     work: Vec<(u64, Option<(u64, Halt)>)>,
+    is_unwanted: bool,
     cancelled: Option<u64>,
 }
 
@@ -66,9 +71,7 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
             .copied()
             .filter(|harm| touches(*harm, call))
             .collect();
-        let is_deleted = deleting
-            .get(call.session)
-            .is_some_and(|at| call.ended.is_none_or(|(ended, _)| *at <= ended));
+        let is_deleted = is_deleted(&deleting, call);
         outcome(&mut verdict, name, call, &touching, is_deleted);
         cancellation(&mut verdict, name, call, &harms);
     }
@@ -78,14 +81,24 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
     let mut of_checker = std::mem::take(&mut verdict.report.violations);
     of_checker.retain(|violation| {
         let name = violation.text.split([' ', ':']).next().unwrap_or_default();
-        let call = calls.get(name);
         let is_early = violation.text.ends_with("404 in a session that lives")
-            && call.is_some_and(|call| deleting.contains_key(call.session));
+            && calls
+                .get(name)
+                .is_some_and(|call| is_deleted(&deleting, call));
+        // Both are looked at more closely here.
         let is_given_up = violation.text.contains(" was given up ");
-        !is_early && !is_given_up
+        let is_late = violation.text.contains(" took ") && violation.text.ends_with(" ms");
+        !is_early && !is_given_up && !is_late
     });
     verdict.violations.append(&mut of_checker);
     verdict
+}
+
+/// Whether a DELETE of its session was on its way before the call had its outcome.
+fn is_deleted(deleting: &BTreeMap<&str, u64>, call: &Call<'_>) -> bool {
+    deleting
+        .get(call.session)
+        .is_some_and(|at| call.ended.is_none_or(|(ended, _)| *at <= ended))
 }
 
 impl Verdict {
@@ -119,6 +132,7 @@ fn gather<'h>(lines: &'h [Line], facts: &'h [(u64, Fact)]) -> BTreeMap<&'h str, 
                     last.1 = Some((*at, *why));
                 }
             }
+            Fact::Cancelling { call } => calls.entry(call).or_default().is_unwanted = true,
             Fact::CancelAccepted { call } => {
                 calls.entry(call).or_default().cancelled = Some(*at);
             }
@@ -187,15 +201,17 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
             let is_good = match outcome {
                 Outcome::Result { .. } => true,
                 Outcome::Http(404) => is_deleted,
-                Outcome::Error { code, .. } => {
-                    *code == super::words::CANCELLED && call.cancelled.is_some()
-                }
+                Outcome::Error { code, .. } => *code == super::words::CANCELLED && call.is_unwanted,
                 // Its session was ended before there was an id.
                 Outcome::Refused(_) => is_deleted,
                 _ => false,
             };
             if !is_good {
                 verdict.broken("C5", format!("{name} ended with {outcome:?}, undisturbed"));
+            }
+            let comes_back = if is_deleted { COMES_BACK } else { 0 };
+            if ended > call.began + call.takes + comes_back + IN_TIME {
+                verdict.broken("C5", format!("{name} ended at {ended}, undisturbed"));
             }
         }
         [(from, _)] => {
@@ -210,7 +226,16 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
                 );
             }
         }
-        _ => {}
+        several => {
+            let over = several.iter().map(|(_, until)| *until).max().unwrap_or(0);
+            let due = over.max(call.began + call.takes);
+            if ended > due + LONGEST {
+                verdict.broken(
+                    "C5",
+                    format!("{name} had its outcome at {ended}, long after the last fault"),
+                );
+            }
+        }
     }
 }
 
@@ -276,7 +301,10 @@ fn notices(verdict: &mut Verdict, facts: &[(u64, Fact)], harms: &[Span]) {
                 };
                 for (changed, revision) in &changes {
                     let due = since.max(*changed) + TELLS;
-                    if revision > known && due <= *at && is_quiet(harms, due - TELLS, due) {
+                    let is_quiet = !harms
+                        .iter()
+                        .any(|(from, until)| *from <= due && due - TELLS <= *until);
+                    if revision > known && due <= *at && is_quiet {
                         verdict.broken(
                             "C10",
                             format!("{who} was not told of {revision}, changed at {changed}"),
