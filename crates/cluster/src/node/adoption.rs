@@ -105,9 +105,13 @@ impl Inner {
 
     /// Whether a writer of the stream works here.
     pub(super) fn has_writer(&self, stream: StreamKey) -> bool {
+        self.writer(stream).is_some()
+    }
+
+    /// That writer.
+    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<writer::Shared>> {
         self.writers
             .find(stream.session, |writer| writer.stream == stream)
-            .is_some()
     }
 }
 

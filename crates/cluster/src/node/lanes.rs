@@ -142,9 +142,11 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
             Read::Unchanged => {}
             Read::Gone => {
                 connection.is_gone();
-                // Its own writer makes it again. For what others write, ask until it is there or cannot come any more.
-                if !inner.has_writer(connection.stream) {
-                    inner.follow(connection, Next::Attach);
+                // Its own writer makes it again, or learns that its session is over. For what others write, ask until it is there or
+                // cannot come any more.
+                match inner.writer(connection.stream) {
+                    Some(writer) => writer.audit(),
+                    None => inner.follow(connection, Next::Attach),
                 }
             }
             Read::View(view, _) => {

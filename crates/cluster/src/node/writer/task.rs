@@ -102,8 +102,12 @@ impl Task {
     }
 
     async fn step(&mut self) -> Go {
-        if self.inner.stop.is_cancelled() || lock(&self.shared.queue).is_abandoned {
-            return Go::Stop;
+        {
+            let mut queue = lock(&self.shared.queue);
+            if self.inner.stop.is_cancelled() || queue.is_abandoned {
+                return Go::Stop;
+            }
+            self.must_audit |= std::mem::take(&mut queue.must_audit);
         }
         self.take();
         let now = Instant::now();

@@ -10,7 +10,8 @@ use portolan_cluster::{
 use tokio::time::Instant;
 
 use super::world::{
-    ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show, some, text,
+    LIFE, ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show,
+    some, text,
 };
 
 #[tokio::test(start_paused = true)]
@@ -202,6 +203,29 @@ async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer
     );
 }
 
+/// The same if what was to be read is gone: its session was ended, and the doorbell of that was lost.
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_rang() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    for number in 1..=40 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    writer.finish(text("done"));
+    writer.committed().cancelled().await;
+    a.faults.cut_off_doorbells(true);
+    b.node.end(session, ME, LIFE).await.unwrap();
+    let ended = Instant::now();
+    assert_eq!(rest(&mut reader).await.last().unwrap(), "16 n16");
+    assert!(
+        ended.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        ended.elapsed()
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_nothing_for_a_minute_is_let_go_and_can_resume() {
     let world = World::new();
@@ -267,7 +291,7 @@ async fn strangers_ended_sessions_and_unknown_streams_are_told_apart() {
     let resumed = b.node.resume(TENANT, other, ME, START).await.unwrap();
     assert!(matches!(resumed, Resumed::Gone));
     // E: ended on another node, the work stops and the connection ends.
-    b.node.end(session, ME, super::world::LIFE).await.unwrap();
+    b.node.end(session, ME, LIFE).await.unwrap();
     writer.fenced().cancelled().await;
     assert_eq!(next(&mut reader).await, None);
     let resumed = b.node.resume(TENANT, stream, ME, START).await.unwrap();

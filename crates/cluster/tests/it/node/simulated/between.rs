@@ -36,8 +36,6 @@ pub(super) enum Wrong {
     EndForgotten,
     /// A cancellation is said to be on its way, and is not.
     CancelForgotten,
-    /// An owner that was replaced is told that all is well.
-    NotFenced,
     /// What the log has of another session's stream is read.
     OtherStream,
     /// Nobody is ever thought to be dead.
@@ -162,16 +160,7 @@ impl Store for Between {
                 self.asked.lock().expect("whole").push(asked);
             }
         }
-        let reply = self.told(self.inner.append(stream, append).await);
-        if self.is(Wrong::NotFenced) && reply == Ok(Appended::Fenced) {
-            return Ok(Appended::Done {
-                tail: append.expect + append.events.len() as u64,
-                attached: Some(append.owner),
-                generation: 1,
-                overflow: false,
-            });
-        }
-        reply
+        self.told(self.inner.append(stream, append).await)
     }
 
     async fn attach(
