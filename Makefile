@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model
+.PHONY: help run build test chaos races lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model simulate
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ mutants: ## Breaks readers and writers of streams on purpose and expects the tes
 model: ## The long form of the comparisons with the model: a million walks in memory, 25,000 on Redis
 	@PROPTEST_CASES=1000000 SQLX_OFFLINE=true cargo test --release --package portolan-cluster --test it -- --nocapture model_walks
 	@PROPTEST_CASES=25000 SQLX_OFFLINE=true cargo test --release --package portolan-cluster --test it -- --nocapture differential
+
+simulate: ## Nodes and clients in a time of their own, under 200,000 seeds of faults (ARGS=SEEDS)
+	@PORTOLAN_TEST_SEEDS=$(or $(ARGS),200000) SQLX_OFFLINE=true cargo test --release --package portolan-cluster --test it -- --nocapture simulated::nodes_keep
 
 test-tools: ## Installs what the tests need: Postgres, Chromium, Node 22, the official SDKs
 	@scripts/test-tools.sh

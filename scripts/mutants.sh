@@ -64,9 +64,9 @@ mutant "an event in a doorbell is taken although it is not the next one" reader.
 mutant "dropped events are passed over in silence" position.rs \
     'return Judgement::Dropped;' \
     'return Judgement::Follows;'
-mutant "nobody audits after the store lost writes" writer.rs \
-    'self.must_audit = true;' \
-    'self.must_audit = false;'
+mutant "nobody audits after the store lost writes" writer/task.rs \
+    '=> self.must_audit = true,' \
+    '=> self.must_audit = false,'
 mutant "a stream that is gone is made again without what was in it" ring.rs \
     'self.acked = self.first() - 1;' \
     'self.acked = self.last();'

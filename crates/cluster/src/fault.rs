@@ -3,6 +3,8 @@
 //! Everything that it does wrong, a network or a dying server can do too. Chance comes from a seed: the same seed and the same
 //! calls fail in the same way.
 
+mod standstill;
+
 use std::{
     collections::VecDeque,
     fmt,
@@ -18,6 +20,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
+pub use self::standstill::Standstill;
 use crate::{
     lock,
     node::chance,

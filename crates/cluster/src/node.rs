@@ -290,6 +290,14 @@ impl Inner {
         self.payloads.open(&place, event.payload.clone())
     }
 
+    /// Starts a task of this node.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match &self.settings.standstill {
+            None => spawn(&self.tracker, task),
+            Some(standstill) => spawn(&self.tracker, standstill.around(task)),
+        }
+    }
+
     /// How many nodes share a limit.
     fn nodes(&self) -> u64 {
         self.watcher.members.borrow().count()
@@ -399,20 +407,20 @@ impl Node {
         let doorbells = inner.link.store.doorbells(id).await?;
         let members = inner.link.store.beat(id, inner.settings.ttl).await?;
         inner.watcher.heard(&members);
-        spawn(tracker, care::listen(Arc::clone(&inner), doorbells));
-        spawn(tracker, membership::beat(Arc::clone(&inner)));
-        spawn(tracker, lanes::read(Arc::clone(&inner)));
-        spawn(tracker, care::attach_held(Arc::clone(&inner)));
-        spawn(tracker, care::look_around(Arc::clone(&inner)));
-        spawn(tracker, care::keep_watch(Arc::clone(&inner)));
-        spawn(tracker, adoption::adopt(Arc::clone(&inner)));
-        spawn(tracker, adoption::janitor(Arc::clone(&inner)));
-        spawn(tracker, running::register(Arc::clone(&inner)));
-        spawn(tracker, chores::run(Arc::clone(&inner)));
-        spawn(tracker, sessions::forget_idle(Arc::clone(&inner)));
-        spawn(tracker, limits::refill(Arc::clone(&inner)));
-        spawn(tracker, limits::places::keep(Arc::clone(&inner)));
-        spawn(tracker, vitals::measure(Arc::clone(&inner)));
+        inner.spawn(care::listen(Arc::clone(&inner), doorbells));
+        inner.spawn(membership::beat(Arc::clone(&inner)));
+        inner.spawn(lanes::read(Arc::clone(&inner)));
+        inner.spawn(care::attach_held(Arc::clone(&inner)));
+        inner.spawn(care::look_around(Arc::clone(&inner)));
+        inner.spawn(care::keep_watch(Arc::clone(&inner)));
+        inner.spawn(adoption::adopt(Arc::clone(&inner)));
+        inner.spawn(adoption::janitor(Arc::clone(&inner)));
+        inner.spawn(running::register(Arc::clone(&inner)));
+        inner.spawn(chores::run(Arc::clone(&inner)));
+        inner.spawn(sessions::forget_idle(Arc::clone(&inner)));
+        inner.spawn(limits::refill(Arc::clone(&inner)));
+        inner.spawn(limits::places::keep(Arc::clone(&inner)));
+        inner.spawn(vitals::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 

@@ -3,7 +3,7 @@
 //! is what counts: a channel would take a kilobyte and a half each.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     future::poll_fn,
     sync::{
@@ -72,7 +72,8 @@ impl Slot {
 }
 
 struct Table<T> {
-    tenants: HashMap<TenantId, HashMap<u64, Entry<T>>>,
+    /// Those of a tenant in the order in which they were opened, which is that in which they are told: a simulation can be repeated.
+    tenants: HashMap<TenantId, BTreeMap<u64, Entry<T>>>,
     groups: HashMap<Digest, usize>,
 }
 
@@ -192,7 +193,7 @@ impl<T> Streams<T> {
             .tenants
             .get(&tenant)
             .into_iter()
-            .flat_map(HashMap::values)
+            .flat_map(BTreeMap::values)
             .map(|entry| Arc::clone(&entry.tag))
             .collect()
     }
@@ -215,7 +216,7 @@ impl<T> Streams<T> {
     /// The open streams of a tenant, or all. Copied, so that nobody who opens or closes one waits while ten thousand are told.
     fn of(&self, tenant: Option<TenantId>) -> Vec<(Arc<T>, Arc<Slot>)> {
         let table = lock(&self.table);
-        let entries = |streams: &HashMap<u64, Entry<T>>| {
+        let entries = |streams: &BTreeMap<u64, Entry<T>>| {
             let copied = streams
                 .values()
                 .map(|entry| (Arc::clone(&entry.tag), Arc::clone(&entry.slot)));
@@ -236,7 +237,7 @@ impl<T> Streams<T> {
 
     /// Number of open streams.
     pub fn len(&self) -> usize {
-        lock(&self.table).tenants.values().map(HashMap::len).sum()
+        lock(&self.table).tenants.values().map(BTreeMap::len).sum()
     }
 
     /// True if none is open.

@@ -15,7 +15,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::{Inner, Lost, envelope, reader::Connection, reader::Phase, writer, writer::Ending};
 use crate::{
-    lock, spawn,
+    lock,
     store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
 };
 
@@ -105,9 +105,13 @@ impl Inner {
 
     /// Whether a writer of the stream works here.
     pub(super) fn has_writer(&self, stream: StreamKey) -> bool {
+        self.writer(stream).is_some()
+    }
+
+    /// That writer.
+    pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<writer::Shared>> {
         self.writers
             .find(stream.session, |writer| writer.stream == stream)
-            .is_some()
     }
 }
 
@@ -133,7 +137,7 @@ pub(super) async fn adopt(inner: Arc<Inner>) {
                 }
             }
         };
-        spawn(&inner.tracker, task);
+        inner.spawn(task);
         tokio::time::sleep(inner.settings.adoption_pace).await;
     }
 }

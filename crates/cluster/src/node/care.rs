@@ -246,10 +246,11 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
         Phase::Demoted if standing.since.elapsed() >= settings.hold => connection.end(),
         Phase::Attached if is_stuck => connection.end(),
         Phase::Attached => {
-            // What is owned and attached here is fed by its writer.
+            // What is owned and attached here is fed by its writer, but for what the client was too slow to take: that has to be read, and a
+            // writer that has nothing more to say would not notice that the store did not answer.
             let is_own =
                 standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
-            if !is_own || standing.gone_since.is_some() {
+            if !is_own || standing.is_unread || standing.gone_since.is_some() {
                 inner.lanes.look(connection);
             }
             inner.tend(connection);

@@ -132,18 +132,21 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
         .link
         .call("read", inner.settings.call_within, read)
         .await;
-    // After a failure everything is read again when the store is back, and by the next look at all.
+    // After a failure all of them are read again when the store is back, and by the next look at all.
     let Ok(replies) = replies else {
         return lane;
     };
     for ((connection, wanted), reply) in asked.iter().zip(&wanted).zip(replies) {
+        connection.answered();
         match reply {
             Read::Unchanged => {}
             Read::Gone => {
                 connection.is_gone();
-                // Its own writer makes it again. For what others write, ask until it is there or cannot come any more.
-                if !inner.has_writer(connection.stream) {
-                    inner.follow(connection, Next::Attach);
+                // Its own writer makes it again, or learns that its session is over. For what others write, ask until it is there or
+                // cannot come any more.
+                match inner.writer(connection.stream) {
+                    Some(writer) => writer.audit(),
+                    None => inner.follow(connection, Next::Attach),
                 }
             }
             Read::View(view, _) => {

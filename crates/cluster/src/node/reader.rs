@@ -133,6 +133,8 @@ struct Inside {
     bounds: (usize, usize),
     /// It waits to be read.
     is_queued: bool,
+    /// It is being read, or was to be and the store did not answer.
+    is_unread: bool,
     /// It is read only because it is looked at now and then: what is found was told by no doorbell.
     is_looked_at: bool,
     /// The doorbell for which it is read.
@@ -228,6 +230,8 @@ pub(super) struct Standing {
     pub(super) owner: Option<Option<NodeId>>,
     pub(super) deadline: Option<Instant>,
     pub(super) gone_since: Option<Instant>,
+    /// It is being read, or was to be and the store did not answer.
+    pub(super) is_unread: bool,
     /// Since when the client has taken nothing although something waits.
     pub(super) stuck_since: Option<Instant>,
 }
@@ -259,6 +263,7 @@ impl Connection {
                 bytes: 0,
                 bounds: inner.settings.outbound,
                 is_queued: false,
+                is_unread: false,
                 is_looked_at: false,
                 rung: None,
                 has_gap: false,
@@ -293,6 +298,7 @@ impl Connection {
             owner: inside.has_view.then_some(inside.owner),
             deadline: inside.deadline,
             gone_since: inside.gone_since,
+            is_unread: inside.is_unread,
             stuck_since: (!inside.out.is_empty()).then_some(inside.drained),
         }
     }
@@ -313,7 +319,8 @@ impl Connection {
     pub(super) fn taken(&self) -> Option<(u64, u64, Option<NodeId>, Attempt)> {
         let mut inside = lock(&self.state);
         inside.is_queued = false;
-        (inside.phase == Phase::Attached).then(|| {
+        inside.is_unread = inside.phase == Phase::Attached;
+        inside.is_unread.then(|| {
             (
                 inside.generation,
                 inside.position.at.seq,
@@ -321,6 +328,11 @@ impl Connection {
                 inside.view.unwrap_or(Attempt { number: 0, mark: 0 }),
             )
         })
+    }
+
+    /// The store answered a `read` of it, whatever it said.
+    pub(super) fn answered(&self) {
+        lock(&self.state).is_unread = false;
     }
 
     fn wake(inside: &mut Inside) {

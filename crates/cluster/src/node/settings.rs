@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::fault::Standstill;
+
 /// Durations and bounds of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSettings {
@@ -79,6 +81,8 @@ pub struct NodeSettings {
     /// What the node draws its random values from: `None` for the operating system. A number is for simulations: the same one leads to the
     /// same run. No secret is drawn here.
     pub seed: Option<u64>,
+    /// Stops the node's tasks and lets them go on, as a signal does with a process. For simulations, which have several nodes in one.
+    pub standstill: Option<Standstill>,
 }
 
 impl Default for NodeSettings {
@@ -120,6 +124,7 @@ impl Default for NodeSettings {
             adoption_pace: Duration::from_millis(2),
             held: 20_000,
             seed: None,
+            standstill: None,
         }
     }
 }

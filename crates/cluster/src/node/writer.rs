@@ -83,6 +83,8 @@ struct Queue {
     is_over: bool,
     /// The task is to stop without a word.
     is_abandoned: bool,
+    /// Somebody missed the stream in the store.
+    must_audit: bool,
 }
 
 /// What the handle and the task share.
@@ -135,6 +137,12 @@ impl Shared {
     pub(super) fn cut(&self, lost: Lost) {
         self.finish(Ending::Lost(lost));
         self.fenced.cancel();
+    }
+
+    /// Looks whether the stream is still there and this writer's, also if there is nothing to write.
+    pub(super) fn audit(&self) {
+        lock(&self.queue).must_audit = true;
+        self.work.notify_one();
     }
 
     /// The stream is nobody's business any more.

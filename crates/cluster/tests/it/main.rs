@@ -1,8 +1,15 @@
 //! The store: one contract suite for every implementation, a model, a comparison of both, and what only Redis can get wrong.
 
+// What judges the chaos test judges the simulation too, and reads what it writes.
+#[expect(unreachable_pub, reason = "the chaos test is another crate")]
+#[path = "../../../../tests/src/checker.rs"]
+mod checker;
 mod contract;
 mod differential;
 mod fixture;
+#[expect(unreachable_pub, reason = "the chaos test is another crate")]
+#[path = "../../../../tests/src/history/line.rs"]
+mod history;
 mod lost_replies;
 mod model;
 mod model_walks;
@@ -12,5 +19,8 @@ mod only_cluster;
 mod only_redis;
 mod orders;
 mod roll_back;
+#[expect(unreachable_pub, reason = "the chaos test is another crate")]
+#[path = "../../../../tests/src/sse/position.rs"]
+mod sse;
 mod under_load;
 mod walk;

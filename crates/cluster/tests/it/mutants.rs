@@ -42,7 +42,7 @@ const MUTANTS: &[Mutant] = mutants! {
     "append": "an ended stream takes more",
         "if h[6] ~= 'O' then return {4, h[6], tail} end" => "";
     "append": "trimming drops what is pinned",
-        "if c == 'N' and i < #all" => "if i < #all";
+        "if c == 'N' and tonumber(s) < tail" => "if tonumber(s) < tail";
     "append": "trimming hides what it dropped",
         "drop = math.max(drop, tonumber(s))" => "drop = drop";
     "append": "an ended session gets a new stream",

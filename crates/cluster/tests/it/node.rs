@@ -1,6 +1,7 @@
 //! Several nodes over one store, and clients that hop between them (`streams.md` §1, §11).
 
 mod adoption;
+mod chance;
 mod chaos;
 mod hearing;
 mod limits;
@@ -9,6 +10,7 @@ mod outage;
 mod places;
 mod real;
 mod sessions;
+mod simulated;
 mod slow;
 mod streams;
 mod world;

@@ -23,7 +23,6 @@ use super::{
 use crate::{
     lock,
     node::Lost,
-    spawn,
     store::{Appended, Attempt, Class, Cursor, State, StoreError},
 };
 
@@ -78,7 +77,7 @@ pub(super) fn start(
         shared: Arc::clone(shared),
         inner: Arc::clone(inner),
     };
-    spawn(&inner.tracker, task.run());
+    inner.spawn(task.run());
 }
 
 /// Whether the writer goes on.
@@ -103,8 +102,12 @@ impl Task {
     }
 
     async fn step(&mut self) -> Go {
-        if self.inner.stop.is_cancelled() || lock(&self.shared.queue).is_abandoned {
-            return Go::Stop;
+        {
+            let mut queue = lock(&self.shared.queue);
+            if self.inner.stop.is_cancelled() || queue.is_abandoned {
+                return Go::Stop;
+            }
+            self.must_audit |= std::mem::take(&mut queue.must_audit);
         }
         self.take();
         let now = Instant::now();

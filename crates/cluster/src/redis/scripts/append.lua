@@ -62,7 +62,7 @@ if bytes > most_bytes or redis.call('LLEN', e) > most then
   local count = #all
   for i = 1, #all do
     local s, c, at = string.match(all[i], '^(%d+)|(%a)|()')
-    if c == 'N' and i < #all and (count * 4 > most * 3 or bytes * 4 > most_bytes * 3) then
+    if c == 'N' and tonumber(s) < tail and (count * 4 > most * 3 or bytes * 4 > most_bytes * 3) then
       bytes = bytes - (#all[i] - at + 1); count = count - 1; drop = math.max(drop, tonumber(s))
     else kept[#kept + 1] = all[i] end
   end

@@ -1,7 +1,7 @@
 //! Bounds of logs, and what is never dropped (`streams.md` §10).
 
 use bytes::Bytes;
-use portolan_cluster::store::{Append, Appended, Attempt, Bounds, Class};
+use portolan_cluster::store::{Adopt, Append, Appended, Attempt, Bounds, Class};
 
 use crate::fixture::{Ground, names::*};
 
@@ -11,6 +11,7 @@ super::cases![
     what_a_client_must_have_is_never_dropped with eight,
     what_may_not_be_dropped_and_does_not_fit_ends_the_stream with eight,
     the_newest_event_is_never_dropped with eight,
+    the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest with eight,
     an_answer_holds_one_page with eight,
 ];
 
@@ -155,6 +156,33 @@ async fn the_newest_event_is_never_dropped(ground: &Ground) {
     );
     let view = look(store, key).await;
     assert_eq!((seqs(&view.events), view.dropped), (vec![2], 1));
+}
+
+/// The adopter goes on after what a client has shown, so that what the log ends with is not the newest event any more: it makes room like
+/// any other, and fills nothing.
+async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(ground: &Ground) {
+    let store = &*ground.store;
+    let key = stream(1);
+    let huge = event(Class::Notification, Bytes::from(vec![b'x'; 5000]));
+    let written = store.append(key, &opening(vec![huge])).await;
+    assert!(
+        matches!(written, Ok(Appended::Done { overflow: true, .. })),
+        "{written:?}"
+    );
+    let wanted = Adopt {
+        shown: cursor(4, Attempt::FIRST),
+        ..adopt(key, Some(A), Some(B), 7)
+    };
+    let (tail, attempt) = adopted(store, &wanted).await;
+    assert_eq!(tail, 4);
+    let nothing = Append {
+        owner: B,
+        attempt,
+        ..append(4, Vec::new())
+    };
+    assert_eq!(store.append(key, &nothing).await, Ok(done(4, Some(A), 1)));
+    let view = look(store, key).await;
+    assert_eq!((seqs(&view.events), view.dropped), (vec![], 4));
 }
 
 /// L9.

@@ -13,28 +13,10 @@ use portolan_cluster::{
 };
 use tokio::time::Instant;
 
-use super::world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text};
-
-/// The schedule of a run; the same seed gives the same one.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
-    }
-
-    fn ms(&mut self, limit: u64) -> Duration {
-        Duration::from_millis(self.below(limit))
-    }
-}
+use super::{
+    chance::Chance,
+    world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text},
+};
 
 /// What may happen in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

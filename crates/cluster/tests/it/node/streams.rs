@@ -7,9 +7,11 @@ use portolan_cluster::{
     node::{Delivery, Over, Resumed},
     store::{Bounds, Class},
 };
+use tokio::time::Instant;
 
 use super::world::{
-    ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show, some, text,
+    LIFE, ME, NOTE, START, STRANGER, TENANT, World, cursor_of, first, next, quiet, rest, show,
+    some, text,
 };
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +138,7 @@ async fn lost_doorbells_cost_at_most_the_time_to_the_next_look() {
     let mut reader = b.resume(stream, START).await;
     b.faults.cut_off_doorbells(true);
     for number in 1..=3 {
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
         assert_eq!(some(&mut reader, 1).await, [format!("{number} n{number}")]);
         assert!(started.elapsed() <= Duration::from_millis(5100));
@@ -172,6 +174,56 @@ async fn a_slow_client_costs_its_bound_and_the_log_is_its_buffer() {
             .collect();
         assert_eq!(all, expected);
     }
+}
+
+/// §8 *Anti-entropy*, of a stream that is owned and attached on the same node: its writer has nothing more to say, so that nobody but the look at
+/// everything notices that the store did not answer.
+#[tokio::test(start_paused = true)]
+async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer() {
+    let world = World::new();
+    let a = world.node().await;
+    let session = world.session(&a).await;
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    for number in 1..=40 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    writer.finish(text("done"));
+    writer.committed().cancelled().await;
+    // Too short for the node to take the store for away.
+    a.faults.cut_off(true);
+    assert_eq!(some(&mut reader, 16).await.last().unwrap(), "16 n16");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    a.faults.cut_off(false);
+    let back = Instant::now();
+    assert_eq!(rest(&mut reader).await.last().unwrap(), "41 done");
+    assert!(
+        back.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        back.elapsed()
+    );
+}
+
+/// The same if what was to be read is gone: its session was ended, and the doorbell of that was lost.
+#[tokio::test(start_paused = true)]
+async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_rang() {
+    let world = World::new();
+    let (a, b) = (world.node().await, world.node().await);
+    let session = world.session(&a).await;
+    let (writer, mut reader) = a.node.open(world.new_stream(session));
+    for number in 1..=40 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+    }
+    writer.finish(text("done"));
+    writer.committed().cancelled().await;
+    a.faults.cut_off_doorbells(true);
+    b.node.end(session, ME, LIFE).await.unwrap();
+    let ended = Instant::now();
+    assert_eq!(rest(&mut reader).await.last().unwrap(), "16 n16");
+    assert!(
+        ended.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        ended.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,7 +291,7 @@ async fn strangers_ended_sessions_and_unknown_streams_are_told_apart() {
     let resumed = b.node.resume(TENANT, other, ME, START).await.unwrap();
     assert!(matches!(resumed, Resumed::Gone));
     // E: ended on another node, the work stops and the connection ends.
-    b.node.end(session, ME, super::world::LIFE).await.unwrap();
+    b.node.end(session, ME, LIFE).await.unwrap();
     writer.fenced().cancelled().await;
     assert_eq!(next(&mut reader).await, None);
     let resumed = b.node.resume(TENANT, stream, ME, START).await.unwrap();

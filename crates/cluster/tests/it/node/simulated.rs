@@ -1,0 +1,368 @@
+//! The simulation (testing.md, layer N): three nodes, clients and everything that may go wrong between them, in one thread and in a time
+//! of its own. A seed decides all of it, so that what was found is found again. Nodes are called as `mcp` calls them, without HTTP (ADR 30).
+//!
+//! What clients see and what is run is written down as the chaos test does it, and its checker judges.
+#![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
+
+mod between;
+mod calls;
+mod clients;
+mod hardship;
+mod news;
+mod record;
+mod scene;
+mod verdict;
+mod words;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use portolan_cluster::store::SessionKey;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use self::{
+    between::Wrong,
+    calls::Call,
+    record::Fact,
+    scene::{Scene, Session},
+    verdict::{Verdict, judge},
+};
+use super::chance::Chance;
+use crate::history::Line;
+
+/// Seeds of every run of the tests; the variable `PORTOLAN_TEST_SEEDS` asks for more, and `PORTOLAN_TEST_SEED` for one.
+const SEEDS: u64 = 1_750;
+/// One of so many is run twice.
+const TWICE: u64 = 100;
+/// Clients that call one after the other.
+const LANES: u64 = 5;
+/// Standing streams.
+const SUBSCRIBERS: usize = 2;
+/// After the last fault clients go on for so long.
+const AFTERWARDS: Duration = Duration::from_secs(4);
+/// Then it is quiet for so long before standing streams are looked at.
+const QUIET: Duration = Duration::from_secs(14);
+
+/// All that is known of a run.
+struct Run {
+    lines: Vec<Line>,
+    facts: Vec<(u64, Fact)>,
+}
+
+fn run(seed: u64, wrong: Option<Wrong>) -> Run {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(play(seed, wrong))
+}
+
+async fn play(seed: u64, wrong: Option<Wrong>) -> Run {
+    let scene = Scene::new(seed, wrong).await;
+    let mut chance = scene.chance();
+    let start = Instant::now();
+    let plan = hardship::plan(&mut chance);
+    let last = plan.iter().map(hardship::Harm::ends).max();
+    let until = start + last.unwrap_or(Duration::from_secs(8)) + AFTERWARDS;
+    let harms: Vec<_> = plan
+        .into_iter()
+        .map(|harm| {
+            scene
+                .tracker
+                .spawn(hardship::befall(Arc::clone(&scene), harm, start))
+        })
+        .collect();
+    let over = Arc::new(Mutex::new(None));
+    let listeners: Vec<_> = (0..SUBSCRIBERS)
+        .map(|who| {
+            let session = session(&mut chance, "news");
+            let (scene, over) = (Arc::clone(&scene), Arc::clone(&over));
+            let subscribe = news::subscribe(Arc::clone(&scene), session, who, over);
+            scene.tracker.spawn(subscribe)
+        })
+        .collect();
+    let changes = change(Arc::clone(&scene), scene.chance(), until);
+    let changes = scene.tracker.spawn(changes);
+    let numbers = Arc::new(AtomicU64::new(1));
+    let lanes: Vec<_> = (0..LANES)
+        .map(|_| {
+            let lane = lane(
+                Arc::clone(&scene),
+                scene.chance(),
+                Arc::clone(&numbers),
+                until,
+            );
+            scene.tracker.spawn(lane)
+        })
+        .collect();
+    for task in harms.into_iter().chain([changes]).chain(lanes) {
+        task.await.unwrap();
+    }
+    *over.lock().unwrap() = Some(Instant::now() + QUIET);
+    for listener in listeners {
+        listener.await.unwrap();
+    }
+    scene.count_operations();
+    let (lines, facts) = scene.record.take();
+    Run { lines, facts }
+}
+
+fn session(chance: &mut Chance, name: &str) -> Session {
+    let key = (u128::from(chance.draw()) << 64) | u128::from(chance.draw());
+    Session {
+        name: name.to_owned(),
+        key: SessionKey(key.to_be_bytes()),
+    }
+}
+
+/// A client: call after call, in a session that may be ended meanwhile. Then it calls there a little longer, and takes another one.
+async fn lane(scene: Arc<Scene>, mut chance: Chance, numbers: Arc<AtomicU64>, until: Instant) {
+    while Instant::now() < until {
+        let number = numbers.fetch_add(1, Ordering::Relaxed);
+        let session = session(&mut chance, &format!("s{number}"));
+        let calls = 1 + chance.below(5);
+        let ends_after = (chance.below(3) == 0).then(|| chance.below(calls));
+        for call in 0..calls {
+            if Instant::now() >= until {
+                break;
+            }
+            if ends_after == Some(call) {
+                let ending = clients::end(Arc::clone(&scene), session.clone());
+                let ending = scene.tracker.spawn(ending);
+                if chance.below(2) == 0 {
+                    ending.await.unwrap();
+                }
+            }
+            let mut beside = Vec::new();
+            for _ in 0..1 + chance.below(2) {
+                let number = numbers.fetch_add(1, Ordering::Relaxed);
+                let call = Arc::new(Call::drawn(&mut chance, number, session.clone()));
+                let call = clients::call(Arc::clone(&scene), call, scene.chance());
+                beside.push(scene.tracker.spawn(call));
+            }
+            for call in beside {
+                call.await.unwrap();
+            }
+            sleep(chance.ms(1_000)).await;
+        }
+    }
+}
+
+/// Lists change now and then.
+async fn change(scene: Arc<Scene>, mut chance: Chance, until: Instant) {
+    let most = 1_000 + chance.below(14_000);
+    loop {
+        let next = Instant::now() + Duration::from_millis(500 + chance.below(most));
+        if next >= until {
+            return;
+        }
+        sleep_until(next).await;
+        let revision = scene.registry.change();
+        scene.record.fact(Fact::Changed { revision });
+    }
+}
+
+/// What many runs show.
+#[derive(Debug, Default)]
+struct Sum {
+    seeds: u64,
+    faults: usize,
+    calls: usize,
+    events: usize,
+    touched: usize,
+    longest: u64,
+    given_up: usize,
+    outcomes: BTreeMap<String, usize>,
+    kinds: BTreeMap<String, usize>,
+    repeated: usize,
+    /// Seeds, and what they broke.
+    broken: Vec<(u64, Vec<String>)>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, verdict: Verdict) {
+        self.seeds += 1;
+        self.faults += verdict.faults;
+        self.calls += verdict.report.calls;
+        self.events += verdict.report.events;
+        self.touched += verdict.touched;
+        self.longest = self.longest.max(verdict.longest);
+        self.given_up += verdict.given_up;
+        for (outcome, count) in verdict.report.outcomes {
+            *self.outcomes.entry(outcome).or_default() += count;
+        }
+        for (kind, count) in verdict.report.faults {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+        if !verdict.violations.is_empty() {
+            let texts = verdict.violations.iter();
+            let texts = texts.map(|violation| format!("{}: {}", violation.rule, violation.text));
+            self.broken.push((seed, texts.collect()));
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.faults += other.faults;
+        self.calls += other.calls;
+        self.events += other.events;
+        self.touched += other.touched;
+        self.longest = self.longest.max(other.longest);
+        self.given_up += other.given_up;
+        self.repeated += other.repeated;
+        self.broken.extend(other.broken);
+        for (outcome, count) in other.outcomes {
+            *self.outcomes.entry(outcome).or_default() += count;
+        }
+        for (kind, count) in other.kinds {
+            *self.kinds.entry(kind).or_default() += count;
+        }
+    }
+}
+
+/// Runs seeds, one of a hundred twice.
+fn run_all(seeds: impl Iterator<Item = u64>) -> Sum {
+    let mut sum = Sum::default();
+    for seed in seeds {
+        let Run { lines, facts } = run(seed, None);
+        sum.add(seed, judge(&lines, &facts));
+        if seed % TWICE == 0 {
+            let again = run(seed, None);
+            sum.repeated += 1;
+            if record::digest(&lines, &facts) != record::digest(&again.lines, &again.facts) {
+                let text = "the same seed has two histories".to_owned();
+                sum.broken.push((seed, vec![text]));
+            }
+        }
+    }
+    sum
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a test runs is no setting of the product"
+)]
+fn asked(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => panic!("{variable}: {text:?}"),
+    }
+}
+
+/// One seed, with all that happened.
+fn show(seed: u64) {
+    let Run { lines, facts } = run(seed, None);
+    let mut all: Vec<(u64, String)> = Vec::new();
+    all.extend(
+        lines
+            .iter()
+            .map(|line| (line.at, format!("{:?}", line.what))),
+    );
+    all.extend(facts.iter().map(|(at, fact)| (*at, format!("{fact:?}"))));
+    all.sort_by_key(|(at, _)| *at);
+    for (at, text) in all {
+        println!("{at:6} {text}");
+    }
+    let verdict = judge(&lines, &facts);
+    println!("{}", verdict.report);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
+
+/// Layer N. Whatever is done to them, nodes keep C1 to C10, C12 and C15; from a single fault to any outcome it takes 15 s at most; and no client
+/// gives up unless two faults overlap.
+#[test]
+fn nodes_keep_their_promises_in_every_simulated_run() {
+    if let Some(seed) = asked("PORTOLAN_TEST_SEED") {
+        show(seed);
+        return;
+    }
+    let seeds = asked("PORTOLAN_TEST_SEEDS").unwrap_or(SEEDS);
+    // The short form leaves the other cores to other tests.
+    let threads = if seeds > SEEDS {
+        thread::available_parallelism().map_or(1, |count| count.get() as u64)
+    } else {
+        1
+    };
+    let mut sum = Sum::default();
+    thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|part| {
+                scope.spawn(move || run_all((0..seeds).filter(|seed| seed % threads == part)))
+            })
+            .collect();
+        for part in parts {
+            sum.merge(part.join().unwrap());
+        }
+    });
+    println!(
+        "N: {} seeds · {} faults · {} calls · {} events · {} calls touched by one fault, {} ms to the last outcome · {} given up where two overlapped · {} runs repeated · {} violations",
+        sum.seeds,
+        sum.faults,
+        sum.calls,
+        sum.events,
+        sum.touched,
+        sum.longest,
+        sum.given_up,
+        sum.repeated,
+        sum.broken.len()
+    );
+    println!("outcomes {:?}\nfaults {:?}", sum.outcomes, sum.kinds);
+    sum.broken.sort();
+    for (seed, texts) in sum.broken.iter().take(20) {
+        println!("seed {seed}: {texts:#?}");
+        println!(
+            "again: PORTOLAN_TEST_SEED={seed} cargo test --package portolan-cluster --test it -- --nocapture simulated::nodes_keep"
+        );
+    }
+    assert!(sum.broken.is_empty(), "{} seeds", sum.broken.len());
+}
+
+/// Seeds in which something that is wrong has to be noticed.
+const NOTICED_WITHIN: u64 = 60;
+
+/// The check itself: what is done wrong is seen, each by the rule that it breaks.
+fn noticed(wrong: Wrong, rule: &str) {
+    let mut others = BTreeMap::new();
+    for seed in 0..NOTICED_WITHIN {
+        let Run { lines, facts } = run(seed, Some(wrong));
+        for violation in judge(&lines, &facts).violations {
+            if violation.rule == rule {
+                println!("{wrong:?} was noticed with seed {seed}: {}", violation.text);
+                return;
+            }
+            *others.entry(violation.rule).or_insert(0) += 1;
+        }
+    }
+    panic!("{wrong:?} broke {rule} unnoticed; what was seen: {others:?}");
+}
+
+macro_rules! noticed {
+    ($($name:ident: $wrong:ident, $rule:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            noticed(Wrong::$wrong, $rule);
+        })*
+    };
+}
+
+noticed! {
+    a_stream_of_another_call_is_noticed: OtherStream, "C1";
+    an_event_that_comes_again_is_noticed: OneAgain, "C2";
+    an_event_that_is_skipped_is_noticed: OneTooLate, "C4";
+    lost_doorbells_that_nobody_makes_good_for_are_noticed: DeafAndBlind, "C5";
+    a_dead_node_whose_calls_nobody_ends_is_noticed: NobodyDies, "C5";
+    a_request_that_is_sent_twice_is_noticed: SentAgain, "C6";
+    an_answer_to_another_question_is_noticed: AnswerOfAnother, "C7";
+    a_cancellation_that_is_lost_is_noticed: CancelForgotten, "C8";
+    a_session_that_survives_its_end_is_noticed: EndForgotten, "C9";
+    a_change_that_is_not_told_is_noticed: ChangeForgotten, "C10";
+}

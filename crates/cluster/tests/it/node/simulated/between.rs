@@ -1,0 +1,317 @@
+//! What stands between a node and its way to the store. A node that reaches a store which lost writes is told so before it has an answer, as
+//! on a connection that had to be made anew (`streams.md` §17.3): each node by itself, in an order that can be repeated. And here is where
+//! things are done wrong on purpose, so that it is seen that they would be noticed.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use portolan_cluster::{
+    fault::FaultStore,
+    memory::MemoryStore,
+    store::{
+        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
+        HoldWanted, Kept, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, OnShelf, Principal,
+        Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved, Store,
+        StreamKey, Update, Version,
+    },
+};
+use tokio::sync::{mpsc, watch};
+
+/// What is done wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// Doorbells are not heard, and nobody looks without one.
+    DeafAndBlind,
+    /// Who comes back is given the stream from one event too late.
+    OneTooLate,
+    /// Who comes back is given the last event again.
+    OneAgain,
+    /// An answer is given to another question that is open in the session.
+    AnswerOfAnother,
+    /// The end of a session is forgotten.
+    EndForgotten,
+    /// A cancellation is said to be on its way, and is not.
+    CancelForgotten,
+    /// What the log has of another session's stream is read.
+    OtherStream,
+    /// Nobody is ever thought to be dead.
+    NobodyDies,
+    /// The gateway sends a request once more whose connection broke.
+    SentAgain,
+    /// A change of a list is not told to who was away.
+    ChangeForgotten,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Between {
+    inner: Arc<FaultStore>,
+    store: MemoryStore,
+    truth: watch::Receiver<u64>,
+    incarnation: watch::Sender<u64>,
+    wrong: Option<Wrong>,
+    /// Of questions that were asked through here: of which session, and which. For [`Wrong::AnswerOfAnother`].
+    asked: Arc<Mutex<Vec<(SessionKey, String)>>>,
+    /// The stream before this one. For [`Wrong::OtherStream`].
+    attached: Arc<Mutex<Vec<StreamKey>>>,
+}
+
+/// What the wrong ones of all nodes know together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Gossip {
+    asked: Arc<Mutex<Vec<(SessionKey, String)>>>,
+    attached: Arc<Mutex<Vec<StreamKey>>>,
+}
+
+impl Between {
+    pub(super) fn new(
+        inner: Arc<FaultStore>,
+        store: MemoryStore,
+        wrong: Option<Wrong>,
+        gossip: &Gossip,
+    ) -> Self {
+        let truth = store.incarnation();
+        let now = *truth.borrow();
+        Self {
+            inner,
+            store,
+            truth,
+            incarnation: watch::Sender::new(now),
+            wrong,
+            asked: Arc::clone(&gossip.asked),
+            attached: Arc::clone(&gossip.attached),
+        }
+    }
+
+    fn is(&self, wrong: Wrong) -> bool {
+        self.wrong == Some(wrong)
+    }
+
+    /// An answer of the store as it is now: the node learns first that it is another one.
+    fn told<T>(&self, reply: Result<T>) -> Result<T> {
+        let truth = *self.truth.borrow();
+        if reply.is_ok() {
+            self.incarnation.send_if_modified(|known| {
+                let is_news = *known != truth;
+                *known = truth;
+                is_news
+            });
+        }
+        reply
+    }
+}
+
+#[async_trait]
+impl Store for Between {
+    async fn begin(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        known: Option<Version>,
+        fresh: &Fresh,
+    ) -> Result<Begin> {
+        self.told(self.inner.begin(session, principal, known, fresh).await)
+    }
+
+    async fn update(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        expect: Version,
+        body: Bytes,
+    ) -> Result<Update> {
+        self.told(self.inner.update(session, principal, expect, body).await)
+    }
+
+    async fn remember(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        most: usize,
+        gone: &[SessionKey],
+    ) -> Result<Vec<SessionKey>> {
+        self.told(self.inner.remember(session, principal, most, gone).await)
+    }
+
+    async fn forget(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        unused_for: Duration,
+    ) -> Result<bool> {
+        self.told(self.inner.forget(session, principal, unused_for).await)
+    }
+
+    async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
+        if self.is(Wrong::EndForgotten) {
+            return Ok(());
+        }
+        self.told(self.inner.end(session, principal, life).await)
+    }
+
+    async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
+        for event in &append.events {
+            if let Some(question) = &event.question {
+                let asked = (stream.session, question.clone());
+                self.asked.lock().expect("whole").push(asked);
+            }
+        }
+        self.told(self.inner.append(stream, append).await)
+    }
+
+    async fn attach(
+        &self,
+        stream: StreamKey,
+        principal: Principal,
+        cursor: Cursor,
+        node: NodeId,
+    ) -> Result<Attached> {
+        let mut cursor = cursor;
+        match self.wrong {
+            Some(Wrong::OneTooLate) if cursor.seq > 0 => cursor.seq += 1,
+            Some(Wrong::OneAgain) => cursor.seq = cursor.seq.saturating_sub(1),
+            _ => {}
+        }
+        let mut reply = self.told(self.inner.attach(stream, principal, cursor, node).await)?;
+        if self.is(Wrong::OtherStream) {
+            let other = {
+                let mut attached = self.attached.lock().expect("whole");
+                attached.push(stream);
+                attached
+                    .iter()
+                    .rev()
+                    .find(|other| **other != stream)
+                    .copied()
+            };
+            if let (Some(other), Attached::Stream { view, .. }) = (other, &mut reply)
+                && let Attached::Stream { view: of_other, .. } =
+                    self.store.attach(other, principal, cursor, node).await?
+            {
+                view.events = of_other.events;
+            }
+        }
+        Ok(reply)
+    }
+
+    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        self.told(self.inner.read(lane, wanted).await)
+    }
+
+    async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
+        self.told(self.inner.detach(stream, node, generation).await)
+    }
+
+    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
+        self.told(self.inner.adopt(adopt).await)
+    }
+
+    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        self.told(self.inner.owned_by(lane, node).await)
+    }
+
+    async fn register(
+        &self,
+        session: SessionKey,
+        rpc: &str,
+        node: NodeId,
+        stream: Option<Nonce>,
+        deadline_in: Duration,
+    ) -> Result<Registered> {
+        let register = self
+            .inner
+            .register(session, rpc, node, stream, deadline_in)
+            .await;
+        self.told(register)
+    }
+
+    async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
+        self.told(self.inner.unregister(session, rpc).await)
+    }
+
+    async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
+        if self.is(Wrong::CancelForgotten) {
+            return Ok(Routed::Rung);
+        }
+        self.told(self.inner.cancel(session, principal, rpc).await)
+    }
+
+    async fn answer(
+        &self,
+        session: SessionKey,
+        principal: Principal,
+        question: &str,
+        payload: Bytes,
+    ) -> Result<Routed> {
+        let other = {
+            let asked = self.asked.lock().expect("whole");
+            let mut others = asked.iter().rev();
+            let other = others.find(|(of, other)| *of == session && other != question);
+            other.map(|(_, other)| other.clone())
+        };
+        if let (true, Some(other)) = (self.is(Wrong::AnswerOfAnother), other) {
+            let given = self
+                .inner
+                .answer(session, principal, &other, payload.clone());
+            self.told(given.await)?;
+        }
+        self.told(
+            self.inner
+                .answer(session, principal, question, payload)
+                .await,
+        )
+    }
+
+    async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
+        self.told(self.inner.take_answer(session, question).await)
+    }
+
+    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
+        self.told(self.inner.shelve(item, shelve).await)
+    }
+
+    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
+        self.told(self.inner.kept(item).await)
+    }
+
+    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
+        self.told(self.inner.shelf(shelf).await)
+    }
+
+    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.told(self.inner.ring(session, node, note).await)
+    }
+
+    async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
+        let mut reply = self.told(self.inner.beat(node, ttl).await);
+        if let (true, Ok(members)) = (self.is(Wrong::NobodyDies), &mut reply) {
+            for member in &mut members.nodes {
+                member.valid_ms = member.valid_ms.max(1_000);
+            }
+        }
+        reply
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<()> {
+        self.told(self.inner.leave(node).await)
+    }
+
+    async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
+        self.told(self.inner.lease(wanted).await)
+    }
+
+    async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {
+        self.told(self.inner.hold(node, life, wanted).await)
+    }
+
+    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
+        self.told(self.inner.doorbells(node).await)
+    }
+
+    fn incarnation(&self) -> watch::Receiver<u64> {
+        self.incarnation.subscribe()
+    }
+}

@@ -1,0 +1,344 @@
+//! Clients of the worst known policy: two tries to come back, a second after the break unless the server said `retry`, and the count begins
+//! anew only after a clean end (`testing.md` §2).
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use portolan_cluster::{
+    node::{Delivery, StreamReader},
+    store::{Class, Cursor, Routed},
+};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+
+use super::{
+    super::{
+        chance::Chance,
+        world::{LIFE, ME, START, TENANT},
+    },
+    between::Wrong,
+    calls::{self, Call, Reply},
+    record::Fact,
+    scene::{Broken, Line, Process, Scene, Session, WAY, way},
+    words::{self, cancelled},
+};
+use crate::history::{Body, Outcome, What};
+
+/// Where the server says nothing.
+const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+/// Tries without a clean end between them.
+const TRIES: usize = 2;
+/// Longer than anything may take.
+const HUNG: Duration = Duration::from_secs(150);
+/// A connection that its client left, and a middlebox keeps open, longest, milliseconds.
+const LEFT_OPEN: u64 = 20_000;
+/// Between two tries to end a session.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// One call, from its request to its outcome.
+pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, chance: Chance) {
+    let takes = call.takes();
+    scene.record.fact(Fact::Planned {
+        call: call.name.clone(),
+        takes,
+    });
+    scene.record.line(What::Began {
+        call: call.name.clone(),
+        session: Some(call.session.name.clone()),
+        safe: false,
+        deadline: takes,
+    });
+    if let Some(after) = call.cancel_after {
+        scene
+            .tracker
+            .spawn(cancel(Arc::clone(&scene), Arc::clone(&call), after));
+    }
+    let mut client = Client {
+        scene: Arc::clone(&scene),
+        call: Arc::clone(&call),
+        chance,
+        cursor: None,
+        has_answered: false,
+        tries: 0,
+    };
+    let outcome = timeout(HUNG, client.follow()).await;
+    scene.record.line(What::Ended {
+        call: call.name.clone(),
+        outcome: outcome.unwrap_or(Outcome::Hung),
+    });
+}
+
+/// How a connection ended.
+enum End {
+    /// With the response.
+    Response(Outcome),
+    /// As HTTP ends.
+    Clean,
+    Broken,
+}
+
+struct Client {
+    scene: Arc<Scene>,
+    call: Arc<Call>,
+    chance: Chance,
+    /// What it will show.
+    cursor: Option<Cursor>,
+    has_answered: bool,
+    tries: usize,
+}
+
+impl Client {
+    fn got(&self, cursor: Option<Cursor>, body: Body) {
+        let id = cursor.map(|cursor| words::id(self.call.nonce(), cursor));
+        self.scene.record.line(What::Got {
+            call: self.call.name.clone(),
+            id,
+            body,
+        });
+    }
+
+    fn resumed(&self, status: u16) {
+        self.scene.record.line(What::Resumed {
+            call: self.call.name.clone(),
+            status,
+        });
+    }
+
+    async fn follow(&mut self) -> Outcome {
+        let refused = |why: &str| Outcome::Refused(why.to_owned());
+        let (mut process, mut line, mut reader) = match self.send().await {
+            Err(Broken) => return refused("before the first byte"),
+            Ok((process, line, Reply::Stream(reader))) => (process, line, reader),
+            Ok((_, _, Reply::Whole(outcome) | Reply::Gone(outcome))) => return outcome,
+            Ok((_, _, Reply::Nothing)) => return Outcome::Http(204),
+        };
+        let mut place = START;
+        loop {
+            if self.call.is_primed {
+                self.got(Some(place), Body::Priming);
+                self.cursor = Some(place);
+            }
+            match self.read(&process, &line, reader).await {
+                End::Response(outcome) => return outcome,
+                End::Clean if self.call.is_unwanted() => return cancelled(),
+                End::Clean => self.tries = 0,
+                End::Broken if self.call.is_cancelled() => return cancelled(),
+                End::Broken => {}
+            }
+            let Some(cursor) = self.cursor else {
+                return refused("before an id");
+            };
+            place = cursor;
+            (process, line, reader) = match self.come_back(cursor).await {
+                Ok(again) => again,
+                Err(outcome) => return outcome,
+            };
+        }
+    }
+
+    /// Sends the call. The gateway does not send it again, unless that is what is done wrong.
+    async fn send(&mut self) -> Result<(Arc<Process>, Line, Reply), Broken> {
+        let tries = 1 + usize::from(self.scene.wrong == Some(Wrong::SentAgain));
+        for _ in 0..tries {
+            let (process, line) = self.scene.reach(&mut self.chance).await.ok_or(Broken)?;
+            let serve = async {
+                let (reply, replied) = oneshot::channel();
+                let (scene, call) = (Arc::clone(&self.scene), Arc::clone(&self.call));
+                let work = calls::serve(scene, Arc::clone(&process), call, reply);
+                self.scene.tracker.spawn(Arc::clone(&process).host(work));
+                replied.await
+            };
+            let ways = way(&mut self.chance);
+            if let Ok(Ok(reply)) = process.request(&line, ways, serve).await {
+                return Ok((process, line, reply));
+            }
+        }
+        Err(Broken)
+    }
+
+    /// Tries to go on after the last event.
+    async fn come_back(
+        &mut self,
+        cursor: Cursor,
+    ) -> Result<(Arc<Process>, Line, StreamReader), Outcome> {
+        loop {
+            if self.tries == TRIES {
+                return Err(Outcome::GaveUp("two tries".to_owned()));
+            }
+            self.tries += 1;
+            // The server says it together with the first event, drawn for each stream.
+            let retry = if self.call.is_primed {
+                Duration::from_millis(2_000 + self.chance.below(2_000))
+            } else {
+                DEFAULT_RETRY
+            };
+            sleep(retry).await;
+            let Some((process, line)) = self.scene.reach(&mut self.chance).await else {
+                self.resumed(0);
+                continue;
+            };
+            let resume = calls::resume(&process, &self.call, cursor);
+            let reply = process.request(&line, way(&mut self.chance), resume).await;
+            match reply {
+                Err(Broken) => self.resumed(0),
+                Ok(Reply::Stream(reader)) => {
+                    self.resumed(200);
+                    return Ok((process, line, reader));
+                }
+                Ok(Reply::Gone(outcome)) => {
+                    self.resumed(200);
+                    self.got(None, Body::Response(outcome.clone()));
+                    return Err(outcome);
+                }
+                Ok(Reply::Nothing) => {
+                    self.resumed(204);
+                    let is_unwanted = self.call.is_unwanted();
+                    return Err(if is_unwanted {
+                        cancelled()
+                    } else {
+                        Outcome::Http(204)
+                    });
+                }
+                Ok(Reply::Whole(Outcome::Http(status))) if status != 404 => self.resumed(status),
+                Ok(Reply::Whole(outcome)) => {
+                    self.resumed(404);
+                    return Err(outcome);
+                }
+            }
+        }
+    }
+
+    /// Takes what comes over one connection.
+    async fn read(&mut self, process: &Arc<Process>, line: &Line, mut reader: StreamReader) -> End {
+        loop {
+            let ways = (self.call.pace, self.chance.ms(WAY));
+            let next = process.request(line, ways, reader.next()).await;
+            let Ok(delivery) = next else {
+                self.leave(process, reader);
+                return End::Broken;
+            };
+            let Some(delivery) = delivery else {
+                return End::Clean;
+            };
+            if let Some(outcome) = self.take(&delivery) {
+                return End::Response(outcome);
+            }
+        }
+    }
+
+    /// A connection broke, and its node may learn of it much later.
+    fn leave(&mut self, process: &Arc<Process>, reader: StreamReader) {
+        let time = self.chance.ms(LEFT_OPEN);
+        if process.is_dead() || self.chance.below(2) == 0 {
+            return;
+        }
+        let keep = async move {
+            sleep(time).await;
+            drop(reader);
+        };
+        self.scene.tracker.spawn(Arc::clone(process).host(keep));
+    }
+
+    fn take(&mut self, delivery: &Delivery) -> Option<Outcome> {
+        let name = &self.call.name;
+        let (cursor, class, body) = match delivery {
+            Delivery::Event {
+                seq,
+                attempt,
+                class,
+                payload,
+            } => {
+                let cursor = Cursor {
+                    seq: *seq,
+                    attempt: Some(*attempt),
+                };
+                (Some(cursor), *class, words::body(name, payload))
+            }
+            Delivery::Unlogged { payload } => {
+                (None, Class::Notification, words::body(name, payload))
+            }
+            Delivery::Gap { .. } => (None, Class::Notification, Body::Gap),
+        };
+        self.cursor = cursor.or(self.cursor);
+        self.got(cursor, body.clone());
+        if calls::is_question(class) && !self.has_answered {
+            self.has_answered = true;
+            let answering = answer(Arc::clone(&self.scene), Arc::clone(&self.call));
+            self.scene.tracker.spawn(answering);
+        }
+        match body {
+            Body::Response(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+}
+
+/// A person answers a question, over a connection of its own. Some clients send it twice.
+async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
+    let mut chance = scene.chance();
+    sleep(call.answer_after).await;
+    let (question, times) = (call.question(), 1 + chance.below(5) / 4);
+    let answer = format!("{} says so", call.name);
+    for _ in 0..times {
+        let Some((process, line)) = scene.reach(&mut chance).await else {
+            continue;
+        };
+        let payload = Bytes::from(answer.clone());
+        let given = process
+            .node
+            .answer(TENANT, call.session.key, ME, &question, payload);
+        let reply = process.request(&line, way(&mut chance), given).await;
+        if let Ok(Ok(Routed::Rung)) = reply {
+            scene.record.fact(Fact::Answered {
+                question: question.clone(),
+                answer: answer.clone(),
+            });
+        }
+    }
+}
+
+/// A client changes its mind, on whatever node.
+async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
+    let mut chance = scene.chance();
+    sleep(after).await;
+    let Some((process, line)) = scene.reach(&mut chance).await else {
+        return;
+    };
+    call.set_unwanted();
+    scene.record.fact(Fact::Cancelling {
+        call: call.name.clone(),
+    });
+    let rpc = call.rpc();
+    let said = process.node.cancel(call.session.key, ME, &rpc);
+    let reply = process.request(&line, way(&mut chance), said).await;
+    if let Ok(Ok(_)) = reply {
+        call.set_cancelled();
+        scene.record.fact(Fact::CancelAccepted {
+            call: call.name.clone(),
+        });
+    }
+}
+
+/// Ends a session, and asks again until that is said to be done.
+pub(super) async fn end(scene: Arc<Scene>, session: Session) {
+    let mut chance = scene.chance();
+    scene.record.fact(Fact::Deleting {
+        session: session.name.clone(),
+    });
+    loop {
+        if let Some((process, line)) = scene.reach(&mut chance).await {
+            let end = process.node.end(session.key, ME, LIFE);
+            let reply = process.request(&line, way(&mut chance), end).await;
+            if let Ok(Ok(())) = reply {
+                scene.record.line(What::Deleted {
+                    session: session.name,
+                });
+                return;
+            }
+        }
+        sleep(AGAIN).await;
+    }
+}

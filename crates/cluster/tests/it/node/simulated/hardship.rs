@@ -1,0 +1,225 @@
+//! What is done to the nodes, the store and the network, by the seed. The letters and numbers are those of the chaos test (`testing.md` §3).
+
+use std::{sync::Arc, time::Duration};
+
+use portolan_cluster::fault::Rates;
+use tokio::time::{sleep, sleep_until};
+
+use super::{
+    super::chance::Chance,
+    scene::{NODES, Scene, Way, Weather},
+};
+use crate::history::FaultKind;
+
+/// After a fault everything is as before within this time: who lost the store takes nobody for dead for 12 s (`streams.md` §12.1).
+pub(super) const RECOVERS: Duration = Duration::from_secs(14);
+
+/// Kinds of harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// F1: a node dies and is started again.
+    Kill,
+    /// F2.
+    Drain,
+    /// F3.
+    Hold,
+    /// F4: a node and the store.
+    Cut,
+    /// F4: all nodes and the store.
+    CutAll,
+    /// F4: doorbells of a node alone.
+    Deafen,
+    /// F5, F6: another store takes over, which was not told the last writes.
+    RollBack,
+    /// F8: operations and replies take up to two seconds.
+    Slow,
+    /// Operations and replies get lost, and doorbells come late, twice or never.
+    Lossy,
+    /// Only doorbells do.
+    LossyBells,
+    /// F10: clients and a node; connections are reset, and refused.
+    CutClients,
+    /// F10: nothing comes through for a while; then connections are reset.
+    Silence,
+}
+
+const KINDS: &[Kind] = &[
+    Kind::Kill,
+    Kind::Kill,
+    Kind::Kill,
+    Kind::Drain,
+    Kind::Hold,
+    Kind::Hold,
+    Kind::Cut,
+    Kind::Cut,
+    Kind::CutAll,
+    Kind::Deafen,
+    Kind::RollBack,
+    Kind::RollBack,
+    Kind::Slow,
+    Kind::Lossy,
+    Kind::LossyBells,
+    Kind::CutClients,
+    Kind::Silence,
+];
+
+/// One harm.
+#[derive(Debug, Clone)]
+pub(super) struct Harm {
+    kind: Kind,
+    slot: usize,
+    from: Duration,
+    lasts: Duration,
+}
+
+impl Harm {
+    fn drawn(chance: &mut Chance, from: Duration) -> Self {
+        let kind = *chance.pick(KINDS);
+        let (least, most) = match kind {
+            Kind::Kill | Kind::Drain => (100, 3_000),
+            Kind::Hold => (500, 10_000),
+            Kind::Cut | Kind::CutAll => (300, 9_000),
+            Kind::Deafen | Kind::LossyBells => (1_000, 9_000),
+            Kind::RollBack => (100, 3_000),
+            Kind::Slow | Kind::Lossy => (1_000, 6_000),
+            Kind::CutClients => (100, 8_000),
+            Kind::Silence => (200, 5_000),
+        };
+        Self {
+            kind,
+            slot: usize::try_from(chance.below(NODES as u64)).expect("small"),
+            from,
+            lasts: Duration::from_millis(least + chance.below(most - least)),
+        }
+    }
+
+    pub(super) fn ends(&self) -> Duration {
+        self.from + self.lasts
+    }
+}
+
+/// What will be done. Half of the runs have one fault, of which everything has to recover; the others none, two that overlap, or several.
+pub(super) fn plan(chance: &mut Chance) -> Vec<Harm> {
+    let mut at = Duration::from_millis(1_500 + chance.below(6_000));
+    let (count, overlap) = match chance.below(20) {
+        0 => (0, false),
+        1..=9 => (1, false),
+        10..=15 => (2, true),
+        16..=17 => (2, false),
+        _ => (3, chance.below(2) == 0),
+    };
+    let mut plan = Vec::new();
+    for _ in 0..count {
+        let harm = Harm::drawn(chance, at);
+        at = if overlap {
+            harm.from + chance.ms(super::calls::millis(harm.lasts) + 4_000)
+        } else {
+            harm.ends() + RECOVERS + chance.ms(3_000)
+        };
+        plan.push(harm);
+    }
+    plan
+}
+
+/// Does it, and undoes it.
+pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::Instant) {
+    sleep_until(start + harm.from).await;
+    let mut chance = scene.chance();
+    let process = scene.process(harm.slot);
+    let needs_life = !matches!(
+        harm.kind,
+        Kind::CutAll | Kind::RollBack | Kind::Slow | Kind::Lossy | Kind::LossyBells
+    );
+    if needs_life && process.is_dead() {
+        return;
+    }
+    let fault = match harm.kind {
+        Kind::Kill | Kind::Drain | Kind::Hold => FaultKind::Node,
+        Kind::Cut | Kind::CutAll | Kind::Slow | Kind::Lossy => FaultKind::StoreAway,
+        Kind::RollBack => FaultKind::StoreForgets,
+        Kind::Deafen | Kind::LossyBells | Kind::CutClients | Kind::Silence => FaultKind::Other,
+    };
+    let name = format!("{:?} {}", harm.kind, harm.slot);
+    let number = scene.record.harm(name, fault);
+    match harm.kind {
+        Kind::Kill => {
+            process.kill();
+            sleep(harm.lasts).await;
+            scene.restart(harm.slot).await;
+        }
+        Kind::Drain => {
+            process.drain(harm.lasts).await;
+            scene.restart(harm.slot).await;
+        }
+        Kind::Hold => {
+            process.still.stop();
+            sleep(harm.lasts).await;
+            process.still.go_on();
+        }
+        Kind::Cut => {
+            scene.cut(&process, |cuts| cuts.is_off = true);
+            sleep(harm.lasts).await;
+            scene.cut(&process, |cuts| cuts.is_off = false);
+        }
+        Kind::Deafen => {
+            scene.cut(&process, |cuts| cuts.is_deaf = true);
+            sleep(harm.lasts).await;
+            scene.cut(&process, |cuts| cuts.is_deaf = false);
+        }
+        Kind::CutClients => {
+            process.set_way(Way::Closed);
+            sleep(harm.lasts).await;
+            process.set_way(Way::Open);
+        }
+        Kind::Silence => {
+            process.set_way(Way::Silent);
+            sleep(harm.lasts).await;
+            process.set_way(Way::Open);
+        }
+        Kind::CutAll | Kind::Slow | Kind::Lossy | Kind::LossyBells => {
+            scene.add_weather(number, weather(harm.kind, &mut chance));
+            sleep(harm.lasts).await;
+            scene.end_weather(number);
+        }
+        Kind::RollBack => {
+            let old = scene.store.snapshot();
+            sleep(harm.lasts).await;
+            scene.store.roll_back(&old);
+            scene
+                .record
+                .goes_on("another store", FaultKind::StoreRolledBack);
+        }
+    }
+    scene.record.healed(number, fault);
+}
+
+/// What the store is like on top of what it is like always.
+fn weather(kind: Kind, chance: &mut Chance) -> Weather {
+    let mut often = |most: u32| 20 + u32::try_from(chance.below(u64::from(most))).expect("small");
+    let rates = match kind {
+        Kind::Slow => Rates {
+            delay: Duration::from_secs(2),
+            reply_delay: Duration::from_millis(500),
+            ..Rates::default()
+        },
+        Kind::Lossy => Rates {
+            before: often(200),
+            lost: often(200),
+            bell_lost: often(400),
+            bell_twice: often(200),
+            bell_late: often(200),
+            ..Rates::default()
+        },
+        Kind::LossyBells => Rates {
+            bell_lost: often(800),
+            bell_twice: often(200),
+            bell_late: often(200),
+            ..Rates::default()
+        },
+        _ => Rates::default(),
+    };
+    Weather {
+        is_away: kind == Kind::CutAll,
+        rates,
+    }
+}

@@ -1,0 +1,419 @@
+//! Three nodes on one store, and the network that clients reach them by. Time is tokio's, paused; what is drawn comes from the seed.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use portolan_cluster::{
+    Streams,
+    fault::{FaultStore, Rates, Standstill},
+    memory::MemoryStore,
+    node::{Node, NodeSettings},
+    store::{Bounds, SessionKey},
+};
+use portolan_model::Clock;
+use tokio::time::{Instant, sleep};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    super::chance::Chance,
+    between::{Between, Gossip, Wrong},
+    news::{self, Registry},
+    record::{Fact, Record},
+    words::Seals,
+};
+
+/// How many nodes.
+pub(super) const NODES: usize = 3;
+/// Between two tries of a node to start while the store is away.
+const START_AGAIN: Duration = Duration::from_millis(500);
+/// A gateway takes a node that does not answer for dead after so long.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Longest way of a message between a client and a node, milliseconds.
+pub(super) const WAY: u64 = 40;
+
+/// A session of the clients.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) name: String,
+    pub(super) key: SessionKey,
+}
+
+/// What the store is like for every node.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Weather {
+    pub(super) is_away: bool,
+    pub(super) rates: Rates,
+}
+
+impl Weather {
+    /// Both at once.
+    fn and(self, other: Self) -> Self {
+        let (one, two) = (self.rates, other.rates);
+        Self {
+            is_away: self.is_away || other.is_away,
+            rates: Rates {
+                before: one.before.max(two.before),
+                lost: one.lost.max(two.lost),
+                bell_lost: one.bell_lost.max(two.bell_lost),
+                bell_twice: one.bell_twice.max(two.bell_twice),
+                bell_late: one.bell_late.max(two.bell_late),
+                delay: one.delay.max(two.delay),
+                reply_delay: one.reply_delay.max(two.reply_delay),
+            },
+        }
+    }
+}
+
+/// What one node does not reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Cuts {
+    /// The store.
+    pub(super) is_off: bool,
+    /// Its doorbells.
+    pub(super) is_deaf: bool,
+}
+
+/// How clients get to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Open,
+    /// Nothing comes through, and nobody is told.
+    Silent,
+    /// Connections are refused.
+    Closed,
+}
+
+/// The line between clients and a node; a new one after each break.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    way: Way,
+    /// All connections over it are reset.
+    pub(super) broken: CancellationToken,
+    silence: Standstill,
+}
+
+impl Line {
+    fn new(way: Way) -> Self {
+        Self {
+            way,
+            broken: CancellationToken::new(),
+            silence: Standstill::default(),
+        }
+    }
+}
+
+/// One life of a node.
+pub(super) struct Process {
+    pub(super) node: Node,
+    pub(super) faults: Arc<FaultStore>,
+    /// `SIGSTOP`.
+    pub(super) still: Standstill,
+    /// `SIGKILL`.
+    pub(super) dead: CancellationToken,
+    stop: CancellationToken,
+    /// It takes new requests.
+    is_ready: AtomicBool,
+    line: Mutex<Line>,
+    /// What was done to it alone, and what holds because of that and of the weather.
+    cuts: Mutex<(Cuts, Cuts)>,
+    /// Standing streams.
+    pub(super) streams: Streams<news::Subscriber>,
+}
+
+/// A connection broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken;
+
+impl Process {
+    pub(super) fn line(&self) -> Line {
+        self.line.lock().expect("whole").clone()
+    }
+
+    /// What the network does from now on. What is closed is reset first.
+    pub(super) fn set_way(&self, way: Way) {
+        let mut line = self.line.lock().expect("whole");
+        match way {
+            Way::Silent => {
+                line.way = way;
+                line.silence.stop();
+            }
+            Way::Open | Way::Closed => {
+                line.broken.cancel();
+                *line = Line::new(way);
+            }
+        }
+    }
+
+    /// Dies at once: nothing of it reaches the store any more, and all its connections break.
+    pub(super) fn kill(&self) {
+        self.dead.cancel();
+        self.faults.cut_off(true);
+        self.stop.cancel();
+        // What was stopped is gone too.
+        self.still.go_on();
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.is_cancelled()
+    }
+
+    /// Ends its service as a signal asks for it (`streams.md` §16.4): new requests go elsewhere, those that run are cut after a while.
+    pub(super) async fn drain(&self, patience: Duration) {
+        self.is_ready.store(false, Ordering::Relaxed);
+        sleep(patience).await;
+        self.still.around(self.node.drain()).await;
+        self.kill();
+    }
+
+    /// Runs something in the process: it stands still with it, and dies with it.
+    pub(super) async fn host(self: Arc<Self>, task: impl Future<Output = ()>) {
+        tokio::select! {
+            biased;
+            () = self.dead.cancelled() => {}
+            () = self.still.around(task) => {}
+        }
+    }
+
+    /// What a client asks of the process, over a line that may break. `way` is how long a message takes, there and back.
+    pub(super) async fn request<T>(
+        &self,
+        line: &Line,
+        (there, back): (Duration, Duration),
+        work: impl Future<Output = T>,
+    ) -> Result<T, Broken> {
+        let exchange = async {
+            sleep(there).await;
+            let reply = self.still.around(work).await;
+            sleep(back).await;
+            reply
+        };
+        tokio::select! {
+            biased;
+            () = line.broken.cancelled() => Err(Broken),
+            () = self.dead.cancelled() => Err(Broken),
+            reply = line.silence.around(exchange) => Ok(reply),
+        }
+    }
+}
+
+/// All of it.
+pub(super) struct Scene {
+    pub(super) store: MemoryStore,
+    pub(super) tracker: TaskTracker,
+    pub(super) record: Record,
+    pub(super) registry: Registry,
+    pub(super) wrong: Option<Wrong>,
+    slots: Mutex<Vec<Arc<Process>>>,
+    /// As it is always, and what is on top of it, by number.
+    weather: Mutex<(Weather, BTreeMap<usize, Weather>)>,
+    chance: Mutex<Chance>,
+    gossip: Gossip,
+    seals: Arc<Seals>,
+}
+
+impl Scene {
+    /// Starts the nodes.
+    pub(super) async fn new(seed: u64, wrong: Option<Wrong>) -> Arc<Self> {
+        let mut chance = Chance(seed);
+        let start = Instant::now();
+        let clock = Clock::following(move || {
+            // Some day; only differences count.
+            1_700_000_000_000_000
+                + i64::try_from(start.elapsed().as_micros()).expect("less than 292,000 years")
+        });
+        let rates = Rates {
+            delay: Duration::from_millis([0, 3][usize::from(chance.below(2) == 0)]),
+            ..Rates::default()
+        };
+        let are_on = chance.below(2) == 0 && wrong.is_none();
+        let scene = Arc::new(Self {
+            store: MemoryStore::new(Bounds::default(), clock),
+            tracker: TaskTracker::new(),
+            record: Record::new(),
+            registry: Registry::default(),
+            wrong,
+            slots: Mutex::default(),
+            weather: Mutex::new((
+                Weather {
+                    is_away: false,
+                    rates,
+                },
+                BTreeMap::new(),
+            )),
+            chance: Mutex::new(chance),
+            gossip: Gossip::default(),
+            seals: Arc::new(Seals { are_on }),
+        });
+        for _ in 0..NODES {
+            let process = scene.start().await;
+            scene.slots.lock().expect("whole").push(process);
+        }
+        scene
+    }
+
+    /// A sequence of random numbers of one's own.
+    pub(super) fn chance(&self) -> Chance {
+        Chance(self.chance.lock().expect("whole").draw())
+    }
+
+    fn weather(&self) -> Weather {
+        let weather = self.weather.lock().expect("whole");
+        weather
+            .1
+            .values()
+            .fold(weather.0, |one, other| one.and(*other))
+    }
+
+    /// What the store is like for all who live, and for who starts, on top of what it is like.
+    pub(super) fn add_weather(&self, number: usize, weather: Weather) {
+        self.weather
+            .lock()
+            .expect("whole")
+            .1
+            .insert(number, weather);
+        self.expose_all();
+    }
+
+    /// That is over.
+    pub(super) fn end_weather(&self, number: usize) {
+        self.weather.lock().expect("whole").1.remove(&number);
+        self.expose_all();
+    }
+
+    fn expose_all(&self) {
+        for process in self.processes() {
+            self.expose(&process);
+        }
+    }
+
+    /// A node is cut off from the store, or from its doorbells, or reaches them again.
+    pub(super) fn cut(&self, process: &Process, change: impl FnOnce(&mut Cuts)) {
+        change(&mut process.cuts.lock().expect("whole").0);
+        self.expose(process);
+    }
+
+    fn expose(&self, process: &Process) {
+        if process.is_dead() {
+            return;
+        }
+        let weather = self.weather();
+        let mut rates = weather.rates;
+        if self.wrong == Some(Wrong::DeafAndBlind) {
+            rates.bell_lost = 1000;
+        }
+        process.faults.set_rates(rates);
+        let mut cuts = process.cuts.lock().expect("whole");
+        let (wanted, present) = &mut *cuts;
+        let now = Cuts {
+            is_off: wanted.is_off || weather.is_away,
+            is_deaf: wanted.is_deaf || wanted.is_off || weather.is_away,
+        };
+        // Only where it is another one: who is connected again looks at everything.
+        if now.is_off != present.is_off {
+            process.faults.cut_off(now.is_off);
+        }
+        if now.is_deaf != present.is_deaf || now.is_off != present.is_off {
+            process.faults.cut_off_doorbells(now.is_deaf);
+        }
+        *present = now;
+    }
+
+    pub(super) fn processes(&self) -> Vec<Arc<Process>> {
+        self.slots.lock().expect("whole").clone()
+    }
+
+    pub(super) fn process(&self, slot: usize) -> Arc<Process> {
+        Arc::clone(&self.slots.lock().expect("whole")[slot])
+    }
+
+    /// Another life in the place of one that is over.
+    pub(super) async fn restart(self: &Arc<Self>, slot: usize) {
+        let process = self.start().await;
+        self.slots.lock().expect("whole")[slot] = process;
+    }
+
+    async fn start(self: &Arc<Self>) -> Arc<Process> {
+        let (mut chance, store) = (self.chance(), self.store.clone());
+        let faults = FaultStore::new(Arc::new(store.clone()), chance.draw(), self.tracker.clone());
+        let faults = Arc::new(faults);
+        let between = Between::new(Arc::clone(&faults), store, self.wrong, &self.gossip);
+        let between = Arc::new(between);
+        let (still, stop) = (Standstill::default(), CancellationToken::new());
+        let blind = self.wrong == Some(Wrong::DeafAndBlind);
+        let settings = NodeSettings {
+            seed: Some(chance.draw()),
+            standstill: Some(still.clone()),
+            sessions_cached: 1_000,
+            anti_entropy: Duration::from_secs(if blind { 100_000 } else { 5 }),
+            ..NodeSettings::default()
+        };
+        let node = loop {
+            let weather = self.weather();
+            faults.set_rates(weather.rates);
+            faults.cut_off(weather.is_away);
+            let started = Node::start(
+                Arc::clone(&between) as _,
+                settings.clone(),
+                Arc::clone(&self.seals) as _,
+                &self.tracker,
+                stop.clone(),
+            );
+            match started.await {
+                Ok(node) => break node,
+                Err(_) => sleep(START_AGAIN).await,
+            }
+        };
+        let process = Arc::new(Process {
+            node,
+            faults,
+            still,
+            dead: CancellationToken::new(),
+            stop,
+            is_ready: AtomicBool::new(true),
+            line: Mutex::new(Line::new(Way::Open)),
+            cuts: Mutex::default(),
+            streams: Streams::default(),
+        });
+        self.expose(&process);
+        let feed = news::feed(Arc::clone(self), Arc::clone(&process));
+        self.tracker.spawn(Arc::clone(&process).host(feed));
+        process
+    }
+
+    /// The node to which the gateway leads a client: any that is ready. Those that refuse are passed over, those that are silent cost time.
+    pub(super) async fn reach(&self, chance: &mut Chance) -> Option<(Arc<Process>, Line)> {
+        let first = usize::try_from(chance.below(NODES as u64)).expect("small");
+        for step in 0..NODES {
+            let process = self.process((first + step) % NODES);
+            if process.is_dead() || !process.is_ready.load(Ordering::Relaxed) {
+                continue;
+            }
+            let line = process.line();
+            match line.way {
+                Way::Open => return Some((process, line)),
+                Way::Silent => sleep(CONNECT).await,
+                Way::Closed => {}
+            }
+        }
+        None
+    }
+
+    /// Writes down how much each node did, so that two runs that only look alike are told apart.
+    pub(super) fn count_operations(&self) {
+        for process in self.processes() {
+            let count = process.faults.operations();
+            self.record.fact(Fact::Operations { count });
+        }
+    }
+}
+
+/// How long a message takes, there and back.
+pub(super) fn way(chance: &mut Chance) -> (Duration, Duration) {
+    (chance.ms(WAY), chance.ms(WAY))
+}

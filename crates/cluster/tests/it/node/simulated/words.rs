@@ -1,0 +1,154 @@
+//! What events say, in place of JSON: `cluster` carries bytes and never reads them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use portolan_cluster::{
+    node::{Lost, PayloadPart, PayloadPlace, Payloads},
+    store::{Attempt, Cursor, Nonce},
+};
+
+use crate::{
+    checker::{NODE_LOST, STREAM_LOST},
+    history::{Body, Outcome},
+};
+
+/// What a client is told when its own SDK has given the call up because it was cancelled.
+pub(super) const CANCELLED: i64 = -32800;
+
+/// What an event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Word {
+    Progress(u64),
+    Question(String),
+    Result(String),
+    Failure,
+    Error(i64),
+}
+
+/// What the result of a call holds beside its name: a client sees whether it is whole.
+pub(super) fn padding(call: &str) -> String {
+    format!("{call} is done, and this is all of it")
+}
+
+/// The bytes of an event.
+pub(super) fn say(call: &str, word: &Word) -> Bytes {
+    let text = match word {
+        Word::Progress(n) => format!("P|{call}|{n}"),
+        Word::Question(question) => format!("Q|{call}|{question}"),
+        Word::Result(padding) => format!("R|{call}|{padding}"),
+        Word::Failure => format!("F|{call}|"),
+        Word::Error(code) => format!("E|{call}|{code}"),
+    };
+    text.into()
+}
+
+/// Whose event it is, and what it says.
+pub(super) fn read(bytes: &[u8]) -> Option<(&str, Word)> {
+    let mut parts = std::str::from_utf8(bytes).ok()?.splitn(3, '|');
+    let (kind, call, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let word = match kind {
+        "P" => Word::Progress(rest.parse().ok()?),
+        "Q" => Word::Question(rest.to_owned()),
+        "R" => Word::Result(rest.to_owned()),
+        "F" => Word::Failure,
+        "E" => Word::Error(rest.parse().ok()?),
+        _ => return None,
+    };
+    Some((call, word))
+}
+
+/// The same as a line in the history of `own` has it.
+pub(super) fn body(own: &str, bytes: &[u8]) -> Body {
+    let Some((call, word)) = read(bytes) else {
+        return Body::Other(String::from_utf8_lossy(bytes).into_owned());
+    };
+    let of = call.to_owned();
+    match word {
+        Word::Progress(n) => Body::Progress { of, n },
+        Word::Result(text) => Body::Response(Outcome::Result {
+            of,
+            whole: text == padding(call),
+            again: false,
+        }),
+        // The checker knows whose these two kinds are (C1); what else names another call is written as one of them.
+        _ if call != own => Body::Progress { of, n: 0 },
+        Word::Question(question) => Body::Other(question),
+        Word::Failure => Body::Response(Outcome::ToolError(of)),
+        Word::Error(code) => Body::Response(error(code)),
+    }
+}
+
+/// An error that says that nobody knows whether the call took effect.
+pub(super) fn error(code: i64) -> Outcome {
+    Outcome::Error {
+        code,
+        executed: Some("unknown".to_owned()),
+    }
+}
+
+/// How a call ends for a client that cancelled it.
+pub(super) const fn cancelled() -> Outcome {
+    Outcome::Error {
+        code: CANCELLED,
+        executed: None,
+    }
+}
+
+/// An event id as the service writes it, but for its seal.
+pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
+    let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
+    let mut bytes = vec![b'A'];
+    bytes.extend(nonce.0);
+    bytes.extend(cursor.seq.to_be_bytes());
+    bytes.extend(attempt.number.to_be_bytes());
+    bytes.extend(attempt.mark.to_be_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Seals a payload by adding a number of its place, or not at all: then what is moved is opened all the same, and has to be noticed elsewhere.
+#[derive(Debug)]
+pub(super) struct Seals {
+    pub(super) are_on: bool,
+}
+
+fn number(place: &PayloadPlace<'_>) -> [u8; 8] {
+    let mut hasher = DefaultHasher::new();
+    place.session.hash(&mut hasher);
+    match place.part {
+        PayloadPart::Event { nonce, seq, class } => (nonce, seq, class).hash(&mut hasher),
+        PayloadPart::Answer { question } => question.hash(&mut hasher),
+        PayloadPart::Shelved { nonce, is_head } => (nonce, is_head).hash(&mut hasher),
+    }
+    hasher.finish().to_be_bytes()
+}
+
+impl Payloads for Seals {
+    fn seal(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Bytes {
+        if !self.are_on {
+            return payload;
+        }
+        [&payload[..], &number(place)[..]].concat().into()
+    }
+
+    fn open(&self, place: &PayloadPlace<'_>, payload: Bytes) -> Option<Bytes> {
+        if !self.are_on {
+            return Some(payload);
+        }
+        let plain = payload.strip_suffix(&number(place)[..])?.len();
+        Some(payload.slice(..plain))
+    }
+
+    fn lost(&self, about: &Bytes, why: Lost) -> Bytes {
+        // Appendix B of streams.md.
+        let code = match why {
+            Lost::Node | Lost::Draining | Lost::Revoked => NODE_LOST,
+            Lost::Stream => STREAM_LOST,
+            Lost::Stopped => -32603,
+            Lost::Overflow => -32015,
+            Lost::Deadline => -32016,
+        };
+        say(&String::from_utf8_lossy(about), &Word::Error(code))
+    }
+}
