@@ -1,6 +1,11 @@
 //! The checker of the chaos test, tried on histories that were doctored: each broken promise must be seen, and no kept one blamed.
 
+mod admissions;
+mod answers;
+mod cancels;
 mod excuses;
+mod lists;
+mod put_off;
 
 use std::cell::Cell;
 
@@ -103,6 +108,13 @@ fn good(call: &str, stream: u8) -> Vec<What> {
     ]
 }
 
+/// Lines at these milliseconds, put in their order.
+fn at(mut lines: Vec<(u64, What)>) -> Vec<Line> {
+    lines.sort_by_key(|(at, _)| *at);
+    let lines = lines.into_iter();
+    lines.map(|(at, what)| Line { at, what }).collect()
+}
+
 /// One line a second.
 fn timed(whats: Vec<What>) -> Vec<Line> {
     (0..)
@@ -119,7 +131,12 @@ thread_local! {
 
 /// The rules that a history breaks.
 fn broken(whats: Vec<What>) -> Vec<&'static str> {
-    let report = check(&timed(whats));
+    broken_by(&timed(whats))
+}
+
+/// The rules that these lines break.
+fn broken_by(lines: &[Line]) -> Vec<&'static str> {
+    let report = check(lines);
     if !report.violations.is_empty() {
         DETECTED.set(DETECTED.get() + 1);
     }
@@ -505,6 +522,14 @@ fn all_doctored_histories_are_detected_and_counted() {
     excuses::a_call_that_an_sdk_gives_up_without_need_is_seen();
     excuses::a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else();
     excuses::a_resumed_stream_may_say_where_the_client_is_and_no_more();
+    answers::c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen();
+    cancels::c8_work_that_goes_on_after_its_cancel_is_seen();
+    cancels::c8_an_answer_to_what_was_cancelled_is_seen();
+    lists::c10_who_is_not_told_of_a_change_is_seen();
+    lists::c10_a_notice_that_comes_twice_is_seen();
+    lists::c10_a_list_that_is_out_of_date_is_seen();
+    admissions::c11_more_calls_than_a_limit_lets_in_are_seen();
+    put_off::c14_a_service_that_puts_many_off_without_need_is_seen();
     let detected = DETECTED.get() - before;
     println!("checker: {detected} doctored histories, all detected");
     assert!(detected >= 15, "{detected}");

@@ -17,7 +17,17 @@ pub async fn publish(
     upstream: &Upstream,
     more: &Value,
 ) -> Result<Published> {
-    let mut body = json!({"url": upstream.url(), "name": "Theirs"});
+    publish_at(console, workspace, &upstream.url(), more).await
+}
+
+/// The same for a server at this address.
+pub async fn publish_at(
+    console: &Console<'_>,
+    workspace: &str,
+    url: &str,
+    more: &Value,
+) -> Result<Published> {
+    let mut body = json!({"url": url, "name": "Theirs"});
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
     }

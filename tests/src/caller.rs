@@ -7,10 +7,14 @@ use std::{
 
 use anyhow::Result;
 use reqwest::StatusCode;
-use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use crate::{
+    asker,
     fleet::call,
     held::Work,
     history::{Body, History, Outcome, What},
@@ -20,6 +24,10 @@ use crate::{
 
 /// What a client waits before it connects again if the server asked for nothing.
 const RETRY: Duration = Duration::from_secs(1);
+/// Rounds of questions after which it answers no more.
+const ROUNDS: usize = 5;
+/// How long it looks whether there is an answer after all to what it has cancelled.
+const LOOKS: Duration = Duration::from_secs(5);
 /// The harness gives a call this much more than its deadline before it says that it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -48,6 +56,10 @@ pub struct Plan {
     pub half_open: bool,
     /// What it does with one event before it reads the next.
     pub rest: Duration,
+    /// The client wants no answer any more after so long.
+    pub cancel_after: Option<Duration>,
+    /// A tool that asks before it answers ([`asker`]).
+    pub asks: bool,
     /// When there must be an outcome.
     pub deadline: Duration,
 }
@@ -66,14 +78,31 @@ impl Plan {
             cut_after: None,
             half_open: false,
             rest: Duration::ZERO,
+            cancel_after: None,
+            asks: false,
             deadline: Duration::from_millis(millis) + Duration::from_secs(15),
         }
     }
 }
 
+/// What a session knows of its cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cancel {
+    /// There is none, or it was not taken.
+    No,
+    /// It is on its way.
+    Sent,
+    /// The service has taken it.
+    Taken,
+    /// Nobody said whether it was taken.
+    Unsaid,
+}
+
 /// How a stream went on.
 enum Step {
     Done(Outcome),
+    /// Its response asks for something first.
+    Asks(Value),
     /// It ended or broke before the response.
     Broken,
 }
@@ -119,7 +148,7 @@ impl Caller {
             safe: plan.safe,
             deadline: u64::try_from(plan.deadline.as_millis()).unwrap_or(u64::MAX),
         });
-        let outcome = timeout(plan.deadline + PATIENCE, self.see_through(plan))
+        let outcome = timeout(plan.deadline + PATIENCE, self.stop_or_see_through(plan))
             .await
             .unwrap_or(Outcome::Hung);
         self.history.add(What::Ended {
@@ -129,22 +158,111 @@ impl Caller {
         outcome
     }
 
-    async fn see_through(&self, plan: &Plan) -> Outcome {
-        let first = match self.send(plan).await {
-            Ok(reply) => reply,
-            Err(error) => return Outcome::Refused(format!("{error:#}")),
+    /// Where there is no session, who closes the connection has cancelled (T-63). In a session that says nothing (T-29).
+    async fn stop_or_see_through(&self, plan: &Plan) -> Outcome {
+        let cancel = watch::Sender::new(Cancel::No);
+        let Some(after) = plan.cancel_after else {
+            return self.see_through(plan, &cancel).await;
         };
-        let mut stream = match first {
-            Reply::Whole(answer) => return whole(&answer, &plan.work),
-            Reply::Stream(stream) => stream,
+        if self.session.is_none() {
+            let cut = timeout(after, self.see_through(plan, &cancel)).await;
+            return cut.unwrap_or_else(|_| {
+                self.history.add(What::Cancelled {
+                    call: plan.work.call.clone(),
+                });
+                Outcome::Cancelled
+            });
+        }
+        let stopping = async {
+            sleep(after).await;
+            self.cancel(plan, &cancel).await;
+            std::future::pending::<Outcome>().await
         };
+        tokio::select! {
+            outcome = self.see_through(plan, &cancel) => outcome,
+            outcome = stopping => outcome,
+        }
+    }
+
+    /// On another connection, and so by chance on another node.
+    async fn cancel(&self, plan: &Plan, cancel: &watch::Sender<Cancel>) {
+        cancel.send_replace(Cancel::Sent);
+        let notice = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": plan.work.call, "reason": "enough"}});
+        let said = match self.client.message(&notice).await {
+            Ok(answer) if answer.status == StatusCode::ACCEPTED => {
+                self.history.add(What::Cancelled {
+                    call: plan.work.call.clone(),
+                });
+                Cancel::Taken
+            }
+            Ok(answer) if answer.status.is_client_error() => Cancel::No,
+            _ => Cancel::Unsaid,
+        };
+        cancel.send_replace(said);
+    }
+
+    /// Whether the call was cancelled, as soon as that is known.
+    async fn is_cancelled(cancel: &watch::Sender<Cancel>) -> bool {
+        Self::verdict(cancel).await == Cancel::Taken
+    }
+
+    async fn verdict(cancel: &watch::Sender<Cancel>) -> Cancel {
+        let mut seen = cancel.subscribe();
+        let known = seen.wait_for(|cancel| *cancel != Cancel::Sent).await;
+        known.map_or(Cancel::No, |cancel| *cancel)
+    }
+
+    /// What is no stream. Success without a response is what becomes of a cancelled call, and of no other.
+    async fn settle(
+        &self,
+        plan: &Plan,
+        answer: &Answer,
+        cancel: &watch::Sender<Cancel>,
+    ) -> Outcome {
+        let is_empty = answer.status.is_success() && answer.json.is_null();
+        if is_empty && Self::verdict(cancel).await != Cancel::No {
+            return Outcome::Cancelled;
+        }
+        whole(answer, &plan.work)
+    }
+
+    async fn see_through(&self, plan: &Plan, cancel: &watch::Sender<Cancel>) -> Outcome {
+        let mut brought = Map::new();
+        for _ in 0..ROUNDS {
+            let first = match self.send(plan, &brought).await {
+                Ok(reply) => reply,
+                Err(error) => return Outcome::Refused(format!("{error:#}")),
+            };
+            self.note_taken(plan, &brought, &first);
+            let last = match first {
+                Reply::Whole(answer) if is_asking(&answer.json) => answer.json,
+                Reply::Whole(answer) => return self.settle(plan, &answer, cancel).await,
+                Reply::Stream(stream) => match self.follow(plan, stream, cancel).await {
+                    Ok(outcome) => return outcome,
+                    Err(asks) => asks,
+                },
+            };
+            brought = self.answer_all(plan, &last["result"]);
+        }
+        Outcome::Refused(format!("asked {ROUNDS} times"))
+    }
+
+    /// Reads a stream to the response, over as many connections as it takes. An error is a result that asks.
+    async fn follow(
+        &self,
+        plan: &Plan,
+        mut stream: SseStream,
+        cancel: &watch::Sender<Cancel>,
+    ) -> Result<Outcome, Value> {
         let mut events_left = plan.cut_after;
         let mut last_id: Option<String> = None;
         let mut left_open = Vec::new();
         loop {
-            let step = self.read(&mut stream, plan, &mut events_left).await;
-            if let Step::Done(outcome) = step {
-                return outcome;
+            match self.read(&mut stream, plan, &mut events_left).await {
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Asks(message) => return Err(message),
+                Step::Broken => {}
             }
             if let Some(id) = stream.last_id() {
                 last_id = Some(id.to_owned());
@@ -155,48 +273,87 @@ impl Caller {
             } else {
                 drop(stream);
             }
+            let is_cancelled = Self::is_cancelled(cancel).await;
             let Some(last_id) = &last_id else {
-                return Outcome::Refused("the stream broke before its first id".to_owned());
+                return Ok(if is_cancelled {
+                    Outcome::Cancelled
+                } else {
+                    Outcome::Refused("the stream broke before its first id".to_owned())
+                });
             };
+            if is_cancelled {
+                return Ok(self.look_again(plan, last_id).await);
+            }
             stream = loop {
                 sleep(wait).await;
                 wait = RETRY;
-                let reply = self.client.resume(last_id).await;
-                let status = match &reply {
-                    Ok(Reply::Stream(_)) => 200,
-                    Ok(Reply::Whole(answer)) => answer.status.as_u16(),
-                    Err(_) => 0,
-                };
-                self.history.add(What::Resumed {
-                    call: plan.work.call.clone(),
-                    status,
-                });
-                match reply {
+                match self.resume(plan, last_id).await {
                     Ok(Reply::Stream(stream)) => break stream,
                     Ok(Reply::Whole(answer)) if is_passing(answer.status) => {
                         wait = retry_after(&answer).unwrap_or(RETRY);
                     }
-                    Ok(Reply::Whole(answer)) => return whole(&answer, &plan.work),
+                    Ok(Reply::Whole(answer)) => {
+                        return Ok(self.settle(plan, &answer, cancel).await);
+                    }
                     Err(_) => {}
                 }
             };
         }
     }
 
-    async fn send(&self, plan: &Plan) -> Result<Reply> {
-        let (tool, arguments) = (
-            if plan.safe { "look_up" } else { "do_work" },
-            serde_json::to_value(&plan.work)?,
-        );
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
+    async fn resume(&self, plan: &Plan, last_id: &str) -> Result<Reply> {
+        let reply = self.client.resume(last_id).await;
+        let status = match &reply {
+            Ok(Reply::Stream(_)) => 200,
+            Ok(Reply::Whole(answer)) => answer.status.as_u16(),
+            Err(_) => 0,
+        };
+        self.history.add(What::Resumed {
+            call: plan.work.call.clone(),
+            status,
+        });
+        reply
+    }
+
+    /// There must be no answer to what was cancelled, also not for one who asks for it.
+    async fn look_again(&self, plan: &Plan, last_id: &str) -> Outcome {
+        if let Ok(Reply::Stream(mut stream)) = self.resume(plan, last_id).await {
+            let mut goes_on = None;
+            let rest = self.read(&mut stream, plan, &mut goes_on);
+            if let Ok(Step::Done(outcome)) = timeout(LOOKS, rest).await {
+                return outcome;
+            }
+        }
+        Outcome::Cancelled
+    }
+
+    /// Sends the call, with what an earlier round brought.
+    async fn send(&self, plan: &Plan, brought: &Map<String, Value>) -> Result<Reply> {
+        let (tool, arguments) = match plan {
+            Plan { asks: true, .. } => (asker::TOOL, json!({"call": plan.work.call})),
+            Plan { safe: true, .. } => ("look_up", serde_json::to_value(&plan.work)?),
+            _ => ("do_work", serde_json::to_value(&plan.work)?),
+        };
         let token = plan.progress.then_some(plan.work.call.as_str());
         if self.session.is_some() {
+            // A name is easier to cancel than a number.
+            let id: Value = match plan.cancel_after {
+                Some(_) => plan.work.call.as_str().into(),
+                None => self.next.fetch_add(1, Ordering::Relaxed).into(),
+            };
             return self.client.start(&call(id, tool, arguments, token)).await;
         }
-        let params = json!({"name": tool, "arguments": arguments});
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut params = json!({"name": tool, "arguments": arguments});
+        for (name, value) in brought {
+            params[name] = value.clone();
+        }
         let client = self.client.modern_client("tools/call", &params)?;
         let mut message = modern_message("tools/call", params);
         message["id"] = id.into();
+        if plan.asks {
+            message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = able();
+        }
         if let Some(token) = token {
             message["params"]["_meta"]["progressToken"] = token.into();
         }
@@ -218,6 +375,10 @@ impl Caller {
                 return Step::Broken;
             };
             sleep(plan.rest).await;
+            let message = event.message();
+            if is_asking(&message) {
+                return Step::Asks(message);
+            }
             let body = Body::of(&event, &plan.work);
             self.history.add(What::Got {
                 call: plan.work.call.clone(),
@@ -227,10 +388,87 @@ impl Caller {
             if let Body::Response(outcome) = body {
                 return Step::Done(outcome);
             }
+            if message["method"] == "elicitation/create" {
+                self.answer(plan, &message).await;
+            }
             if let (Some(left), true) = (events_left.as_mut(), event.id.is_some()) {
                 *left -= 1;
             }
         }
+    }
+
+    /// Answers a question of a session on another connection, until the service has taken the answer or refuses it.
+    async fn answer(&self, plan: &Plan, question: &Value) {
+        let id = question["id"].as_str().unwrap_or_default();
+        let (content, answer) = self.word(plan, &question["params"], id);
+        let response = json!({"jsonrpc": "2.0", "id": id, "result": content});
+        loop {
+            self.history.add(What::Answers {
+                call: plan.work.call.clone(),
+                answer: answer.clone(),
+            });
+            match self.client.message(&response).await {
+                Ok(said) if said.status.is_success() => break,
+                Ok(said) if !is_passing(said.status) => return,
+                _ => sleep(RETRY).await,
+            }
+        }
+        self.history.add(What::Taken {
+            call: plan.work.call.clone(),
+            answer,
+        });
+    }
+
+    /// Answers what the result of a request asks for: the parameters of the next one.
+    fn answer_all(&self, plan: &Plan, result: &Value) -> Map<String, Value> {
+        let state = result["requestState"].as_str().unwrap_or_default();
+        let requests = result["inputRequests"].as_object();
+        let responses: Map<String, Value> = requests
+            .into_iter()
+            .flatten()
+            .map(|(key, question)| {
+                let place = format!("{key} {}", state.len());
+                let (content, answer) = self.word(plan, &question["params"], &place);
+                self.history.add(What::Answers {
+                    call: plan.work.call.clone(),
+                    answer,
+                });
+                (key.clone(), content)
+            })
+            .collect();
+        Map::from_iter([
+            ("inputResponses".to_owned(), Value::Object(responses)),
+            ("requestState".to_owned(), result["requestState"].clone()),
+        ])
+    }
+
+    /// The result of a retry says that the answers which it brought were taken.
+    fn note_taken(&self, plan: &Plan, brought: &Map<String, Value>, reply: &Reply) {
+        let is_taken = match reply {
+            Reply::Whole(answer) => answer.json.get("result").is_some(),
+            Reply::Stream(_) => false,
+        };
+        let responses = brought.get("inputResponses").and_then(Value::as_object);
+        for response in responses.into_iter().flat_map(Map::values) {
+            if let (true, Some(answer)) = (is_taken, response["content"][asker::FIELD].as_str()) {
+                self.history.add(What::Taken {
+                    call: plan.work.call.clone(),
+                    answer: answer.to_owned(),
+                });
+            }
+        }
+    }
+
+    /// What it says to a question, as a result and as a text that nobody else says.
+    fn word(&self, plan: &Plan, question: &Value, place: &str) -> (Value, String) {
+        let call = &plan.work.call;
+        self.history.add(What::Asked {
+            call: call.clone(),
+            about: question["message"].as_str().unwrap_or_default().to_owned(),
+        });
+        let answer = format!("{call} says so to {place}");
+        let content = json!({"action": "accept", "content": {asker::FIELD: answer}});
+        (content, answer)
     }
 
     /// Ends the session. Answers the status, if there was one.
@@ -244,7 +482,17 @@ impl Caller {
     }
 }
 
-/// Worth another try of the same GET.
+/// What a client says that can be asked.
+pub fn able() -> Value {
+    json!({"elicitation": {"form": {}}})
+}
+
+/// A result of 2026-07-28 that asks.
+fn is_asking(message: &Value) -> bool {
+    message["result"]["resultType"] == "input_required"
+}
+
+/// Worth another try of the same GET, and of an answer.
 fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 500 | 502 | 503 | 504)
 }

@@ -1,8 +1,11 @@
 //! Which promises a history breaks. A pure function: it can be, and is, tried on histories that were doctored.
 
-// With its path, because a simulation takes this file from elsewhere.
-#[path = "checker/faults.rs"]
+mod admissions;
+mod answers;
+mod cancels;
 mod faults;
+mod news;
+mod put_off;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -57,6 +60,22 @@ pub struct Report {
     pub faults: BTreeMap<String, usize>,
     /// Calls that were run again, and say so.
     pub run_again: usize,
+    /// Answers that reached who asked (C7).
+    pub answers: usize,
+    /// Calls that were cancelled.
+    pub cancels: usize,
+    /// Of these, those whose end no fault could delay (C8).
+    pub cancels_judged: usize,
+    /// Changes of lists.
+    pub changes: usize,
+    /// How often one who listened had to be told of one, and no fault could delay it (C10).
+    pub told: usize,
+    /// Calls that were let in where a limit is (C11).
+    pub admissions: usize,
+    /// Requests while store and database were there (C14).
+    pub undisturbed: usize,
+    /// Of these, those that were put off.
+    pub put_off: usize,
     /// Promises that were broken.
     pub violations: Vec<Violation>,
 }
@@ -84,6 +103,18 @@ impl fmt::Display for Report {
             write!(f, "{client}: {results} results of {calls} calls · ")?;
         }
         writeln!(f, "given up by an SDK {}", self.given_up)?;
+        writeln!(
+            f,
+            "answers {} · cancels {}, judged {} · list changes {}, tellings judged {} · admissions {} · put off {} of {}",
+            self.answers,
+            self.cancels,
+            self.cancels_judged,
+            self.changes,
+            self.told,
+            self.admissions,
+            self.put_off,
+            self.undisturbed
+        )?;
         write!(f, "faults {:?}", self.faults)?;
         let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
         for violation in &self.violations {
@@ -111,7 +142,12 @@ struct Call<'h> {
     broken: usize,
 }
 
-/// Checks C1–C6, C9, C12 and C15 of the test plan.
+/// Whether everybody who listens knows of the last change: then the end of a run is quiet.
+pub fn everyone_knows(lines: &[Line]) -> bool {
+    news::everyone_knows(lines)
+}
+
+/// Checks C1–C12, C14 and C15 of the test plan.
 pub fn check(lines: &[Line]) -> Report {
     let mut report = Report::default();
     let faults = Faults::read(lines);
@@ -179,8 +215,15 @@ pub fn check(lines: &[Line]) -> Report {
                 let word = fault.name.split(' ').next().unwrap_or_default();
                 *report.faults.entry(word.to_owned()).or_default() += 1;
             }
+            // Of the rules below.
+            _ => {}
         }
     }
+    answers::check(&mut report, lines, &faults);
+    cancels::check(&mut report, lines, &faults);
+    news::check(&mut report, lines, &faults);
+    admissions::check(&mut report, lines, &faults);
+    put_off::check(&mut report, lines, &faults);
     let mut ids: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     for (name, call) in &calls {
         let Some((began, session, safe, deadline)) = call.began else {
@@ -486,6 +529,7 @@ fn kind(outcome: &Outcome) -> String {
         Outcome::Error { code, .. } => format!("error {code}"),
         Outcome::Http(status) => format!("HTTP {status}"),
         Outcome::Refused(_) => "connection".to_owned(),
+        Outcome::Cancelled => "cancelled".to_owned(),
         Outcome::Hung => "hung".to_owned(),
         Outcome::GaveUp(_) => "given up".to_owned(),
     }

@@ -24,7 +24,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::held::Held;
+use crate::{asker, held::Held};
 
 /// What the API accepts as a bearer token.
 pub const TOKEN: &str = "fixture-api-token";
@@ -99,6 +99,11 @@ impl FixtureApi {
             .map_or(0, |counts| counts.get(path).copied().unwrap_or(0))
     }
 
+    /// The address of the MCP server beside it ([`asker`]).
+    pub fn asker_url(&self) -> String {
+        format!("{}{}", self.base_url(), asker::PATH)
+    }
+
     /// Its OpenAPI 3.1 document.
     pub fn document(&self) -> Value {
         document(&self.base_url())
@@ -128,6 +133,7 @@ fn router(counts: Counts, held: &Held) -> Router {
         .route("/conformance/header", get(|| async { "ok" }))
         .merge(held.router())
         .layer(middleware::from_fn_with_state(counts, guard))
+        .merge(asker::router(held))
 }
 
 /// Counts, and refuses everybody without the token.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,8 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::timeout};
+
+use crate::history::{History, What};
 
 /// Longest time a test waits for a request to arrive or to be given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,6 +46,7 @@ pub struct Held {
     fates: Arc<Mutex<BTreeMap<String, Fate>>>,
     news: watch::Sender<u64>,
     mood: watch::Sender<Mood>,
+    history: Arc<OnceLock<History>>,
 }
 
 impl Default for Held {
@@ -52,6 +55,7 @@ impl Default for Held {
             fates: Arc::default(),
             news: watch::Sender::new(0),
             mood: watch::Sender::default(),
+            history: Arc::default(),
         }
     }
 }
@@ -105,6 +109,18 @@ impl Held {
         self.mood.send_replace(mood);
     }
 
+    /// From now on it is written there when each request comes, and how it ends. The first history is kept to.
+    pub fn write_to(&self, history: &History) {
+        let _ = self.history.set(history.clone());
+    }
+
+    /// Writes a line, if anybody reads it.
+    pub(crate) fn note(&self, what: What) {
+        if let Some(history) = self.history.get() {
+            history.add(what);
+        }
+    }
+
     /// Answers every request of `key`, now and later.
     pub fn release(&self, key: &str) {
         self.change(key, |fate| fate.released = true);
@@ -155,8 +171,11 @@ impl Held {
         fate
     }
 
-    fn arrive(&self, key: &str) -> (Visit, usize) {
+    pub(crate) fn arrive(&self, key: &str) -> (Visit, usize) {
         let fate = self.change(key, |fate| fate.arrived += 1);
+        self.note(What::Reached {
+            call: key.to_owned(),
+        });
         let visit = Visit {
             held: self.clone(),
             key: key.to_owned(),
@@ -198,16 +217,20 @@ impl Held {
 }
 
 /// One request: whoever drops it unanswered has lost its caller.
-struct Visit {
+#[derive(Debug)]
+pub(crate) struct Visit {
     held: Held,
     key: String,
     answered: bool,
 }
 
 impl Visit {
-    fn answer(mut self) {
+    pub(crate) fn answer(mut self) {
         self.answered = true;
         self.held.change(&self.key, |fate| fate.answered += 1);
+        self.held.note(What::Served {
+            call: self.key.clone(),
+        });
     }
 }
 
@@ -215,6 +238,9 @@ impl Drop for Visit {
     fn drop(&mut self) {
         if !self.answered {
             self.held.change(&self.key, |fate| fate.given_up += 1);
+            self.held.note(What::GivenUp {
+                call: self.key.clone(),
+            });
         }
     }
 }

@@ -11,6 +11,7 @@
 //! drained, over a [`redis::RedisServer`] and a [`postgres::PostgresServer`] that can fail. A [`caller::Caller`] follows the protocol
 //! through all of that and writes a [`history`]; [`checker::check`] says which promises it broke.
 
+pub mod asker;
 pub mod authenticator;
 pub mod authority;
 pub mod behind;

@@ -190,7 +190,12 @@ impl McpClient {
 
     /// GET, as an open event stream.
     pub async fn listen(&self) -> Result<SseStream> {
-        reply(self.open_stream().await?).await?.stream()
+        self.hear().await?.stream()
+    }
+
+    /// GET, whatever comes of it.
+    pub async fn hear(&self) -> Result<Reply> {
+        reply(self.open_stream().await?).await
     }
 
     /// A request of a legacy session.
@@ -220,8 +225,17 @@ impl McpClient {
 
     /// Opens a legacy session. Answers a client that sends its id and version.
     pub async fn initialize(&self, version: &str) -> Result<(Self, Value)> {
+        self.initialize_able(version, json!({})).await
+    }
+
+    /// The same for a client that can do this.
+    pub async fn initialize_able(
+        &self,
+        version: &str,
+        capabilities: Value,
+    ) -> Result<(Self, Value)> {
         let answer = self
-            .request("initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "harness", "version": "1"}}))
+            .request("initialize", json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "harness", "version": "1"}}))
             .await?;
         ensure!(
             answer.status == StatusCode::OK,

@@ -9,7 +9,7 @@ use reqwest::Response;
 use serde_json::Value;
 use tokio::time::timeout;
 
-pub use self::position::Position;
+pub use self::position::{Position, tools_mark};
 
 /// Longest silence that a test sits through: comments come every 15 s.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -12,27 +12,46 @@ use std::{
 
 use anyhow::{Context, Result};
 use portolan_tests::{
-    caller::{Caller, Plan},
-    fleet::Fleet,
-    history::{History, Outcome},
+    behind,
+    caller::{Caller, Plan, able},
+    checker::everyone_knows,
+    fleet::{Fleet, sign_up},
+    history::{History, Outcome, What},
     mcp::{LEGACY, McpClient},
-    oauth::{OAuthClient, tokens},
+    oauth::{OAuthClient, Tokens, tokens},
+    process::eventually,
     sdk::{Sdk, SdkLoad},
 };
+use reqwest::Method;
+use serde_json::json;
 use tokio::{process::ChildStdin, task::JoinSet, time::sleep};
 
-use super::Dice;
+use super::{
+    Dice,
+    lists::{self, Editor, Listener},
+};
 
 /// Registered clients in each workspace. Limits are per client.
 const CLIENTS: usize = 3;
 /// Clients of each SDK at a time.
 const SDK_CLIENTS: usize = 2;
+/// Clients that are asked before they get an answer.
+const ASKED: u64 = 4;
+/// Clients of a workspace that lets in few calls, each with one call at a time; and how few, a minute.
+const LIMITED: u64 = 3;
+const FEW: u64 = 30;
+/// Those who listen to each list: in sessions, and without.
+const LISTENERS: usize = 2;
+/// Who listens is told of a change within this time (C10); the checker says who was not.
+const TOLD: Duration = Duration::from_secs(12);
+/// Calls that take so many milliseconds run long enough to be cancelled.
+const LONG: u64 = 2_500;
 /// Well within the life of a token.
 const REFRESH: Duration = Duration::from_secs(240);
 
 /// Somebody's access to one server.
 #[derive(Debug, Clone)]
-struct Access {
+pub(super) struct Access {
     url: String,
     token: Arc<Mutex<String>>,
     /// Without an address, but at the place where the link in front listens.
@@ -40,7 +59,7 @@ struct Access {
 }
 
 impl Access {
-    fn client(&self) -> Result<McpClient> {
+    pub(super) fn client(&self) -> Result<McpClient> {
         match &self.front {
             Some(front) => front.clone(),
             None => McpClient::new(&self.url)?,
@@ -48,7 +67,7 @@ impl Access {
         .with_token(&self.token())
     }
 
-    fn token(&self) -> String {
+    pub(super) fn token(&self) -> String {
         self.token
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -62,6 +81,10 @@ pub(super) struct Load {
     pub(super) history: History,
     stop: Arc<AtomicBool>,
     workers: JoinSet<Result<()>>,
+    /// They never end by themselves.
+    listeners: JoinSet<()>,
+    /// One for each list.
+    readers: Vec<(String, Access)>,
     refreshers: JoinSet<()>,
     /// Closed, they tell the SDKs' programs to end.
     sdks: Vec<ChildStdin>,
@@ -74,9 +97,12 @@ impl Load {
             history: History::default(),
             stop: Arc::default(),
             workers: JoinSet::new(),
+            listeners: JoinSet::new(),
+            readers: Vec::new(),
             refreshers: JoinSet::new(),
             sdks: Vec::new(),
         };
+        fleet.fixture.held.write_to(&load.history);
         let second = fleet
             .owner
             .console()
@@ -99,20 +125,9 @@ impl Load {
             let place = usize::try_from(number)?;
             let over_front = if number % 4 == 1 { 2 * CLIENTS } else { 0 };
             let access = accesses[place % (2 * CLIENTS) + over_front].clone();
-            let worker = Worker {
-                name: format!("client-{number}"),
-                access,
-                history: load.history.clone(),
-                stop: load.stop.clone(),
-                dice: Dice::new(seed ^ (number + 1).wrapping_mul(0xdead_beef_cafe)),
-                calls: 0,
-            };
-            if number % 3 == 2 {
-                load.workers.spawn(worker.stateless());
-            } else {
-                load.workers.spawn(worker.in_sessions());
-            }
+            load.work(Role::Ordinary, access, number, number % 3 != 2, seed);
         }
+        load.beside(fleet, seed).await?;
         let folder = fleet.cluster.postgres.folder();
         for (number, sdk) in Sdk::ALL.into_iter().enumerate() {
             let url = [&fleet.published.url, &second.url][number % 2];
@@ -126,6 +141,90 @@ impl Load {
         Ok(load)
     }
 
+    fn work(&mut self, role: Role, access: Access, number: u64, in_sessions: bool, seed: u64) {
+        let name = format!("{}-{number}", role.name());
+        let salt = (number + 1 + 1_000 * role as u64).wrapping_mul(0xdead_beef_cafe);
+        let worker = Worker {
+            name,
+            role,
+            access,
+            history: self.history.clone(),
+            stop: self.stop.clone(),
+            dice: Dice::new(seed ^ salt),
+            calls: 0,
+        };
+        if in_sessions {
+            self.workers.spawn(worker.in_sessions());
+        } else {
+            self.workers.spawn(worker.stateless());
+        }
+    }
+
+    /// What is beside plain calls, in workspaces of somebody else: questions, a limit, and lists that change.
+    async fn beside(&mut self, fleet: &Fleet, seed: u64) -> Result<()> {
+        let owner = sign_up(&fleet.cluster, "bea").await?;
+        let client = OAuthClient::register(fleet.cluster.url(), "Beside").await?;
+        let console = owner.console();
+
+        console.create_workspace("asks").await?;
+        let url = fleet.fixture.asker_url();
+        let asks = behind::publish_at(&console, "asks", &url, &json!({})).await?;
+        let tokens = client.authorize(&owner, &asks.url).await?;
+        let access = self.keep_fresh(&client, tokens, &asks.url, None)?;
+        for number in 0..ASKED {
+            self.work(Role::Asked, access.clone(), number, number % 2 == 0, seed);
+        }
+
+        let few = console.publish_fixture("few", &fleet.fixture).await?;
+        let change = json!({"tenant_calls": FEW});
+        let path = "/workspaces/few/limits";
+        console.expect(Method::PATCH, path, Some(change)).await?;
+        let tokens = client.authorize(&owner, &few.url).await?;
+        let access = self.keep_fresh(&client, tokens, &few.url, None)?;
+        self.history.add(What::Limited {
+            calls: Role::Limited.name().to_owned(),
+            per_minute: FEW,
+            nodes: fleet.cluster.nodes.len() as u64,
+            at_a_time: LIMITED,
+        });
+        for number in 0..LIMITED {
+            let role = Role::Limited;
+            self.work(role, access.clone(), number, number % 3 == 2, seed);
+        }
+
+        let mut lists = Vec::new();
+        for name in ["moles", "piers"] {
+            let published = console.publish_fixture(name, &fleet.fixture).await?;
+            let source = &published.source_id;
+            let tools = console.tool_ids(name, source).await?;
+            let tool = tools.first().context("a tool")?.as_str();
+            lists.push((name.to_owned(), tool.context("an id")?.to_owned()));
+            let tokens = client.authorize(&owner, &published.url).await?;
+            let access = self.keep_fresh(&client, tokens, &published.url, None)?;
+            self.readers.push((name.to_owned(), access.clone()));
+            for number in 0..LISTENERS {
+                let listener = |how: &str| Listener {
+                    name: format!("{name}-{how}-{number}"),
+                    list: name.to_owned(),
+                    access: access.clone(),
+                    history: self.history.clone(),
+                };
+                let (sessions, alone) = (listener("session"), listener("alone"));
+                self.listeners.spawn(sessions.in_sessions());
+                self.listeners.spawn(alone.alone());
+            }
+        }
+        let editor = Editor {
+            owner,
+            lists,
+            history: self.history.clone(),
+            stop: self.stop.clone(),
+            dice: Dice::new(seed ^ 0x11_57_ed),
+        };
+        self.workers.spawn(editor.work());
+        Ok(())
+    }
+
     /// Registers a client and keeps its token fresh, in a file too.
     async fn access(
         &mut self,
@@ -136,9 +235,20 @@ impl Load {
     ) -> Result<Access> {
         let client = OAuthClient::register(fleet.cluster.url(), &format!("Load {number}")).await?;
         let first = client.authorize(&fleet.owner, url).await?;
+        self.keep_fresh(&client, first, url, file)
+    }
+
+    fn keep_fresh(
+        &mut self,
+        client: &OAuthClient,
+        first: Tokens,
+        url: &str,
+        file: Option<&Path>,
+    ) -> Result<Access> {
         if let Some(file) = file {
             replace(file, &first.access)?;
         }
+        let client = client.clone();
         let token = Arc::new(Mutex::new(first.access));
         let (kept, mut refresh) = (token.clone(), first.refresh);
         let file = file.map(Path::to_owned);
@@ -174,6 +284,19 @@ impl Load {
         while let Some(worker) = self.workers.join_next().await {
             worker.context("a client fell over")??;
         }
+        // All is quiet now. Who is not told of the last change within this time was not told in time: that is for the checker to say.
+        let history = &self.history;
+        let quiet = eventually("everybody knows", TOLD, async || {
+            everyone_knows(&history.lines())
+        });
+        if let Err(error) = quiet.await {
+            println!("{error:#}");
+        }
+        for (list, access) in &self.readers {
+            let read = async || lists::read(&self.history, list, &access.client()?).await;
+            eventually("the list is read", TOLD, async || read().await.is_ok()).await?;
+        }
+        self.listeners.shutdown().await;
         self.refreshers.shutdown().await;
         Ok(())
     }
@@ -186,8 +309,31 @@ fn replace(file: &Path, text: &str) -> Result<()> {
     Ok(fs::rename(fresh, file)?)
 }
 
+/// What a client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Calls of every kind.
+    Ordinary,
+    /// Calls that ask something first.
+    Asked,
+    /// More calls than are let in.
+    Limited,
+}
+
+impl Role {
+    /// First word of the names of its calls.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ordinary => "client",
+            Self::Asked => "asked",
+            Self::Limited => "limited",
+        }
+    }
+}
+
 struct Worker {
     name: String,
+    role: Role,
     access: Access,
     history: History,
     stop: Arc<AtomicBool>,
@@ -203,6 +349,13 @@ impl Worker {
     fn plan(&mut self) -> Plan {
         self.calls += 1;
         let name = format!("{}-{}", self.name, self.calls);
+        if self.role != Role::Ordinary {
+            let mut plan = Plan::new(name, 0);
+            plan.asks = self.role == Role::Asked;
+            plan.progress = false;
+            plan.deadline += Duration::from_secs(10);
+            return plan;
+        }
         let millis = self
             .dice
             .pick(&[0, 0, 10, 50, 200, 800, 1_500, 2_500, 5_000, 9_000]);
@@ -218,11 +371,21 @@ impl Worker {
         }
         // A lost owner costs 12 s, a held node 10 s, and both may meet. An API that hangs costs 3 s.
         plan.deadline += Duration::from_secs(10);
+        // Over a network that falls silent nobody hears that a connection was closed.
+        if millis >= LONG && self.access.front.is_none() && self.dice.below(3) == 0 {
+            (plan.cut_after, plan.half_open, plan.rest) = (None, false, Duration::ZERO);
+            plan.cancel_after = Some(Duration::from_millis(300 + self.dice.below(900)));
+        }
         plan
     }
 
     async fn pause(&mut self) {
-        sleep(Duration::from_millis(self.dice.below(400))).await;
+        let millis = match self.role {
+            Role::Ordinary => self.dice.below(400),
+            Role::Asked => self.dice.below(1_000),
+            Role::Limited => 300 + self.dice.below(800),
+        };
+        sleep(Duration::from_millis(millis)).await;
     }
 
     async fn stateless(mut self) -> Result<()> {
@@ -238,11 +401,18 @@ impl Worker {
         let mut number = 0;
         while !self.is_over() {
             number += 1;
-            let version = self
-                .dice
-                .pick(&[LEGACY, LEGACY, LEGACY, "2025-06-18", "2025-03-26"]);
+            // What the oldest of them knows nothing of, its clients cannot be asked.
+            let (versions, can) = match self.role {
+                Role::Asked => (&[LEGACY, LEGACY, "2025-06-18"][..], able()),
+                _ => (
+                    &[LEGACY, LEGACY, LEGACY, "2025-06-18", "2025-03-26"][..],
+                    json!({}),
+                ),
+            };
+            let version = self.dice.pick(versions);
             // Without Redis there are no new sessions; the client comes back.
-            let Ok((client, _)) = self.access.client()?.initialize(version).await else {
+            let opened = self.access.client()?.initialize_able(version, can).await;
+            let Ok((client, _)) = opened else {
                 sleep(Duration::from_secs(1)).await;
                 continue;
             };

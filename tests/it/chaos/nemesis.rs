@@ -162,7 +162,7 @@ impl Nemesis {
             | Strike::FillRedis
             | Strike::SleepRedis => self.redis(cluster, strike).await?,
             Strike::StopPostgres => {
-                self.history.fault("stop postgres", FaultKind::Other);
+                self.history.fault("stop postgres", FaultKind::Database);
                 cluster.postgres.stop()?;
                 sleep(Duration::from_secs(5)).await;
                 cluster.postgres.start_again().await?;
@@ -315,7 +315,7 @@ impl Nemesis {
         let kind = if is_away {
             FaultKind::StoreAway
         } else {
-            FaultKind::Other
+            FaultKind::Doorbells
         };
         self.history
             .fault(format!("{text} {weather:?} {secs} s"), kind);

@@ -14,7 +14,7 @@ const SESSION_GRACE: u64 = 30_000;
 const RECOVERS: u64 = 10_000;
 /// A node has noticed by then that the store is back, milliseconds: a command that was not answered is given up after one second, and then
 /// it connects anew. The line of a fault may be so much older than the fault.
-const NOTICES: u64 = 3_000;
+pub(super) const NOTICES: u64 = 3_000;
 /// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
 const BEHIND: u64 = 1_000;
 
@@ -39,6 +39,9 @@ pub(super) struct Faults {
     nodes: Vec<Span>,
     away: Vec<Span>,
     full: Vec<Span>,
+    /// Nodes that do not hear of what others do.
+    deaf: Vec<Span>,
+    database: Vec<Span>,
     emptied: Vec<u64>,
     /// From the first write that was lost, until another store took over.
     forgot: Vec<Span>,
@@ -59,6 +62,8 @@ impl Faults {
                         &mut faults.nodes,
                         &mut faults.away,
                         &mut faults.full,
+                        &mut faults.deaf,
+                        &mut faults.database,
                     ] {
                         close(spans, at);
                     }
@@ -74,6 +79,8 @@ impl Faults {
                 FaultKind::StoreEmptied => faults.emptied.push(at),
                 FaultKind::StoreFull => faults.full.push(open),
                 FaultKind::Node => faults.nodes.push(open),
+                FaultKind::Doorbells => faults.deaf.push(open),
+                FaultKind::Database => faults.database.push(open),
                 FaultKind::Other => {}
             }
             faults.any.push(open);
@@ -157,6 +164,66 @@ impl Faults {
             *gone <= at && at <= last
         });
         was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted)
+    }
+
+    /// C7: may an answer be lost that was taken? With the node of its call, or with what the store lost or did not take.
+    pub(super) fn excuse_lost_answer(&self, call: Span) -> bool {
+        self.explain(NODE_LOST, call) || touches_any(&self.full, call, SUSPECTS_NOBODY)
+    }
+
+    /// C8: may a call run on that was cancelled, `call` being its life until then? The node that runs it is not there or does not hear, or
+    /// the store does not know where it runs.
+    pub(super) fn excuse_late_cancel(&self, call: Span) -> bool {
+        let mut all = self
+            .nodes
+            .iter()
+            .chain(&self.away)
+            .chain(&self.full)
+            .chain(&self.deaf)
+            .copied()
+            .chain(self.losses());
+        all.any(|span| touches(span, call, NOTICES))
+    }
+
+    /// C10: may news be late, or come once more, in this time? A node that is held tells nobody, and without the database none learns of
+    /// anything. Redis has no part in it (`streams.md` §17.1).
+    pub(super) fn excuse_late_news(&self, time: Span) -> bool {
+        touches_any(&self.nodes, time, 0) || touches_any(&self.database, time, 0)
+    }
+
+    /// C11: when nodes counted each for itself, and how many of them were not there when that began.
+    pub(super) fn alone(&self) -> impl Iterator<Item = (Span, usize)> {
+        self.away.iter().map(|(from, until)| {
+            let dead = |node: &&Span| touches(**node, (*from, *from), SUSPECTS_NOBODY);
+            ((*from, *until), self.nodes.iter().filter(dead).count())
+        })
+    }
+
+    /// C11: when the store began to forget what had been let in, until it was another one or empty.
+    pub(super) fn forgotten(&self) -> impl Iterator<Item = Span> {
+        self.losses()
+            .map(|(from, until)| (from.saturating_sub(BEHIND), until))
+    }
+
+    /// C11: nodes that began anew in this time.
+    pub(super) fn starts(&self, time: Span) -> usize {
+        let nodes = self.nodes.iter();
+        nodes.filter(|span| touches(**span, time, 0)).count()
+    }
+
+    /// C14: may requests be put off in this time? Where the store or the database is away, slow, full or another one (F4–F9), and where all
+    /// nodes but one died together (F14).
+    pub(super) fn excuse_503(&self, time: Span) -> bool {
+        let together = self.nodes.windows(2).filter(|two| two[1].0 < two[0].1);
+        let mut all = self
+            .away
+            .iter()
+            .chain(&self.full)
+            .chain(&self.database)
+            .copied()
+            .chain(self.losses())
+            .chain(together.map(|two| two[0]));
+        all.any(|span| touches(span, time, RECOVERS))
     }
 
     /// Whether anything was broken then, or a moment before.

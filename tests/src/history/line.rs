@@ -63,6 +63,108 @@ pub enum What {
         /// The session.
         session: String,
     },
+    /// The client wants no answer any more, and the service has taken that (202); where there is no session, the client has closed the
+    /// connection of the call.
+    Cancelled {
+        /// The call.
+        call: String,
+    },
+    /// The client is asked something before it gets its answer.
+    Asked {
+        /// The call that it made.
+        call: String,
+        /// The call that the question names.
+        about: String,
+    },
+    /// The client is about to send its answer, once more if it has not heard that the first was taken.
+    Answers {
+        /// The call that it was asked by.
+        call: String,
+        /// What it says. No other answer of the run is the same.
+        answer: String,
+    },
+    /// The service has taken the answer.
+    Taken {
+        /// The call that it was asked by.
+        call: String,
+        /// What the client said.
+        answer: String,
+    },
+    /// Whoever asked has the answer.
+    Heard {
+        /// The call that it asked for.
+        call: String,
+        /// What it was told.
+        answer: String,
+    },
+    /// The API behind the tool is asked.
+    Reached {
+        /// The call.
+        call: String,
+    },
+    /// The API behind the tool answers.
+    Served {
+        /// The call.
+        call: String,
+    },
+    /// Who asked the API behind the tool has hung up before it answered.
+    GivenUp {
+        /// The call.
+        call: String,
+    },
+    /// Somebody is about to change a list, once more if nobody has said that it is changed.
+    Changing {
+        /// The list.
+        list: String,
+        /// What it will be; each is one more than the one before.
+        revision: u64,
+    },
+    /// The change is committed.
+    Changed {
+        /// The list.
+        list: String,
+        /// What it is.
+        revision: u64,
+    },
+    /// Somebody has a stream on which it is told of changes.
+    Listens {
+        /// Who: one session, or one that listens without one.
+        listener: String,
+        /// The list.
+        list: String,
+        /// Is it told of what changed while it had no stream?
+        remembered: bool,
+    },
+    /// It is told that the list is another one.
+    Told {
+        /// Who.
+        listener: String,
+        /// The event's id.
+        id: Option<String>,
+    },
+    /// Its stream is over.
+    Left {
+        /// Who.
+        listener: String,
+    },
+    /// Somebody has read the list.
+    Listed {
+        /// The list.
+        list: String,
+        /// What it was.
+        revision: u64,
+    },
+    /// Only so many calls are let in from here on.
+    Limited {
+        /// First word of their names.
+        calls: String,
+        /// How many a minute, and how many at once after a quiet minute.
+        per_minute: u64,
+        /// Nodes that let them in.
+        nodes: u64,
+        /// How many the clients make at a time.
+        at_a_time: u64,
+    },
     /// Something was done to the service.
     Fault(Fault),
 }
@@ -93,6 +195,10 @@ pub enum FaultKind {
     StoreRolledBack,
     /// The store takes nothing that costs memory.
     StoreFull,
+    /// A node does not hear what others tell it through the store.
+    Doorbells,
+    /// The database is away.
+    Database,
     /// Anything else.
     Other,
     /// Whatever was done before is undone.
@@ -144,6 +250,8 @@ pub enum Outcome {
     Http(u16),
     /// The connection broke before there was anything to resume.
     Refused(String),
+    /// The client wanted no answer any more, and got none.
+    Cancelled,
     /// Nothing came in time.
     Hung,
     /// An SDK gave up by its own design: two tries to resume have failed.

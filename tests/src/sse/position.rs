@@ -29,3 +29,12 @@ impl Position {
         })
     }
 }
+
+/// What an event id of a session's own stream says of the list of tools: another number for another list.
+pub fn tools_mark(id: &str) -> Option<u64> {
+    let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
+    // Stream and number of the event.
+    let rest = bytes.strip_prefix(b"N")?.get(12..)?;
+    rest.first_chunk::<8>()
+        .map(|mark| u64::from_be_bytes(*mark))
+}

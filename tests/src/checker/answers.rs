@@ -1,0 +1,74 @@
+//! C7: an answer reaches its own call, once, unchanged; no call receives another's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Faults, Report};
+use crate::history::{Line, Outcome, What};
+
+/// Call and words.
+type Answer<'h> = (&'h str, &'h str);
+
+/// What a history says of answers.
+#[derive(Debug, Default)]
+struct Answers<'h> {
+    said: BTreeSet<Answer<'h>>,
+    taken: BTreeMap<Answer<'h>, u64>,
+    heard: BTreeMap<Answer<'h>, usize>,
+    asked: BTreeSet<&'h str>,
+    ended: BTreeMap<&'h str, (u64, &'h Outcome)>,
+}
+
+pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
+    let mut all = Answers::default();
+    for line in lines {
+        match &line.what {
+            What::Asked { call, about } => {
+                all.asked.insert(call);
+                if call != about {
+                    report.broken("C7", format!("{call} got a question of {about:?}"));
+                }
+            }
+            What::Answers { call, answer } => {
+                all.said.insert((call, answer));
+            }
+            What::Taken { call, answer } => {
+                all.taken.entry((call, answer)).or_insert(line.at);
+            }
+            What::Heard { call, answer } => {
+                report.answers += 1;
+                if !all.said.contains(&(call.as_str(), answer.as_str())) {
+                    report.broken(
+                        "C7",
+                        format!("{call} was told {answer:?}, which its client did not say"),
+                    );
+                }
+                *all.heard.entry((call, answer)).or_default() += 1;
+            }
+            What::Ended { call, outcome } => {
+                all.ended.insert(call, (line.at, outcome));
+            }
+            _ => {}
+        }
+    }
+    for ((call, answer), times) in &all.heard {
+        if *times > 1 {
+            report.broken("C7", format!("{call} was told {answer:?} {times} times"));
+        }
+    }
+    let told: BTreeSet<&str> = all.heard.keys().map(|(call, _)| *call).collect();
+    for call in &all.asked {
+        let has_result = matches!(all.ended.get(call), Some((_, Outcome::Result { .. })));
+        if has_result && !told.contains(call) {
+            report.broken("C7", format!("{call} has a result and was told nothing"));
+        }
+    }
+    for ((call, answer), at) in &all.taken {
+        let end = all.ended.get(call).map_or(u64::MAX, |(end, _)| *end);
+        if !all.heard.contains_key(&(*call, *answer)) && !faults.excuse_lost_answer((*at, end)) {
+            report.broken(
+                "C7",
+                format!("{call}: {answer:?} was taken, and nobody was told of it"),
+            );
+        }
+    }
+}
