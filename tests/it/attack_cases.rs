@@ -6,11 +6,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, ensure};
-use portolan_tests::stack::repository;
+use portolan_tests::{sources, stack::repository};
 use regex::Regex;
 
 /// Cases that no test holds yet. Only ever gets shorter: a case that has a test must leave it, and one that loses its test
@@ -49,27 +48,6 @@ fn cases() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if path.is_dir() {
-            if !matches!(name.as_str(), "node_modules" | "target" | "dist") {
-                sources(&path, found)?;
-            }
-        } else if (path.extension().is_some_and(|end| end == "rs") || name.contains(".test."))
-            && name != "attack_cases.rs"
-        {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 /// What the numbers behind "case" or "cases" mean: `47`, `26, 27`, `28 and 29`, `12 to 15`, `109–117`, in words or in a name.
 fn numbers(text: &str, mention: &Regex) -> Vec<u16> {
     let mut all = Vec::new();
@@ -101,12 +79,11 @@ fn found() -> Result<BTreeMap<u16, BTreeSet<(String, String)>>> {
     let attribute = Regex::new(r"^\s*#\[(?:tokio::)?test\b")?;
     let function = Regex::new(r"^(\s*)(?:pub(?:\(crate\))? )?(?:async )?fn (\w+)")?;
     let web = Regex::new(r"^test\('([^']+)'")?;
-    let mut files = Vec::new();
-    for folder in FOLDERS {
-        sources(&root.join(folder), &mut files)?;
-    }
+    let is_wanted = |name: &str| {
+        (sources::is_rust(name) || name.contains(".test.")) && name != "attack_cases.rs"
+    };
     let mut held: BTreeMap<u16, BTreeSet<(String, String)>> = BTreeMap::new();
-    for file in files {
+    for file in sources::files(FOLDERS, is_wanted)? {
         let path = file.strip_prefix(&root)?.to_string_lossy().into_owned();
         let mut is_next_a_test = false;
         let mut test: Option<String> = None;

@@ -31,6 +31,7 @@ mod secrets;
 mod sign_in_with_others;
 mod tasks;
 mod tenancy;
+mod test_plan;
 mod tools;
 mod upstream;
 mod upstream_accounts;

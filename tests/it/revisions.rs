@@ -7,11 +7,13 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
-use portolan_tests::stack::repository;
+use portolan_tests::{
+    sources::{self, tests_of},
+    stack::repository,
+};
 use regex::Regex;
 
 const PAGE: &str = "docs/revisions.md";
@@ -44,68 +46,6 @@ fn rules() -> Result<Vec<Rule>> {
     table.lines().map(row).collect()
 }
 
-/// Every Rust source of the repository.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        if path.is_dir() && !matches!(name, "node_modules" | "target") {
-            sources(&path, found)?;
-        } else if path.extension().is_some_and(|kind| kind == "rs") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
-/// A test as the scan sees it.
-struct Test {
-    name: String,
-    /// The comment above it, its name and its body.
-    text: String,
-}
-
-/// The functions that are tests: by attribute, or, where a list of cases runs them, by the id that their name begins with.
-fn tests_of(source: &str, named: &Regex) -> Vec<Test> {
-    let lines: Vec<&str> = source.lines().collect();
-    let function = Regex::new(r"^(\s*)(?:pub(?:\([a-z]+\))? )?(?:async )?fn ([a-z0-9_]+)")
-        .expect("it is a pattern");
-    let mut tests = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let Some(found) = function.captures(line) else {
-            continue;
-        };
-        let above = lines[..at]
-            .iter()
-            .rposition(|line| {
-                let line = line.trim_start();
-                !line.starts_with("//") && !line.starts_with('#')
-            })
-            .map_or(0, |end| end + 1);
-        let is_test = lines[above..at].iter().any(|line| {
-            line.trim_start().starts_with("#[test")
-                || line.trim_start().starts_with("#[tokio::test")
-        });
-        let indent = &found[1];
-        // Inside `proptest! { … }` the attribute is there, too.
-        if !is_test && !named.is_match(&found[2]) {
-            continue;
-        }
-        let end = lines[at..]
-            .iter()
-            .position(|line| *line == format!("{indent}}}"))
-            .map_or(lines.len(), |end| at + end);
-        tests.push(Test {
-            name: found[2].to_owned(),
-            text: lines[above..end].join("\n"),
-        });
-    }
-    tests
-}
-
 /// `t_20_t_30_each_verb` → T-20, T-30. The tests of the protocol's own room also write `t20_t30_…`; elsewhere that means other documents.
 fn ids_in_name(name: &str, is_protocol: bool) -> Vec<String> {
     let words: Vec<&str> = name.split('_').collect();
@@ -131,19 +71,15 @@ fn held(rules: &[Rule]) -> Result<BTreeMap<String, BTreeSet<String>>> {
     let in_name = Regex::new(r"^[a-z]{1,2}_\d+_")?;
     // `J-12…J-16` in words, `j_12_to_j_16` in a name.
     let ranges = Regex::new(r"\b([A-Za-z]{1,2})[-_](\d+)(?:…|_to_)([A-Za-z]{1,2})[-_](\d+)")?;
-    let mut files = Vec::new();
-    for folder in ["crates", "services", "tests"] {
-        sources(&repository().join(folder), &mut files)?;
-    }
     let mut held: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in files {
+    for file in sources::files(&["crates", "services", "tests"], sources::is_rust)? {
         let source = fs::read_to_string(&file)?;
         let place = file.strip_prefix(repository())?.with_extension("");
         let place = place
             .to_string_lossy()
             .replace("/src/", "/")
             .replace('/', "::");
-        for test in tests_of(&source, &in_name) {
+        for test in tests_of(&source, |name| in_name.is_match(name)) {
             let mut ids: Vec<String> = in_text
                 .captures_iter(&test.text)
                 .map(|found| format!("{}-{}", &found[1], &found[2]))
@@ -318,7 +254,7 @@ async fn t_4_t_5_by_name() {
 async fn o_6_a_case(ground: &Ground) {}
 "#;
     let named = Regex::new(r"^[a-z]{1,2}_\d+_").expect("it is a pattern");
-    let tests = tests_of(source, &named);
+    let tests = tests_of(source, |name| named.is_match(name));
     let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
     assert_eq!(names, ["t_4_t_5_by_name", "o_6_a_case"]);
     assert!(tests[0].text.contains("T-3") && tests[0].text.contains("T-6"));

@@ -45,6 +45,7 @@ mod rmcp_upstream;
 pub mod scene;
 pub mod sdk;
 pub mod sentinels;
+pub mod sources;
 pub mod speaker;
 pub mod sql;
 pub mod sse;

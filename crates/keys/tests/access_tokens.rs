@@ -302,6 +302,64 @@ fn a_stolen_row_opens_under_no_other_key_id() {
     assert!(SigningKey::open(&keys, two.public, &sealed, times, now()).is_err());
 }
 
+/// Looks at each kind of token, and the longest time that one may take on the average of its best round.
+const LOOKS: u32 = 50;
+const EACH: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// S2 of the test plan.
+#[test]
+fn s2_no_token_of_any_wrong_kind_takes_a_millisecond_to_refuse() {
+    let (forge, stranger) = (Forge::new(), Forge::new());
+    let payload = serde_json::to_value(claims()).unwrap();
+    let good = forge.token(&forge.header(), &payload);
+    let with = |claim: &str, value: Value| {
+        let mut changed = payload.clone();
+        changed[claim] = value;
+        forge.token(&forge.header(), &changed)
+    };
+    let headed = |member: &str, value: &str| {
+        let mut header = forge.header();
+        header[member] = json!(value);
+        forge.token(&header, &payload)
+    };
+    let at = now().unix_timestamp();
+    let (message, _) = good.rsplit_once('.').unwrap();
+    let wrong = [
+        ("nothing", String::new()),
+        ("dots", "..".to_owned()),
+        ("alg none", headed("alg", "none")),
+        ("no signature", format!("{message}.")),
+        ("another key", stranger.token(&forge.header(), &payload)),
+        ("aud", with("aud", json!(["a", "b"]))),
+        ("iss", with("iss", json!("https://evil.example"))),
+        ("expired", with("exp", json!(at - 3600))),
+        ("from the future", with("iat", json!(at + 3600))),
+        ("a kid that is a path", headed("kid", "../../etc/passwd")),
+        ("a kid that is a URL", headed("kid", "http://127.0.0.1/key")),
+        ("a megabyte", "A".repeat(1024 * 1024)),
+        (
+            "a megabyte of claims",
+            with("scope", json!("x".repeat(1024 * 1024))),
+        ),
+        ("a megabyte of kid", headed("kid", &"x".repeat(1024 * 1024))),
+        ("a million dots", ".".repeat(1024 * 1024)),
+    ];
+    assert!(forge.verifier.verify(&good, now()).is_ok());
+    for (what, token) in &wrong {
+        let round = || {
+            let begun = std::time::Instant::now();
+            for _ in 0..LOOKS {
+                assert!(forge.verifier.verify(token, now()).is_err(), "{what}");
+            }
+            begun.elapsed() / LOOKS
+        };
+        // On a busy machine a round may stand still for a while.
+        let each = (0..3).map(|_| round()).min().unwrap();
+        println!("{what}: {each:?}");
+        assert!(each < EACH, "{what}: {each:?}");
+    }
+}
+
 /// The claims of a token.
 const CLAIMS: [&str; 12] = [
     "iss",

@@ -1,4 +1,4 @@
-//! Rows of the load table that are counts, or need no machine of their own (testing.md §4: L5, L10, L14). The others are scenes of
+//! Rows of the load table that are counts, or need no machine of their own (testing.md §4: L3 to L7, L10, L13, L14). The others are scenes of
 //! `make bench` (docs/performance.md).
 
 use std::time::{Duration, Instant};
@@ -11,15 +11,27 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient, modern_message},
     oauth::OAuthClient,
     process::eventually,
+    proxy::Balancer,
     sse::{Event, SseStream},
 };
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::{sleep, sleep_until};
 
-use super::{echo, price::sent};
+use super::{Order, echo, price::sent, response};
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Marks of the keys of sessions, and of their streams, requests and questions.
+const MARKS: [&str; 6] = ["}:s:", "}:m:", "}:e:", "}:x:", "}:f:", "}:q:"];
+
+/// The commands that are about sessions, and what belongs to them. A look at what nobody owns names the places where it would find it.
+fn of_sessions(lines: &[String]) -> Vec<&String> {
+    let is_of_sessions = |line: &&String| MARKS.iter().any(|mark| line.contains(mark));
+    let is_a_look = |line: &&String| line.contains("}:o:-");
+    let found = lines.iter().filter(is_of_sessions);
+    found.filter(|line| !is_a_look(line)).collect()
+}
 
 /// Opens a listen stream, and waits until it is acknowledged.
 async fn listen(client: &McpClient, id: usize) -> Result<SseStream> {
@@ -63,16 +75,7 @@ async fn l5_listen_streams_that_hear_nothing_cost_redis_nothing() -> Result<()> 
         before.len(),
         after.len()
     );
-    let of_sessions: Vec<_> = after
-        .iter()
-        // A look at what nobody owns names the places where it would find it.
-        .filter(|line| !line.contains("}:o:-"))
-        .filter(|line| {
-            ["}:s:", "}:m:", "}:e:", "}:x:", "}:f:", "}:q:"]
-                .iter()
-                .any(|mark| line.contains(mark))
-        })
-        .collect();
+    let of_sessions = of_sessions(&after);
     assert!(of_sessions.is_empty(), "{of_sessions:#?}");
     assert!(
         after.len() <= before.len() + JITTER,
@@ -85,6 +88,122 @@ async fn l5_listen_streams_that_hear_nothing_cost_redis_nothing() -> Result<()> 
     })
     .await?;
     drop(streams);
+    Ok(())
+}
+
+/// Streams of sessions of one client; it may open sixty a minute.
+const IDLE: usize = 40;
+/// Most connections that a process may have to Redis.
+const CONNECTIONS: usize = 6;
+
+/// Connections of others to Redis, and channels that somebody hears.
+async fn links(fleet: &Fleet) -> Result<(usize, usize)> {
+    let redis = &fleet.cluster.redis;
+    let clients = redis.command(&["CLIENT", "LIST"]).await?;
+    let others = clients
+        .lines()
+        .filter(|line| line.contains("id=") && !line.contains("cmd=client|list"));
+    let count = "return #redis.call('PUBSUB', 'CHANNELS') + #redis.call('PUBSUB', 'SHARDCHANNELS')";
+    let channels = redis.command(&["EVAL", count, "0"]).await?;
+    Ok((others.count(), channels.parse()?))
+}
+
+/// testing.md L4, with fewer streams: what a node has to do with Redis does not depend on them.
+#[tokio::test]
+async fn l4_streams_of_sessions_need_no_connection_and_no_subscription_of_their_own() -> Result<()>
+{
+    let fleet = Fleet::of(1).await?;
+    let open = async || {
+        let session = fleet.on(0, &fleet.session(LEGACY).await?)?;
+        let mut stream = session.listen().await?;
+        stream.next().await?.context("a priming event")?;
+        anyhow::Ok(stream)
+    };
+    let mut streams = vec![open().await?];
+    let before = links(&fleet).await?;
+    for _ in 1..IDLE {
+        streams.push(open().await?);
+    }
+    let after = links(&fleet).await?;
+    println!("connections and channels: {before:?} with one stream, {after:?} with {IDLE}");
+    assert_eq!(after.1, before.1, "channels");
+    // One more may have been made because one was busy.
+    assert!(after.0 <= before.0 + 2, "{before:?}, then {after:?}");
+    // The node, and the one with the role `auth`.
+    assert!(after.0 <= 2 * CONNECTIONS, "{after:?}");
+    drop(streams);
+    Ok(())
+}
+
+/// testing.md L3: with three notices of progress and a result. The session is asked for; the request is registered when it is no quick one any
+/// more, and again with its stream, which is made; the result ends it.
+#[tokio::test]
+async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() -> Result<()> {
+    let fleet = Fleet::of(1).await?;
+    let session = fleet.on(0, &fleet.session(LEGACY).await?)?;
+    echo(&session, "warm").await?;
+    let watch = fleet.cluster.redis.watch().await?;
+    // Told after 1, 3 and 5 s.
+    let work = json!({"call": "streamed", "millis": 5_500});
+    let message = call(1, "do_work", work, Some("t"));
+    let text = session.message(&message).await?.text;
+    let lines = watch.stop(&fleet.cluster.redis).await?;
+    let notices = text.matches("notifications/progress").count();
+    let commands = of_sessions(&lines);
+    println!(
+        "{notices} notices and a result: {} commands",
+        commands.len()
+    );
+    assert!(notices >= 3 && text.contains("structuredContent"), "{text}");
+    assert!(commands.len() <= 5 + notices, "{commands:#?}");
+    Ok(())
+}
+
+/// Streams of one client that hear of a change.
+const HEARING: usize = 40;
+/// Changes of the list, one after the other.
+const CHANGES: usize = 3;
+
+/// testing.md L6, with fewer streams: what it costs does not depend on how many hear of it.
+#[tokio::test]
+async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Result<()> {
+    let fleet = Fleet::of(2).await?;
+    let mut streams = Vec::new();
+    for id in 0..HEARING {
+        streams.push(listen(&fleet.on(id % 2, &fleet.mcp)?, id).await?);
+    }
+    for id in 0..HEARING / 4 {
+        let session = fleet.session(LEGACY).await?;
+        let mut stream = fleet.on(id % 2, &session)?.listen().await?;
+        stream.next().await?.context("a priming event")?;
+        streams.push(stream);
+    }
+    let (console, workspace) = (fleet.owner.console(), &fleet.published.workspace);
+    let tools = console.tool_ids(workspace, &fleet.published.source_id);
+    let tool = tools.await?.swap_remove(0);
+    let path = format!("/workspaces/{workspace}/tools/enabled");
+    let is_news = |event: &Event| event.message()["method"] == "notifications/tools/list_changed";
+    let mut longest = Duration::ZERO;
+    let watch = fleet.cluster.redis.watch().await?;
+    for change in 0..CHANGES {
+        let body = json!({"ids": [tool], "enabled": change % 2 == 1});
+        console.expect(Method::POST, &path, Some(body)).await?;
+        let changed = Instant::now();
+        for stream in &mut streams {
+            stream.until(is_news).await?;
+        }
+        longest = longest.max(changed.elapsed());
+    }
+    let lines = watch.stop(&fleet.cluster.redis).await?;
+    let commands = of_sessions(&lines);
+    println!(
+        "{CHANGES} changes, {} streams on 2 nodes: the last one heard after {longest:?} at most, {} commands",
+        streams.len(),
+        commands.len()
+    );
+    assert!(longest < Duration::from_secs(7), "{longest:?}");
+    // The places of running streams are told again once in a while.
+    assert!(commands.len() <= 10 * CHANGES, "{commands:#?}");
     Ok(())
 }
 
@@ -196,6 +315,32 @@ const ALONE: usize = 15;
 const RUNNING: usize = 20;
 const MILLIS: u64 = 3_000;
 
+/// Clients of the first node: streams of sessions, each with its session at the other node, and so many listen streams of each client.
+async fn crowd(
+    fleet: &Fleet,
+    alone: usize,
+) -> Result<(Vec<(McpClient, SseStream)>, Vec<(usize, SseStream)>)> {
+    let (mut of_sessions, mut listening) = (Vec::new(), Vec::new());
+    for number in 0..CLIENTS {
+        let name = format!("Client {number}");
+        let client = OAuthClient::register(fleet.cluster.url(), &name).await?;
+        let tokens = client.authorize(&fleet.owner, &fleet.published.url).await?;
+        let mcp = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
+        let here = fleet.on(0, &mcp)?;
+        let opened = stream::iter(0..OF_SESSIONS).map(|_| async {
+            let (session, _) = here.initialize(LEGACY).await?;
+            let mut open = session.listen().await?;
+            open.next().await?.context("a priming event")?;
+            anyhow::Ok((fleet.on(1, &session)?, open))
+        });
+        of_sessions.extend(opened.buffer_unordered(8).try_collect::<Vec<_>>().await?);
+        for id in 0..alone {
+            listening.push((id, listen(&here, id).await?));
+        }
+    }
+    Ok((of_sessions, listening))
+}
+
 /// Reads an answer to its end, wherever that is.
 async fn finish(mut stream: SseStream, elsewhere: &McpClient) -> Result<Value> {
     let mut last = None;
@@ -240,24 +385,7 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
         .setting("drain_accept_secs", 2)
         .setting("drain_secs", 20);
     let mut fleet = Fleet::with(builder).await?;
-    let (mut sessions, mut alone) = (Vec::new(), Vec::new());
-    for number in 0..CLIENTS {
-        let client =
-            OAuthClient::register(fleet.cluster.url(), &format!("Client {number}")).await?;
-        let tokens = client.authorize(&fleet.owner, &fleet.published.url).await?;
-        let mcp = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
-        let here = fleet.on(0, &mcp)?;
-        let opened = stream::iter(0..OF_SESSIONS).map(|_| async {
-            let (session, _) = here.initialize(LEGACY).await?;
-            let mut open = session.listen().await?;
-            open.next().await?.context("a priming event")?;
-            anyhow::Ok((fleet.on(1, &session)?, open))
-        });
-        sessions.extend(opened.buffer_unordered(8).try_collect::<Vec<_>>().await?);
-        for id in 0..ALONE {
-            alone.push((id, listen(&here, id).await?));
-        }
-    }
+    let (sessions, alone) = crowd(&fleet, ALONE).await?;
     let mut calls = Vec::new();
     for number in 0..RUNNING {
         let session = fleet.session(LEGACY).await?;
@@ -324,6 +452,72 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
         "the other one",
     )
     .await
+}
+
+/// testing.md L7, with fewer streams: whoever loses a node is served by another one at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l7_the_streams_of_a_killed_node_are_back_on_another_one_in_time() -> Result<()> {
+    let mut fleet = Fleet::of(2).await?;
+    let (sessions, _) = crowd(&fleet, 0).await?;
+    let count = sessions.len();
+    let lost = sessions
+        .into_iter()
+        .map(|(elsewhere, mut open)| async move {
+            // It breaks, and does not end.
+            ensure!(open.rest().await.is_err(), "a killed node says goodbye");
+            let began = Instant::now();
+            let begun = elsewhere.request("ping", json!({})).await?;
+            ensure!(begun.status == StatusCode::OK, "{}", begun.text);
+            let asked = began.elapsed();
+            let mut again = elsewhere.listen().await?;
+            again.next().await?.context("the first event")?;
+            anyhow::Ok((asked, Instant::now()))
+        });
+    let node = &mut fleet.cluster.nodes[0];
+    let (killed, mut back) = tokio::try_join!(
+        async {
+            let killed = Instant::now();
+            node.kill()?;
+            anyhow::Ok(killed)
+        },
+        try_join_all(lost)
+    )?;
+    back.sort_unstable();
+    let slow = back[count * 99 / 100].0;
+    let last = back.iter().map(|(_, at)| *at - killed).max();
+    let last = last.context("some came back")?;
+    println!(
+        "{count} streams: the last one is back after {last:?}; p99 of the first request {slow:?}"
+    );
+    assert!(last < Duration::from_secs(15), "{last:?}");
+    assert!(slow < Duration::from_secs(3), "{slow:?}");
+    Ok(())
+}
+
+/// What a node has written stands at the client while the call still runs, and while nothing else is said on the stream.
+async fn passes_events_on(balancer: Balancer) -> Result<()> {
+    let fleet = Fleet::with(Cluster::builder().nodes(1).balancer(balancer)).await?;
+    let session = fleet.session(LEGACY).await?;
+    let mut quiet = session.listen().await?;
+    quiet.next().await?.context("a priming event")?;
+    // It tells of its progress while the API holds the call.
+    let mut order = Order::start(&fleet, &session, 1).await?;
+    let fate = fleet.fixture.held.fate(&order.key);
+    ensure!((fate.arrived, fate.answered) == (1, 0), "{fate:?}");
+    order.release(&fleet);
+    response(&order.stream.rest().await?).map(|_| ())
+}
+
+/// testing.md L13: none is gathered with later ones.
+#[tokio::test]
+async fn l13_haproxy_passes_events_on_at_once() -> Result<()> {
+    passes_events_on(Balancer::HaProxy).await
+}
+
+/// The same.
+#[tokio::test]
+async fn l13_nginx_passes_events_on_at_once() -> Result<()> {
+    passes_events_on(Balancer::Nginx).await
 }
 
 fn rate(count: usize, time: Duration) -> f64 {

@@ -235,3 +235,29 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
         "a row for another tenant is refused by its policy"
     );
 }
+
+/// S5 of the test plan: what runs with its owner's rights, and not the caller's, sees past the policies.
+#[tokio::test]
+async fn s5_no_function_and_no_view_looks_with_the_rights_of_its_owner() {
+    let database = Database::new().await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    let functions: Vec<(String, bool)> = sqlx::query_as(
+        "select proname::text, prosecdef from pg_proc where pronamespace = 'public'::regnamespace",
+    )
+    .fetch_all(&mut owner)
+    .await
+    .unwrap();
+    assert!(
+        functions.iter().any(|(name, _)| name == "app_tenant"),
+        "the query finds functions: {functions:?}"
+    );
+    let raised: Vec<_> = functions.iter().filter(|(_, raised)| *raised).collect();
+    assert!(raised.is_empty(), "security definer: {raised:?}");
+    let views: Vec<String> = sqlx::query_scalar(
+        "select relname::text from pg_class where relkind in ('v', 'm') and relnamespace = 'public'::regnamespace",
+    )
+    .fetch_all(&mut owner)
+    .await
+    .unwrap();
+    assert!(views.is_empty(), "views: {views:?}");
+}

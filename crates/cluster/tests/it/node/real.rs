@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use portolan_cluster::{
     node::{NodeSettings, SessionError},
-    store::Routed,
+    redis::RedisStore,
+    store::{Bounds, Routed},
 };
 
 use super::world::{
@@ -35,7 +36,7 @@ fn frail() -> NodeSettings {
 async fn two_nodes(server: &RedisServer, settings: NodeSettings) -> (World, Member, Member) {
     let mut world = World::new();
     world.settings = settings;
-    let options = options(server, portolan_cluster::store::Bounds::default());
+    let options = options(server, Bounds::default());
     let (a, b) = (
         connect_with(options.clone()).await,
         connect_with(options).await,
@@ -45,6 +46,89 @@ async fn two_nodes(server: &RedisServer, settings: NodeSettings) -> (World, Memb
         world.node_on(Arc::new(b)).await,
     );
     (world, a, b)
+}
+
+/// Nodes that do nothing of their own accord, so that every command is the answer to something, and their stores, which count.
+async fn two_quiet_nodes(server: &RedisServer) -> (World, [Member; 2], [Arc<RedisStore>; 2]) {
+    let hour = Duration::from_secs(3600);
+    let mut world = World::new();
+    world.settings = NodeSettings {
+        beat: hour,
+        ttl: 2 * hour,
+        suspect_after: hour,
+        anti_entropy: hour,
+        janitor: hour,
+        register_after: hour,
+        ..NodeSettings::default()
+    };
+    let options = options(server, Bounds::default());
+    let stores = [
+        Arc::new(connect_with(options.clone()).await),
+        Arc::new(connect_with(options).await),
+    ];
+    let nodes = [
+        world.node_on(Arc::clone(&stores[0]) as _).await,
+        world.node_on(Arc::clone(&stores[1]) as _).await,
+    ];
+    (world, nodes, stores)
+}
+
+/// L8 of the test plan, as a count: a small event for a client of another node travels inside of its doorbell.
+#[tokio::test]
+async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
+    const EVENTS: u64 = 50;
+    let server = RedisServer::start();
+    let (world, [a, b], stores) = two_quiet_nodes(&server).await;
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut here) = a.node.open(new);
+    writer.push(NOTE, text("n1")).await.unwrap();
+    some(&mut here, 1).await;
+    let mut there = b.resume(stream, START).await;
+    some(&mut there, 1).await;
+    let before = stores.each_ref().map(|store| store.redis_commands());
+    for number in 2..=EVENTS + 1 {
+        writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
+        let got = some(&mut there, 1).await;
+        assert_eq!(got, [format!("{number} n{number}")]);
+    }
+    let after = stores.each_ref().map(|store| store.redis_commands());
+    let spent = [after[0] - before[0], after[1] - before[1]];
+    println!(
+        "{EVENTS} events for another node: {spent:?} commands of their owner and of the reader"
+    );
+    assert_eq!(spent, [EVENTS, 0]);
+}
+
+/// L9 of the test plan, as a count: a whole log of 256 events and a mebibyte. What waits for a client is 16 events or 64 KiB (B11), and more is
+/// read when half of that is taken.
+#[tokio::test]
+async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most() {
+    const EVENTS: usize = 256;
+    const HALF: usize = 8;
+    let bounds = Bounds::default();
+    let server = RedisServer::start();
+    let (world, [a, b], stores) = two_quiet_nodes(&server).await;
+    let session = world.session(&a).await;
+    let new = world.new_stream(session);
+    let stream = new.stream;
+    let (writer, mut here) = a.node.open(new);
+    // With what the log keeps beside each, and what seals it, just below what a log may have.
+    let payload = "x".repeat(3_800);
+    for _ in 0..EVENTS {
+        writer.push(NOTE, text(payload.as_str())).await.unwrap();
+        some(&mut here, 1).await;
+    }
+    let before = stores[1].redis_commands();
+    let mut there = b.resume(stream, START).await;
+    let got = some(&mut there, EVENTS).await;
+    let spent = stores[1].redis_commands() - before;
+    let bytes: usize = got.iter().map(String::len).sum();
+    println!("{EVENTS} events, {bytes} bytes: {spent} commands");
+    assert!(got[0].starts_with("1 x") && got[EVENTS - 1].starts_with("256 x"));
+    assert!(bytes > bounds.bytes * 9 / 10, "{bytes} bytes");
+    assert!(spent <= 1 + (EVENTS / HALF) as u64, "{spent} commands");
 }
 
 #[tokio::test]
