@@ -2,6 +2,7 @@
 
 // What judges the chaos test judges the simulation too, and reads what it writes.
 #[expect(unreachable_pub, reason = "the chaos test is another crate")]
+#[expect(dead_code, reason = "the chaos test asks more of it")]
 #[path = "../../../../tests/src/checker.rs"]
 mod checker;
 mod contract;
