@@ -142,7 +142,7 @@ async fn lane(scene: Arc<Scene>, mut chance: Chance, numbers: Arc<AtomicU64>, un
                 }
             }
             let mut beside = Vec::new();
-            for _ in 0..1 + chance.below(2) {
+            for _ in 0..=chance.below(2) {
                 let number = numbers.fetch_add(1, Ordering::Relaxed);
                 let call = Arc::new(Call::drawn(&mut chance, number, session.clone()));
                 let call = clients::call(Arc::clone(&scene), call, scene.chance());
@@ -252,13 +252,11 @@ fn run_all(seeds: impl Iterator<Item = u64>) -> Sum {
 )]
 fn asked(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    match text.parse() {
-        Ok(number) => Some(number),
-        Err(_) => panic!("{variable}: {text:?}"),
-    }
+    Some(text.parse().expect("a number"))
 }
 
 /// One seed, with all that happened.
+#[expect(clippy::print_stdout, reason = "somebody asked for it")]
 fn show(seed: u64) {
     let Run { lines, facts } = run(seed, None);
     let mut all: Vec<(u64, String)> = Vec::new();
@@ -330,6 +328,7 @@ fn nodes_keep_their_promises_in_every_simulated_run() {
 const NOTICED_WITHIN: u64 = 60;
 
 /// The check itself: what is done wrong is seen, each by the rule that it breaks.
+#[expect(clippy::print_stdout, reason = "with which seed, for whoever looks")]
 fn noticed(wrong: Wrong, rule: &str) {
     let mut others = BTreeMap::new();
     for seed in 0..NOTICED_WITHIN {

@@ -91,7 +91,7 @@ impl Call {
             }
         } else {
             let asks_at = (kind >= 78).then(|| chance.below(4));
-            for round in 0..1 + chance.below(8) {
+            for round in 0..=chance.below(8) {
                 steps.push(Step::Think(chance.ms(1_500)));
                 say(&mut steps);
                 if Some(round) == asks_at {
