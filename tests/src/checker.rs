@@ -69,6 +69,8 @@ pub struct Report {
     pub run_again: usize,
     /// Answers that reached who asked (C7).
     pub answers: usize,
+    /// Calls that asked while the store was full, and did not hear the answer.
+    pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
     /// Of these, those whose end no fault could delay (C8).
@@ -77,6 +79,8 @@ pub struct Report {
     pub changes: usize,
     /// How often one who listened had to be told of one, and no fault could delay it (C10).
     pub told: usize,
+    /// How often one was told nothing whose session the store had lost in its first minute.
+    pub unready: usize,
     /// Calls that were let in where a limit is (C11).
     pub admissions: usize,
     /// Requests while store and database were there (C14).
@@ -112,12 +116,14 @@ impl fmt::Display for Report {
         writeln!(f, "given up by an SDK {}", self.given_up)?;
         writeln!(
             f,
-            "answers {} · cancels {}, judged {} · list changes {}, tellings judged {} · admissions {} · put off {} of {}",
+            "answers {}, unheard {} · cancels {}, judged {} · list changes {}, tellings judged {}, not ready {} · admissions {} · put off {} of {}",
             self.answers,
+            self.unheard,
             self.cancels,
             self.cancels_judged,
             self.changes,
             self.told,
+            self.unready,
             self.admissions,
             self.put_off,
             self.undisturbed
@@ -144,6 +150,7 @@ struct Call<'h> {
     got: Vec<(u64, Option<&'h str>, &'h Body)>,
     resumes: Vec<(u64, u16)>,
     ended: Vec<(u64, &'h Outcome)>,
+    asked: Option<u64>,
     executed: usize,
     /// Of these, how often the API broke the connection at once.
     broken: usize,
@@ -221,6 +228,9 @@ pub fn check(lines: &[Line]) -> Report {
             What::Fault(fault) => {
                 let word = fault.name.split(' ').next().unwrap_or_default();
                 *report.faults.entry(word.to_owned()).or_default() += 1;
+            }
+            What::Asked { call, .. } => {
+                calls.entry(call).or_default().asked.get_or_insert(line.at);
             }
             // Of the rules below.
             _ => {}
@@ -407,12 +417,16 @@ fn one_outcome<'h>(
         report.broken("C5", format!("{name} has {} outcomes", call.ended.len()));
         return None;
     };
-    if matches!(outcome, Outcome::Hung) {
+    let is_late = *at - began > deadline + GRACE + faults.delay((began, *at));
+    let is_unheard = call.asked.is_some_and(|asked| faults.was_full(asked));
+    if is_unheard && (is_late || matches!(outcome, Outcome::Hung)) {
+        report.unheard += 1;
+    } else if matches!(outcome, Outcome::Hung) {
         report.broken("C5", format!("{name} hung"));
     } else if let Outcome::GaveUp(why) = outcome {
         report.given_up += 1;
         given_up(report, name, call, (*at, why), faults);
-    } else if at - began > deadline + GRACE + faults.delay((began, *at)) {
+    } else if is_late {
         report.broken("C5", format!("{name} took {} ms", at - began));
     }
     let could_resume = call.got.iter().any(|(_, id, _)| id.is_some());

@@ -17,12 +17,14 @@ use portolan_tests::{
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Dice, load::Access};
 
 /// First word of the description that tells the revision.
 const REVISION: &str = "Revision";
+/// How long a session is used before another one is begun.
+const SESSION: Duration = Duration::from_secs(70);
 /// What a client waits before it connects again if the server asked for nothing.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -102,7 +104,13 @@ impl Listener {
                     name: format!("{}-{number}", self.name),
                     ..self.clone()
                 };
-                one.until_it_is_gone(session).await;
+                // A client that goes away without a word: its session ends by itself some day.
+                if timeout(SESSION, one.until_it_is_gone(session))
+                    .await
+                    .is_err()
+                {
+                    one.leave();
+                }
             }
             sleep(RETRY).await;
         }
@@ -178,6 +186,10 @@ impl Listener {
                 let _ = read(&self.history, &self.list, client).await;
             }
         }
+        self.leave();
+    }
+
+    fn leave(&self) {
         self.history.add(What::Left {
             listener: self.name.clone(),
         });

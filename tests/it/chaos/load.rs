@@ -286,12 +286,10 @@ impl Load {
         }
         // All is quiet now. Who is not told of the last change within this time was not told in time: that is for the checker to say.
         let history = &self.history;
-        let quiet = eventually("everybody knows", TOLD, async || {
+        let _ = eventually("everybody knows", TOLD, async || {
             everyone_knows(&history.lines())
-        });
-        if let Err(error) = quiet.await {
-            println!("{error:#}");
-        }
+        })
+        .await;
         for (list, access) in &self.readers {
             let read = async || lists::read(&self.history, list, &access.client()?).await;
             eventually("the list is read", TOLD, async || read().await.is_ok()).await?;

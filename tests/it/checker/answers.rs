@@ -125,4 +125,20 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
         whats.drain(3..5);
     });
     assert_eq!(refused, nothing);
+
+    // A question that a full store did not take is one that no answer finds: that is counted, and no promise.
+    let hung = |kind: FaultKind, place: usize| {
+        with(|whats| {
+            whats[5] = ended("a", Outcome::Hung);
+            whats.remove(4);
+            whats.insert(place, fault("something", kind));
+            whats.insert(place + 2, over());
+        })
+    };
+    assert_eq!(hung(FaultKind::StoreFull, 1), nothing);
+    assert!(
+        hung(FaultKind::StoreFull, 3).contains(&"C5"),
+        "asked before"
+    );
+    assert!(hung(FaultKind::Node, 1).contains(&"C5"));
 }

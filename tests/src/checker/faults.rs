@@ -171,6 +171,16 @@ impl Faults {
         self.explain(NODE_LOST, call) || touches_any(&self.full, call, SUSPECTS_NOBODY)
     }
 
+    /// C5: was the store full then? What is asked is not in it, and an answer finds no question.
+    pub(super) fn was_full(&self, at: u64) -> bool {
+        touches_any(&self.full, (at, at), NOTICES)
+    }
+
+    /// C10: did the store lose what it knew of a session in this time?
+    pub(super) fn lost_records(&self, time: Span) -> bool {
+        self.losses().any(|span| touches(span, time, NOTICES))
+    }
+
     /// C8: may a call run on that was cancelled, `call` being its life until then? The node that runs it is not there or does not hear, or
     /// the store does not know where it runs.
     pub(super) fn excuse_late_cancel(&self, call: Span) -> bool {

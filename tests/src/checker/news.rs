@@ -10,6 +10,8 @@ use crate::{
 
 /// From the commit until everybody knows, milliseconds.
 const WITHIN: u64 = 10_000;
+/// A session whose record the store loses sooner is taken for one that has not said that it is ready, milliseconds.
+const READY: u64 = 60_000;
 /// The end of a stream that is still there.
 const OPEN: u64 = u64::MAX;
 
@@ -80,7 +82,7 @@ impl<'h> News<'h> {
                 }
                 What::Left { listener } => {
                     let streams = &mut news.listeners.entry(listener).or_default().streams;
-                    if let Some(stream) = streams.last_mut() {
+                    if let Some(stream) = streams.last_mut().filter(|stream| stream.1 == OPEN) {
                         stream.1 = at;
                     }
                 }
@@ -100,6 +102,12 @@ impl Listener<'_> {
     fn was_told(&self, (from, until): (u64, u64)) -> bool {
         let mut told = self.told.iter();
         told.any(|(at, _)| (from..=until).contains(at))
+    }
+
+    /// The store lost the session's record in its first minute, and it is told nothing from then on.
+    fn is_taken_for_unready(&self, due: u64, faults: &Faults) -> bool {
+        let began = self.streams.first().map_or(due, |(from, _)| *from);
+        self.remembered && faults.lost_records((began, due.min(began + READY)))
     }
 
     /// From when until when it must be told of a change; none if it need not be told, or was not there.
@@ -157,6 +165,10 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
             };
             // What is late may not be lost: the next change tells of this one, too, and the last one comes when all is quiet.
             if due > end || faults.excuse_late_news((from, due)) {
+                continue;
+            }
+            if listener.is_taken_for_unready(due, faults) {
+                report.unready += 1;
                 continue;
             }
             report.told += 1;
