@@ -118,8 +118,8 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
             assert_eq!(before, ["C10"], "{who}: {kind:?} that was over");
         }
     }
-    // A session whose record is lost in its first minute is taken for one that has not said that it is ready.
-    let emptied = |place: usize, time| {
+    // A session whose record is lost in its first minute is taken for one that has not said that it is ready, until the minute is over.
+    let emptied = |place: usize, time, later: Option<(u64, What)>| {
         with(|lines| {
             lines.remove(place);
             lines[0].0 = 4_000;
@@ -127,11 +127,18 @@ pub(super) fn c10_who_is_not_told_of_a_change_is_seen() {
             lines.push((120_000, left("nobody")));
             lines.extend([(80_000, changing(3)), (80_100, changed(3))]);
             lines.push((80_200, told("alone", None)));
+            lines.extend(later);
         })
     };
-    assert_eq!(emptied(8, 30_000), nothing);
-    assert_eq!(emptied(8, 70_000), ["C10"], "an older one is not");
-    assert_eq!(emptied(9, 30_000), ["C10"], "and nobody without a session");
+    let later = || Some((80_300, told("session", Some(3))));
+    assert_eq!(emptied(8, 30_000, later()), nothing);
+    assert_eq!(emptied(8, 30_000, None), ["C10"], "it is over by then");
+    assert_eq!(emptied(8, 70_000, later()), ["C10"], "an older one is not");
+    assert_eq!(
+        emptied(9, 30_000, later()),
+        ["C10"],
+        "and nobody without a session"
+    );
     // A session that was away is told when it comes back; who listens without one reads the list then.
     let away = |who: &str, place: usize, notice: Option<(u64, What)>| {
         with(|lines| {

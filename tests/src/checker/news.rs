@@ -10,7 +10,7 @@ use crate::{
 
 /// From the commit until everybody knows, milliseconds.
 const WITHIN: u64 = 10_000;
-/// A session whose record the store loses sooner is taken for one that has not said that it is ready, milliseconds.
+/// Until then a session whose record the store lost is taken for one that has not said that it is ready, milliseconds.
 const READY: u64 = 60_000;
 /// The end of a stream that is still there.
 const OPEN: u64 = u64::MAX;
@@ -104,10 +104,10 @@ impl Listener<'_> {
         told.any(|(at, _)| (from..=until).contains(at))
     }
 
-    /// The store lost the session's record in its first minute, and it is told nothing from then on.
+    /// The store lost the session's record in its first minute, and it is told nothing until that is over.
     fn is_taken_for_unready(&self, due: u64, faults: &Faults) -> bool {
         let began = self.streams.first().map_or(due, |(from, _)| *from);
-        self.remembered && faults.lost_records((began, due.min(began + READY)))
+        self.remembered && due <= began + READY + WITHIN && faults.lost_records((began, due))
     }
 
     /// From when until when it must be told of a change; none if it need not be told, or was not there.

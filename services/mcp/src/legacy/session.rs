@@ -104,7 +104,8 @@ pub(crate) const MOST_SUBSCRIPTIONS: usize = 256;
 /// Bytes of their URIs: every request of the session reads them.
 pub(crate) const MOST_SUBSCRIPTION_BYTES: usize = 16 * 1024;
 
-/// A session without a record that is older than this has long said that it is initialised.
+/// A session that is older than this has long said that it is initialised, whatever its record says: one that was lost and made again in
+/// this time does not know.
 const SURELY_INITIALIZED: Duration = Duration::MINUTE;
 /// Tries of a change that others make too.
 const TRIES: usize = 4;
@@ -143,7 +144,7 @@ impl LiveSession {
                 }
                 Ok(Some(Self {
                     id,
-                    body: SessionBody::read(&begun.body).unwrap_or(fresh),
+                    body: SessionBody::of_record(&begun.body, fresh),
                     version: begun.version,
                 }))
             }
@@ -235,6 +236,14 @@ impl SessionBody {
             marks,
             subscriptions: Vec::new(),
         }
+    }
+
+    /// What is kept, read at the time of `fresh`, which is what would be kept if there were nothing.
+    fn of_record(bytes: &[u8], fresh: Self) -> Self {
+        let initialized = fresh.initialized;
+        let mut body = Self::read(bytes).unwrap_or(fresh);
+        body.initialized |= initialized;
+        body
     }
 }
 
@@ -450,6 +459,21 @@ mod tests {
         keys.sort_unstable();
         let again = keys.windows(2).find(|pair| pair[0] == pair[1]);
         assert_eq!(again, None);
+    }
+
+    #[test]
+    fn l_6_a_session_is_ready_when_it_is_a_minute_old_whatever_became_of_its_record() {
+        let id = case().id;
+        let at = |age| SessionBody::fresh(&id, Marks::default(), id.created_at + age);
+        let lost_at_once = at(Duration::SECOND).to_bytes();
+        for (age, is_ready) in [(59, false), (61, true)] {
+            let body = SessionBody::of_record(&lost_at_once, at(Duration::seconds(age)));
+            assert_eq!(body.initialized, is_ready, "{age} s");
+        }
+        let mut said = at(Duration::SECOND);
+        said.initialized = true;
+        let early = SessionBody::of_record(&said.to_bytes(), at(Duration::SECOND));
+        assert!(early.initialized);
     }
 
     #[test]
