@@ -69,7 +69,7 @@ pub struct Report {
     pub run_again: usize,
     /// Answers that reached who asked (C7).
     pub answers: usize,
-    /// Calls that asked while the store was full, and did not hear the answer.
+    /// Calls that asked while the store was full or away, and did not hear the answer.
     pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
@@ -418,7 +418,9 @@ fn one_outcome<'h>(
         return None;
     };
     let is_late = *at - began > deadline + GRACE + faults.delay((began, *at));
-    let is_unheard = call.asked.is_some_and(|asked| faults.was_full(asked));
+    let is_unheard = call
+        .asked
+        .is_some_and(|asked| faults.kept_no_question(asked));
     if is_unheard && (is_late || matches!(outcome, Outcome::Hung)) {
         report.unheard += 1;
     } else if matches!(outcome, Outcome::Hung) {

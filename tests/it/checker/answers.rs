@@ -126,7 +126,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
     });
     assert_eq!(refused, nothing);
 
-    // A question that a full store did not take is one that no answer finds: that is counted, and no promise.
+    // A question that a store did not take, full or away, is one that no answer finds: that is counted.
     let hung = |kind: FaultKind, place: usize| {
         with(|whats| {
             whats[5] = ended("a", Outcome::Hung);
@@ -136,6 +136,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
         })
     };
     assert_eq!(hung(FaultKind::StoreFull, 1), nothing);
+    assert_eq!(hung(FaultKind::StoreAway, 1), nothing);
     assert!(
         hung(FaultKind::StoreFull, 3).contains(&"C5"),
         "asked before"

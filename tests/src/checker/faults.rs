@@ -171,9 +171,11 @@ impl Faults {
         self.explain(NODE_LOST, call) || touches_any(&self.full, call, SUSPECTS_NOBODY)
     }
 
-    /// C5: was the store full then? What is asked is not in it, and an answer finds no question.
-    pub(super) fn was_full(&self, at: u64) -> bool {
-        touches_any(&self.full, (at, at), NOTICES)
+    /// C5: was the store full or away then? What is asked is not in it, and an answer finds no question.
+    pub(super) fn kept_no_question(&self, at: u64) -> bool {
+        [&self.full, &self.away]
+            .into_iter()
+            .any(|spans| touches_any(spans, (at, at), NOTICES))
     }
 
     /// C10: did the store lose what it knew of a session in this time?
