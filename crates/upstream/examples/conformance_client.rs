@@ -16,7 +16,7 @@ use portolan_protocol::{
 };
 use portolan_upstream::{
     Client, Connection, Endpoint, Event, Legacy, Limits, OfferedTool, Probed, Request, Speaker,
-    UpstreamError,
+    Standing, UpstreamError,
     oauth::{
         Attempt, AuthMethod, Callback, Challenge, ClientIdentity, Grant, OauthError, Registration,
         discover, offered_scopes, redeem, register, union,
@@ -139,9 +139,16 @@ impl Run {
         };
         let connection = with_speaker(self.client(), &probed.connection, &speaker);
         let offer = probed.offer().await?;
+        // some ask outside of the request that made them ask.
+        let standing = match &connection {
+            Connection::Legacy(_) => connection.stand(&[]).await?,
+            Connection::Modern(_) | Connection::Link(_) => None,
+        };
+        let hearing = tokio::spawn(hear(connection.clone(), standing));
         let planned = self.context["toolCalls"].as_array();
         for tool in &offer.tools {
-            if done.contains(&tool.name) {
+            // H-17.
+            if done.contains(&tool.name) || tool.has_faulty_headers {
                 continue;
             }
             let calls: Vec<Value> = match planned {
@@ -160,6 +167,7 @@ impl Run {
             }
             done.push_back(tool.name.clone());
         }
+        hearing.abort();
         connection.end().await;
         Ok(())
     }
@@ -281,6 +289,19 @@ fn with_speaker(client: Client, connection: &Connection, speaker: &Speaker) -> C
             Connection::Modern(portolan_upstream::Modern::new(client, speaker.clone()))
         }
         other => other.clone(),
+    }
+}
+
+/// Answers what is asked outside of a request, until the stream is over.
+async fn hear(connection: Connection, standing: Option<Standing>) {
+    let Some(mut standing) = standing else {
+        return;
+    };
+    while let Ok(event) = standing.next().await {
+        if let Event::Request { id, params, .. } = event {
+            // Whoever asked is told by the next request what became of it.
+            let _ = connection.answer(&id, &Ok(filled(&params))).await;
+        }
     }
 }
 

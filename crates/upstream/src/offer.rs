@@ -48,6 +48,9 @@ pub struct OfferedTool {
     pub plan: Value,
     /// What was changed about it, as sentences.
     pub warnings: Vec<String>,
+    /// A header annotation was left out: a client that offers the tool to its own model has to drop the whole tool (H-17), one that offers it to
+    /// other clients without the annotation has not (X-6C).
+    pub has_faulty_headers: bool,
 }
 
 /// A prompt of a server.
@@ -383,6 +386,7 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
         )
     }));
     // H-17: a client would drop the whole tool because of it.
+    let has_faulty_headers = !faults.is_empty();
     for fault in faults {
         let at = fault.pointer().to_owned();
         if let Some(Value::Object(place)) = input_schema.pointer_mut(&at) {
@@ -418,6 +422,7 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
         annotations,
         plan: json!({ "upstream": upstream }),
         warnings,
+        has_faulty_headers,
     })
 }
 

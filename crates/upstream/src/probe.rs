@@ -101,6 +101,8 @@ pub struct Probed {
 /// What the first question tells of the era.
 enum Guess {
     Modern(ServerFacts),
+    /// It refused the version that it says it knows.
+    Again,
     /// It may be: the handshake decides.
     Perhaps,
     Legacy,
@@ -117,7 +119,16 @@ impl Client {
         tracker: &TaskTracker,
     ) -> Result<Probed, UpstreamError> {
         let modern = Modern::new(self.clone(), speaker.clone());
-        let first = self.discover(&modern).await?;
+        let mut first = self.discover(&modern).await?;
+        if matches!(first, Guess::Again) {
+            // with the newest common version, which is the one that was asked for.
+            first = self.discover(&modern).await?;
+        }
+        if matches!(first, Guess::Again) {
+            return Err(UpstreamError::Version(
+                Revision::V2026_07_28.as_str().to_owned(),
+            ));
+        }
         if let Guess::Modern(facts) = first {
             return Ok(Probed {
                 connection: Connection::Modern(modern),
@@ -207,7 +218,10 @@ fn modern_error(error: &RpcError) -> Result<Guess, UpstreamError> {
             let versions: Vec<String> = supported
                 .map(|list| list.elements().filter_map(|raw| raw.string()).collect())
                 .unwrap_or_default();
-            if common_legacy(&versions) {
+            let modern = Revision::V2026_07_28.as_str();
+            if versions.iter().any(|version| version == modern) {
+                Ok(Guess::Again)
+            } else if common_legacy(&versions) {
                 Ok(Guess::Legacy)
             } else {
                 Err(UpstreamError::Version(shown(&versions)))

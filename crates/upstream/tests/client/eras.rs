@@ -135,6 +135,28 @@ async fn x_5_a_version_that_nobody_knows_is_a_fault_of_the_server() {
 }
 
 #[tokio::test]
+async fn x_2_a_server_that_refuses_the_version_it_names_is_asked_once_more() {
+    let refuses = || {
+        error(
+            400,
+            json!({"code": -32022, "message": "no", "data": {"supported": ["2026-07-28", "2025-06-18"]}}),
+        )
+    };
+    let knows = result(json!({"supportedVersions": ["2026-07-28"], "capabilities": {}}));
+    let server = Server::start(vec![refuses(), knows]).await;
+    let probed = probe(&server).await.unwrap();
+    assert!(matches!(probed.connection, Connection::Modern(_)));
+    assert_eq!(server.said(), ["server/discover", "server/discover"]);
+
+    let server = Server::start(vec![refuses(), refuses()]).await;
+    assert!(matches!(
+        probe(&server).await,
+        Err(UpstreamError::Version(_))
+    ));
+    assert_eq!(server.said(), ["server/discover", "server/discover"]);
+}
+
+#[tokio::test]
 async fn x_1c_an_http_sse_server_is_found_last_and_answers_on_its_stream() {
     let server = Server::start(vec![
         plain(405),
