@@ -137,6 +137,7 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
     };
     assert_eq!(hung(FaultKind::StoreFull, 1), nothing);
     assert_eq!(hung(FaultKind::StoreAway, 1), nothing);
+    assert_eq!(hung(FaultKind::StoreEmptied, 3), nothing);
     assert!(
         hung(FaultKind::StoreFull, 3).contains(&"C5"),
         "asked before"

@@ -171,11 +171,12 @@ impl Faults {
         self.explain(NODE_LOST, call) || touches_any(&self.full, call, SUSPECTS_NOBODY)
     }
 
-    /// C5: was the store full or away then? What is asked is not in it, and an answer finds no question.
-    pub(super) fn kept_no_question(&self, at: u64) -> bool {
-        [&self.full, &self.away]
+    /// C5: was the store full or away when this was asked, or did it lose the question since? Then an answer finds none.
+    pub(super) fn kept_no_question(&self, (asked, ended): Span) -> bool {
+        let refused = [&self.full, &self.away]
             .into_iter()
-            .any(|spans| touches_any(spans, (at, at), NOTICES))
+            .any(|spans| touches_any(spans, (asked, asked), NOTICES));
+        refused || self.lost_records((asked, ended))
     }
 
     /// C10: did the store lose what it knew of a session in this time?
