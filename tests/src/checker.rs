@@ -420,7 +420,7 @@ fn one_outcome<'h>(
     let is_late = *at - began > deadline + GRACE + faults.delay((began, *at));
     let is_unheard = call
         .asked
-        .is_some_and(|asked| faults.kept_no_question(asked));
+        .is_some_and(|asked| faults.kept_no_question((asked, *at)));
     if is_unheard && (is_late || matches!(outcome, Outcome::Hung)) {
         report.unheard += 1;
     } else if matches!(outcome, Outcome::Hung) {
