@@ -142,47 +142,92 @@ pub enum BindError {
     },
 }
 
-/// Binds an address. `setting` is what the operator would change, for instance `PORTOLAN_LISTEN`.
+impl BindError {
+    fn new(address: SocketAddr, setting: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Self::InUse {
+                address,
+                setting,
+                source,
+            },
+            io::ErrorKind::PermissionDenied => Self::Forbidden {
+                address,
+                setting,
+                source,
+            },
+            io::ErrorKind::AddrNotAvailable => Self::NoSuchAddress {
+                address,
+                setting,
+                source,
+            },
+            _ => Self::Other {
+                address,
+                setting,
+                source,
+            },
+        }
+    }
+}
+
+/// An address that this process has and does not serve yet: who connects is refused by the system, so that a balancer passes a request
+/// on to another node before it was sent. Where connections were taken instead, requests would wait for a start, or get 503.
+#[derive(Debug)]
+pub struct Bound {
+    socket: Socket,
+    address: SocketAddr,
+    setting: &'static str,
+}
+
+impl Bound {
+    /// With its port, where any was asked for.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let address = self.socket.local_addr()?;
+        Ok(address.as_socket().unwrap_or(self.address))
+    }
+
+    /// Begins to take connections. Call inside a runtime.
+    ///
+    /// # Errors
+    /// See [`BindError`]: another process that had the address too, and served it first.
+    pub fn listen(self) -> Result<TcpListener, BindError> {
+        let Self {
+            socket,
+            address,
+            setting,
+        } = self;
+        socket
+            .listen(BACKLOG)
+            .and_then(|()| TcpListener::from_std(socket.into()))
+            .map_err(|source| BindError::new(address, setting, source))
+    }
+}
+
+/// Takes an address. `setting` is what the operator would change, for instance `PORTOLAN_LISTEN`.
 ///
 /// # Errors
 /// See [`BindError`].
-pub fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
-    try_bind(address).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => BindError::InUse {
-            address,
-            setting,
-            source,
-        },
-        io::ErrorKind::PermissionDenied => BindError::Forbidden {
-            address,
-            setting,
-            source,
-        },
-        io::ErrorKind::AddrNotAvailable => BindError::NoSuchAddress {
-            address,
-            setting,
-            source,
-        },
-        _ => BindError::Other {
-            address,
-            setting,
-            source,
-        },
+pub fn bind(address: SocketAddr, setting: &'static str) -> Result<Bound, BindError> {
+    let begin = || {
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::STREAM,
+            Some(Protocol::TCP),
+        )?;
+        // A restart must not wait for connections of the previous process in TIME_WAIT.
+        socket.set_reuse_address(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        Ok(socket)
+    };
+    let socket = begin().map_err(|source| BindError::new(address, setting, source))?;
+    Ok(Bound {
+        socket,
+        address,
+        setting,
     })
-}
-
-fn try_bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    // A restart must not wait for connections of the previous process in TIME_WAIT.
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    TcpListener::from_std(socket.into())
 }
 
 /// Serves until `shutdown.close` is cancelled and the connections have ended or were cut. Returns the number of connections that

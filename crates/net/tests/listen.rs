@@ -31,7 +31,8 @@ struct Server {
 }
 
 fn server(router: Router, limits: Limits) -> Server {
-    let listener = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
+    let bound = bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
+    let listener = bound.listen().unwrap();
     let address = listener.local_addr().unwrap();
     let shutdown = Shutdown::default();
     let serving = tokio::spawn(serve(listener, router, limits, shutdown.clone()));

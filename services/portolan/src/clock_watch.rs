@@ -2,20 +2,24 @@
 //!
 //! Tokens say when they were made and when they end, rows say when they end, and every process compares that with its own clock. One whose
 //! clock is behind admits tokens that are over; one that is ahead refuses good ones by a 401, which makes clients throw them away and
-//! open browsers, and does away with what has not ended yet. So it is not ready, answers whatever still comes 503, and leaves alone what
-//! is done by the clock, until that is right again. What it does by durations goes on: streams that are open, and its part among the nodes.
+//! open browsers, and does away with what has not ended yet. So it is not ready, takes no connection if it has only begun, answers what
+//! still comes 503, and leaves alone what is done by the clock, until that is right again. What it does by durations goes on: streams that
+//! are open, and its part among the nodes.
 
 use std::{sync::Arc, time::Duration};
 
 use portolan_model::Clock;
 use portolan_net::{health::Dependency, layers::Pause};
 use portolan_storage::Store;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::doctor::LONGEST_SKEW_SECONDS;
 
 /// An answer that takes longer says too little about the moment at which it was given.
 const WITHIN: Duration = Duration::from_secs(1);
+
+/// Between two looks of a node that waits for it.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Looks at the clock. Cloning shares what was seen.
 #[derive(Debug, Clone)]
@@ -56,6 +60,14 @@ impl ClockWatch {
             ))
         } else {
             Ok(())
+        }
+    }
+
+    /// Waits until the clock is right. A node that starts with a wrong one takes no connection before: balancers that ask no readiness
+    /// probe then leave it alone, too.
+    pub(crate) async fn is_right(&self) {
+        while self.look().await.is_err() {
+            sleep(AGAIN).await;
         }
     }
 

@@ -1,13 +1,15 @@
 //! Builds the roles out of the rooms, runs them until a signal, and stops them in order.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, future::pending, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
+};
 
 use anyhow::Result;
 use axum::Router;
 use portolan_net::{
     health::Health,
     layers::{AllowedHosts, Front},
-    listen::{self, Limits},
+    listen::{self, Bound, Limits},
     shortcut::Shortcut,
 };
 use portolan_telemetry::{LogConfig, Metrics, RequestLog, Traces, TracesConfig};
@@ -32,8 +34,8 @@ const CLOSE: Duration = Duration::from_millis(500);
 /// The two listeners, bound before anything else starts.
 #[derive(Debug)]
 pub struct Listeners {
-    /// For people and clients.
-    pub public: TcpListener,
+    /// For people and clients, who are refused until they can be served.
+    pub public: Bound,
     /// For probes and Prometheus.
     pub admin: TcpListener,
 }
@@ -43,7 +45,7 @@ impl Listeners {
     pub fn bind(public: SocketAddr, admin: SocketAddr) -> Result<Self> {
         Ok(Self {
             public: listen::bind(public, "PORTOLAN_LISTEN (--listen)")?,
-            admin: listen::bind(admin, "PORTOLAN_ADMIN_LISTEN (--admin-listen)")?,
+            admin: listen::bind(admin, "PORTOLAN_ADMIN_LISTEN (--admin-listen)")?.listen()?,
         })
     }
 }
@@ -58,7 +60,7 @@ pub struct DemoApi {
 impl DemoApi {
     /// Binds its address. Call inside a runtime.
     pub fn bind(address: SocketAddr) -> Result<Self> {
-        let listener = listen::bind(address, "--demo-listen")?;
+        let listener = listen::bind(address, "--demo-listen")?.listen()?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
@@ -160,36 +162,42 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         ..Limits::default()
     };
     let router = router.layer(front.clone()).with_state(());
-    match &mcp {
-        Some(mcp) => life.tasks.spawn(listen::serve(
-            listeners.public,
-            Shortcut::new(
-                portolan_mcp::is_endpoint,
-                front.layer(portolan_mcp::endpoint(mcp.clone())),
-                router,
-            ),
-            limits,
-            life.public(),
-        )),
-        None => life.tasks.spawn(listen::serve(
-            listeners.public,
-            router,
-            limits,
-            life.public(),
-        )),
-    };
-
     look(&health).await;
     life.tasks
         .spawn(watch(health.clone(), life.stopped.clone()));
     // Who sees that it is ready may stop it at once.
-    let signals = Signals::listen()?;
-    health.set_ready(true);
-    tracing::info!(origin = settings.origin(), ?role, "ready");
-    if extras.shows_mail {
-        say(&format!("Portolan is ready at {}", settings.origin()));
+    let stop = pin!(life.wait_for(Signals::listen()?));
+    let opened = async {
+        rooms.watch.is_right().await;
+        let listener = listeners.public.listen()?;
+        match &mcp {
+            Some(mcp) => life.tasks.spawn(listen::serve(
+                listener,
+                Shortcut::new(
+                    portolan_mcp::is_endpoint,
+                    front.layer(portolan_mcp::endpoint(mcp.clone())),
+                    router,
+                ),
+                limits,
+                life.public(),
+            )),
+            None => life
+                .tasks
+                .spawn(listen::serve(listener, router, limits, life.public())),
+        };
+        health.set_ready(true);
+        tracing::info!(origin = settings.origin(), ?role, "ready");
+        if extras.shows_mail {
+            say(&format!("Portolan is ready at {}", settings.origin()));
+        }
+        anyhow::Ok(pending::<Infallible>().await)
+    };
+    tokio::select! {
+        biased;
+        () = stop => {}
+        // Only somebody who took the address meanwhile.
+        failed = opened => match failed? {},
     }
-    life.wait_for(signals).await;
     health.set_ready(false);
     let times = DrainTimes {
         accept: Duration::from_secs(settings.drain_accept_secs),

@@ -173,7 +173,8 @@ async fn s16_4_last_words_are_heard() {
         }),
     );
     let life = Lifecycle::default();
-    let listener = listen::bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
+    let bound = listen::bind("127.0.0.1:0".parse().unwrap(), "PORTOLAN_LISTEN").unwrap();
+    let listener = bound.listen().unwrap();
     let address = listener.local_addr().unwrap();
     life.tasks.spawn(listen::serve(
         listener,

@@ -1,10 +1,11 @@
 //! A node whose clock is five minutes wrong (F13; auth.md §4.7): it serves nobody until the clock is right, and costs nobody a token.
 
-use std::time::Duration;
+use std::{io::ErrorKind, time::Duration};
 
 use anyhow::Result;
 use portolan_tests::{fleet::Fleet, mcp::LEGACY, oauth::tokens, process::eventually};
 use reqwest::StatusCode;
+use tokio::net::TcpStream;
 
 use super::{Order, echo, response};
 
@@ -15,10 +16,22 @@ async fn f13_a_node_whose_clock_is_wrong_answers_503_and_never_401() -> Result<(
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 11).await?;
     let from = order.first_id()?.to_owned();
     for seconds in [300, -300] {
+        // One that only begins takes no connection: not every balancer asks who is ready.
         let node = &mut fleet.cluster.nodes[1];
         node.kill()?;
         node.set_clock(seconds)?;
         node.start()?;
+        node.refuses("clock").await?;
+        let refused = TcpStream::connect(node.address()).await;
+        let refused = refused.map_err(|error| error.kind());
+        assert_eq!(refused.err(), Some(ErrorKind::ConnectionRefused));
+        // Somebody sets it right.
+        node.set_clock(0)?;
+        node.ready().await?;
+        echo(&fleet.on(1, &session)?, "served here").await?;
+        // It goes wrong while the node serves.
+        let node = &mut fleet.cluster.nodes[1];
+        node.set_clock(seconds)?;
         node.refuses("clock").await?;
         // A good token, a session that lives, and an event that another node can tell of.
         let wrong = fleet.on(1, &session)?;
@@ -32,11 +45,10 @@ async fn f13_a_node_whose_clock_is_wrong_answers_503_and_never_401() -> Result<(
         echo(&fleet.on(0, &session)?, "served elsewhere").await?;
         let (_, said) = fleet.cluster.nodes[1].readiness().await?;
         assert!(said.contains("redis: ok"), "{said}");
-        // Somebody sets it right.
         let node = &mut fleet.cluster.nodes[1];
         node.set_clock(0)?;
         node.ready().await?;
-        echo(&fleet.on(1, &session)?, "served here").await?;
+        echo(&fleet.on(1, &session)?, "served again").await?;
     }
     let mut back = fleet.on(1, &session)?.resume(&from).await?.stream()?;
     order.release(&fleet);

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
     time::Duration,
@@ -58,6 +59,11 @@ impl Node {
             environment,
             process: None,
         })
+    }
+
+    /// Where it listens for clients.
+    pub fn address(&self) -> SocketAddr {
+        self.place.listen
     }
 
     /// Starts it, at the addresses that it had. Does not wait.
