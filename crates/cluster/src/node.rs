@@ -434,6 +434,23 @@ impl Node {
         self.inner.watcher.members.subscribe()
     }
 
+    /// The nodes that live, asked of the store: one that began since the last beat is among them. As of the last beat where the store does
+    /// not say. One round trip.
+    pub async fn live_now(&self) -> Vec<NodeId> {
+        let inner = &self.inner;
+        // Who left does not beat again.
+        if !inner.left.is_cancelled() {
+            let beat = inner.link.store.beat(inner.id, inner.settings.ttl);
+            let members = inner.link.call("beat", inner.settings.call_within, beat);
+            if let Ok(members) = members.await {
+                let nodes = members.nodes.iter();
+                let live = nodes.filter(|member| member.valid_ms > 0);
+                return live.map(|member| member.node).collect();
+            }
+        }
+        self.members().borrow().live.clone()
+    }
+
     /// The limits.
     pub fn limits(&self) -> Limits {
         Limits(Arc::clone(&self.inner))

@@ -246,11 +246,12 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             return Err(cx.fail(&misfit.into(), &request.id));
         }
         // whoever has it has to tell of it.
+        let mut interest = None;
         if let Some((source, own)) = watch::own_uri(cx.server, &uri) {
-            let (watches, key) = (&cx.state.watches, session.id.key);
-            let subscribed = watches.subscribe(cx.state, key, (&source, &own), &uri);
+            let watches = &cx.state.watches;
+            let subscribed = watches.subscribe(cx.state, (&source, own), &uri);
             match Box::pin(subscribed).await {
-                Ok(()) => {}
+                Ok(agreed) => interest = Some(agreed),
                 Err(NotSubscribed::Refused) => {
                     let misfit =
                         Misfit::new("params.uri", "Resource does not support subscription");
@@ -264,6 +265,9 @@ pub(crate) async fn subscribe(cx: &Context<'_>, request: &Request) -> Result<Vec
             body.subscriptions.push((uri.clone(), version));
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
+        if let Some(interest) = interest {
+            Box::pin(interest.tell(cx.state, session.id.key, &uri)).await;
+        }
     }
     Ok(jsonrpc::response(
         &request.id,
@@ -280,9 +284,8 @@ pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<V
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
         if let Some((source, _)) = watch::own_uri(cx.server, &uri) {
-            let (watches, key) = (&cx.state.watches, session.id.key);
-            let unsubscribed = watches.unsubscribe(cx.state, key, &source, &uri);
-            Box::pin(unsubscribed).await;
+            let interest = cx.state.watches.unsubscribe(cx.state, &source);
+            Box::pin(interest.tell(cx.state, session.id.key, &uri)).await;
         }
     }
     Ok(jsonrpc::response(

@@ -46,7 +46,7 @@ use crate::{
     limits::Room,
     state::McpState,
     tasks::{NoTask, Shelf},
-    watch::{Interest, NotSubscribed},
+    watch::{self, Interest, NotSubscribed},
 };
 
 /// Streams that are looked at together when a registry changed.
@@ -67,8 +67,15 @@ pub(crate) struct Tag {
     server: ServerId,
     seen: Mutex<Seen>,
     /// What upstream servers are to tell.
-    interests: Mutex<Vec<Interest>>,
+    interests: Mutex<Interests>,
     kind: Kind,
+}
+
+/// One a server, and how often what is wanted of them has changed.
+#[derive(Debug)]
+struct Interests {
+    of: Vec<Interest>,
+    changes: u64,
 }
 
 #[derive(Debug)]
@@ -172,7 +179,7 @@ impl Tag {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn interests(&self) -> MutexGuard<'_, Vec<Interest>> {
+    fn interests(&self) -> MutexGuard<'_, Interests> {
         self.interests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -181,29 +188,78 @@ impl Tag {
     /// The servers behind may be others than before: they are watched from now on.
     fn attend(&self, state: &McpState, server: &Server, sources: &[Arc<UpstreamSource>]) {
         let mut interests = self.interests();
-        let is_same = interests.len() == sources.len()
+        let is_same = interests.of.len() == sources.len()
             && sources
                 .iter()
-                .all(|source| interests.iter().any(|interest| interest.is_of(source)));
+                .all(|source| interests.of.iter().any(|interest| interest.is_of(source)));
         if is_same {
             return;
         }
         let uris: Vec<String> = match &self.kind {
             Kind::Listen { filter, .. } => filter.uris.clone(),
             Kind::Session { .. } => interests
+                .of
                 .iter()
                 .flat_map(Interest::all_names)
                 .map(str::to_owned)
                 .collect(),
         };
         let uris = uris.iter().map(String::as_str);
-        *interests = state.watches.want(state, server, uris);
+        interests.of = state.watches.want(state, server, uris);
+        interests.changes += 1;
+    }
+
+    /// Wants of each server what the session's record says (RE-7): it may be subscribed to, or not any more, through any node. What this
+    /// one hears of meanwhile is newer than what was read.
+    async fn follow(&self, state: &McpState) {
+        let Kind::Session { session, .. } = &self.kind else {
+            return;
+        };
+        loop {
+            let before = self.interests().changes;
+            let (marks, now) = (self.seen().current, state.clock.now());
+            let found = LiveSession::find(state, *session, &self.caller, marks, now).await;
+            let Ok(Some(found)) = found else { return };
+            let Ok(entry) = state.catalog.resolve_again(&self.place).await else {
+                return;
+            };
+            let Some(server) = &entry.server else { return };
+            let uris = found.body.subscriptions.iter().map(|(uri, _)| uri);
+            let wanted: Vec<_> = uris
+                .filter_map(|uri| {
+                    let (source, own) = watch::own_uri(server, uri)?;
+                    Some((source, own, uri.as_str()))
+                })
+                .collect();
+            let mut interests = self.interests();
+            if interests.changes != before {
+                continue;
+            }
+            let mut new = Vec::new();
+            for interest in &mut interests.of {
+                let of_server = wanted.iter().filter(|(source, ..)| interest.is_of(source));
+                let uris: Vec<(&str, &str)> = of_server
+                    .map(|(_, own, uri)| (own.as_str(), *uri))
+                    .collect();
+                new.extend(interest.set(&uris));
+            }
+            drop(interests);
+            if !new.is_empty() {
+                // It may have changed between: rather told once too often than never.
+                self.seen().updated.extend(new);
+                state.streams.send(server.tenant, |tag| {
+                    std::ptr::eq(tag, self).then_some(DOORBELL)
+                });
+            }
+            return;
+        }
     }
 
     /// Notes that a resource of an upstream is not what it was. False if the reader does not want to hear of it.
     fn hears(&self, source: &UpstreamSource, own: &str) -> bool {
         let interests = self.interests();
         let names = interests
+            .of
             .iter()
             .filter(|interest| interest.is_of(source))
             .flat_map(|interest| interest.names(own));
@@ -378,6 +434,13 @@ pub(crate) fn open_for_session(
         kind,
     )
     .ok_or(McpError::TooManyStreams)?;
+    // What it subscribed to since its record was read was told to the streams that were there.
+    if !open.tag.interests().of.is_empty() {
+        let (looking, tag) = (state.clone(), Arc::clone(&open.tag));
+        state
+            .tracker
+            .spawn(async move { tag.follow(&looking).await });
+    }
     // Among the running requests, so that the end of the session reaches it from any node.
     let life = caller.expires_at() + AFTER_EXPIRY - now;
     let name = format!("g:{:016x}", u64::from_be_bytes(stream));
@@ -408,7 +471,7 @@ pub(crate) fn open_for_session(
         if has_come_back {
             // What upstream servers told meanwhile is kept nowhere: rather told once too often than never.
             let interests = open.tag.interests();
-            let names = interests.iter().flat_map(Interest::all_names);
+            let names = interests.of.iter().flat_map(Interest::all_names);
             open.tag.seen().updated.extend(names.map(str::to_owned));
         }
         first.extend(open.tag.frames(state));
@@ -520,7 +583,10 @@ fn open(
         place: Place::new(server.tenant, &visit.target),
         server: server.id,
         seen,
-        interests: Mutex::new(interests),
+        interests: Mutex::new(Interests {
+            of: interests,
+            changes: 0,
+        }),
         kind,
     };
     visit
@@ -595,15 +661,35 @@ pub(crate) fn subscribed(
     own: Option<&str>,
     uri: &str,
 ) {
-    for tag in state.streams.tags(source.tenant) {
-        if !matches!(&tag.kind, Kind::Session { session: id, .. } if id.key == session) {
-            continue;
-        }
-        for interest in tag.interests().iter_mut().filter(|one| one.is_of(source)) {
+    for tag in of_session(state, source, session) {
+        let mut interests = tag.interests();
+        interests.changes += 1;
+        for interest in interests.of.iter_mut().filter(|one| one.is_of(source)) {
             match own {
                 Some(own) => interest.add(own.to_owned(), uri.to_owned()),
                 None => interest.remove(uri),
             }
         }
     }
+}
+
+/// A session may have subscribed to other resources of an upstream than its streams on this node know: they look.
+pub(crate) fn look(state: &McpState, source: &UpstreamSource, session: SessionKey) {
+    for tag in of_session(state, source, session) {
+        let looking = state.clone();
+        state
+            .tracker
+            .spawn(async move { tag.follow(&looking).await });
+    }
+}
+
+fn of_session(
+    state: &McpState,
+    source: &UpstreamSource,
+    session: SessionKey,
+) -> impl Iterator<Item = Arc<Tag>> {
+    let tags = state.streams.tags(source.tenant).into_iter();
+    tags.filter(
+        move |tag| matches!(&tag.kind, Kind::Session { session: id, .. } if id.key == session),
+    )
 }

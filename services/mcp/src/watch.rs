@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use portolan_cluster::{SessionKey, store::NodeId};
+use portolan_cluster::{SessionKey, node::Listening, store::NodeId};
 use portolan_keys::digest;
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -157,8 +157,10 @@ impl Watches {
                 standing: watch::Sender::new(Subscribed::default()),
             });
             by_place.insert(source.place.clone(), Arc::clone(&watch));
+            // From now on, and not from when the task runs: who has a stream here may be told at once.
+            let notes = state.node.listen(watch.key);
             let running = Running::new(state.clone(), Arc::clone(&watch));
-            state.tracker.spawn(running.run());
+            state.tracker.spawn(running.run(notes));
             watch
         });
         lock(&watch.wanted).streams += 1;
@@ -168,41 +170,23 @@ impl Watches {
         }
     }
 
-    /// Subscribes a session to a resource of an upstream, on every node: wherever its stream is. Comes back when the server has agreed.
+    /// Wants to hear of a resource of an upstream for a session. Comes back when the server has agreed. To be told on when the session's
+    /// record says so.
     pub(crate) async fn subscribe(
         &self,
         state: &McpState,
-        session: SessionKey,
-        (source, own): (&Arc<UpstreamSource>, &str),
+        (source, own): (&Arc<UpstreamSource>, String),
         uri: &str,
-    ) -> Result<(), NotSubscribed> {
+    ) -> Result<Interest, NotSubscribed> {
         let mut interest = self.interest(state, source);
-        interest.add(own.to_owned(), uri.to_owned());
-        let outcome = interest.acknowledged(own).await;
-        if outcome.is_ok() {
-            let note = Note::Subscribed(session, own.to_owned(), uri.to_owned());
-            interest.watch.tell_all(state, &note).await;
-            // Until the node that has the stream wants it by itself.
-            let stopping = state.stopping.clone();
-            state.tracker.spawn(async move {
-                let _waited = timeout(LINGER, stopping.cancelled()).await;
-                drop(interest);
-            });
-        }
-        outcome
+        interest.add(own.clone(), uri.to_owned());
+        interest.acknowledged(&own).await?;
+        Ok(interest)
     }
 
-    /// The inverse.
-    pub(crate) async fn unsubscribe(
-        &self,
-        state: &McpState,
-        session: SessionKey,
-        source: &Arc<UpstreamSource>,
-        uri: &str,
-    ) {
-        let interest = self.interest(state, source);
-        let note = Note::Unsubscribed(session, uri.to_owned());
-        interest.watch.tell_all(state, &note).await;
+    /// Wants no more of a server than that other nodes are told.
+    pub(crate) fn unsubscribe(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
+        self.interest(state, source)
     }
 }
 
@@ -267,6 +251,43 @@ impl Interest {
         }
     }
 
+    /// Tells all nodes that a session's record says since a moment ago that it hears of what it calls `uri`, or no longer does: wherever
+    /// its stream is, it is told (RE-7).
+    pub(crate) async fn tell(self, state: &McpState, session: SessionKey, uri: &str) {
+        let own = self.uris.iter().find(|(_, known)| known == uri);
+        let note = match own {
+            Some((own, _)) => Note::Subscribed(session, own.clone(), uri.to_owned()),
+            None => Note::Unsubscribed(session, uri.to_owned()),
+        };
+        self.watch.tell_all(state, &note).await;
+        // The server is watched for this session until the node that has the stream wants it by itself. And a note may be lost, and a
+        // node may have begun a moment ago: then they look.
+        let (telling, stopping) = (state.clone(), state.stopping.clone());
+        state.tracker.spawn(async move {
+            if timeout(LINGER, stopping.cancelled()).await.is_err() {
+                self.watch.tell_all(&telling, &Note::Look(session)).await;
+            }
+        });
+    }
+
+    /// Wants to hear of these, own URI and the client's, and of no others. Says what the client calls those that are new.
+    pub(crate) fn set(&mut self, wanted: &[(&str, &str)]) -> Vec<String> {
+        let gone = self.uris.iter().map(|(_, uri)| uri.clone());
+        let gone = gone.filter(|uri| !wanted.iter().any(|(_, kept)| kept == uri));
+        for uri in gone.collect::<Vec<_>>() {
+            self.remove(&uri);
+        }
+        let mut new = Vec::new();
+        for (own, uri) in wanted {
+            let known = self.uris.len();
+            self.add((*own).to_owned(), (*uri).to_owned());
+            if self.uris.len() > known {
+                new.push((*uri).to_owned());
+            }
+        }
+        new
+    }
+
     /// The server's own URIs for what it wants.
     pub(crate) fn own_uris(&self) -> impl Iterator<Item = (&str, &str)> {
         self.uris
@@ -316,9 +337,9 @@ impl Watch {
         }
     }
 
+    /// Rare enough for a question who lives: a node that began a moment ago may have a stream already.
     async fn tell_all(&self, state: &McpState, note: &Note) {
-        let nodes = state.node.members().borrow().live.clone();
-        for node in nodes {
+        for node in state.node.live_now().await {
             self.tell(state, node, note).await;
         }
     }
@@ -342,6 +363,8 @@ struct Holding {
     told: mpsc::Receiver<Told>,
     /// What other nodes want, and when they said so last.
     others: HashMap<NodeId, BTreeMap<String, Instant>>,
+    /// What sessions subscribed to a moment ago, and when: which nodes have their streams is not known yet.
+    fresh: BTreeMap<String, Instant>,
     _stop: DropGuard,
 }
 
@@ -364,8 +387,7 @@ impl Running {
         }
     }
 
-    async fn run(mut self) {
-        let mut notes = self.state.node.listen(self.watch.key);
+    async fn run(mut self, mut notes: Listening) {
         let mut beats = interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stopping = self.state.stopping.clone();
@@ -450,6 +472,7 @@ impl Running {
                 wanted,
                 told,
                 others: HashMap::new(),
+                fresh: BTreeMap::new(),
                 _stop: stop.drop_guard(),
             }
         });
@@ -550,12 +573,19 @@ impl Running {
                 }
             }
             Note::Subscribed(session, own, uri) => {
+                if let Some(holding) = &mut self.holding {
+                    holding.fresh.retain(|_, since| since.elapsed() < LINGER);
+                    if holding.fresh.len() < MOST_URIS {
+                        holding.fresh.insert(own.clone(), Instant::now());
+                    }
+                }
                 let source = &self.watch.source;
                 stream::subscribed(&self.state, source, session, Some(&own), &uri);
             }
             Note::Unsubscribed(session, uri) => {
                 stream::subscribed(&self.state, &self.watch.source, session, None, &uri);
             }
+            Note::Look(session) => stream::look(&self.state, &self.watch.source, session),
         }
     }
 
@@ -593,10 +623,17 @@ impl Running {
             }
             Told::Updated(uri) => {
                 stream::tell_updated(&self.state, &self.watch.source, &uri);
-                for node in self.others() {
-                    self.watch
-                        .tell(&self.state, node, &Note::Updated(vec![uri.clone()]))
-                        .await;
+                let mut nodes: BTreeSet<NodeId> = self.others().into_iter().collect();
+                let fresh = self.holding.as_ref().map(|holding| &holding.fresh);
+                let since = fresh.and_then(|fresh| fresh.get(&uri));
+                if since.is_some_and(|since| since.elapsed() < LINGER) {
+                    nodes.extend(self.state.node.live_now().await);
+                }
+                // Its streams were told.
+                nodes.remove(&self.state.node.id());
+                let note = Note::Updated(vec![uri]);
+                for node in nodes {
+                    self.watch.tell(&self.state, node, &note).await;
                 }
             }
             Told::Again => {

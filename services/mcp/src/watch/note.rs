@@ -28,6 +28,8 @@ pub(super) enum Note {
     Subscribed(SessionKey, String, String),
     /// To all: this session no longer wants to hear of what it calls so.
     Unsubscribed(SessionKey, String),
+    /// To all: what this session subscribed to may not be what was told of it.
+    Look(SessionKey),
 }
 
 impl Note {
@@ -53,6 +55,7 @@ impl Note {
             Self::Updated(uris) => of(b'U', &[], uris),
             Self::Subscribed(session, own, uri) => with(b'S', &session.0, &[own, uri]),
             Self::Unsubscribed(session, uri) => with(b'X', &session.0, &[uri]),
+            Self::Look(session) => with(b'L', &session.0, &[]),
         }
     }
 
@@ -72,13 +75,13 @@ impl Note {
             b'K' => Self::Acknowledged(uris(rest)?),
             b'N' => Self::Refused(uris(rest)?),
             b'U' => Self::Updated(uris(rest)?),
-            b'S' | b'X' => {
+            b'S' | b'X' | b'L' => {
                 let (session, rest) = rest.split_first_chunk::<16>()?;
                 let (session, mut uris) = (SessionKey(*session), uris(rest)?.into_iter());
-                if *tag == b'S' {
-                    Self::Subscribed(session, uris.next()?, uris.next()?)
-                } else {
-                    Self::Unsubscribed(session, uris.next()?)
+                match tag {
+                    b'S' => Self::Subscribed(session, uris.next()?, uris.next()?),
+                    b'X' => Self::Unsubscribed(session, uris.next()?),
+                    _ => Self::Look(session),
                 }
             }
             _ => return None,
@@ -141,6 +144,7 @@ mod tests {
             Note::Updated(uris.clone()),
             Note::Subscribed(session, uris[0].clone(), uris[1].clone()),
             Note::Unsubscribed(session, uris[1].clone()),
+            Note::Look(session),
         ] {
             assert_eq!(Note::from_bytes(&note.to_bytes()), Some(note));
         }
