@@ -84,6 +84,10 @@ const STRIKES: &[(Strike, usize)] = &[
     (Strike::WrongClock, 1),
 ];
 
+/// After so many harms it is calm until even the last one explains nothing any more: what nothing disturbs is judged, too.
+const CALM_EACH: usize = 7;
+const CALM: Duration = Duration::from_secs(8);
+
 /// Kinds of harm.
 pub(super) const KINDS: usize = STRIKES.len();
 
@@ -206,6 +210,9 @@ impl Nemesis {
         }
         self.history.fault("it is over", FaultKind::Over);
         sleep(Duration::from_millis(200 + self.dice.below(2_000))).await;
+        if self.strikes.is_multiple_of(CALM_EACH) {
+            sleep(CALM).await;
+        }
         Ok(())
     }
 
