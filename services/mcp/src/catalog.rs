@@ -12,7 +12,7 @@ pub(crate) mod server;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -57,6 +57,7 @@ pub(crate) struct Entry {
     /// How the tenant's servers are reached.
     pub(crate) reach: Reach,
     loaded_at: Instant,
+    as_of: u64,
 }
 
 impl Entry {
@@ -126,8 +127,8 @@ impl Equivalent<Place> for PlaceRef<'_> {
 struct Slot {
     tenant: TenantId,
     current: ArcSwapOption<Entry>,
-    /// Something may have changed since `current` was read.
-    old: AtomicBool,
+    /// How often something may have changed. What is read carries the count from before the read: a change during it makes it old.
+    changes: AtomicU64,
     /// One load at a time; holds when the next one may be tried.
     loading: Mutex<Option<Instant>>,
 }
@@ -135,9 +136,13 @@ struct Slot {
 impl Slot {
     fn fresh(&self) -> Option<Arc<Entry>> {
         let entry = self.current.load_full()?;
-        let stale = self.old.load(Ordering::Acquire)
+        let stale = !self.is_current(&entry)
             || (entry.server.is_none() && entry.loaded_at.elapsed() > NEGATIVE_FOR);
         (!stale).then_some(entry)
+    }
+
+    fn is_current(&self, entry: &Entry) -> bool {
+        entry.as_of == self.changes.load(Ordering::Acquire)
     }
 }
 
@@ -202,13 +207,27 @@ impl Catalog {
         self.resolve(place.tenant, &place.target()).await
     }
 
+    /// Whether an entry is what the database had after the last change that this node heard of. One that is not is used while the database
+    /// is away, or was changed meanwhile.
+    pub(crate) fn is_current(&self, place: &Place, entry: &Entry) -> bool {
+        let slot = self.slots.get(place);
+        slot.is_some_and(|slot| slot.is_current(entry))
+    }
+
+    /// Whether a server that was found at a place is still what is there, as far as this node heard.
+    pub(crate) fn is_still(&self, place: &Place, server: &Arc<Server>) -> bool {
+        let fresh = self.slots.get(place).and_then(|slot| slot.fresh());
+        let server_now = fresh.as_ref().and_then(|entry| entry.server.as_ref());
+        server_now.is_some_and(|now| Arc::ptr_eq(now, server))
+    }
+
     fn slot(&self, tenant: TenantId, target: &Target<'_>) -> Arc<Slot> {
         let place = Place::new(tenant, target);
         let made = || {
             Ok::<_, std::convert::Infallible>(Arc::new(Slot {
                 tenant,
                 current: ArcSwapOption::empty(),
-                old: AtomicBool::new(false),
+                changes: AtomicU64::new(0),
                 loading: Mutex::new(None),
             }))
         };
@@ -236,19 +255,17 @@ impl Catalog {
                 .ok_or(McpError::RegistryAway);
         }
         let begun = Instant::now();
-        // Cleared first: a change during the load makes the entry old again.
-        slot.old.store(false, Ordering::Release);
+        let as_of = slot.changes.load(Ordering::Acquire);
         let loaded = self.load(tenant, target).await;
         instruments::catalogue_loaded(begun.elapsed());
         match loaded {
             Ok(entry) => {
-                let entry = Arc::new(entry);
+                let entry = Arc::new(Entry { as_of, ..entry });
                 slot.current.store(Some(Arc::clone(&entry)));
                 *not_before = None;
                 Ok(entry)
             }
             Err(error) => {
-                slot.old.store(true, Ordering::Release);
                 *not_before = Some(Instant::now() + BACK_OFF);
                 let stale = slot.current.load_full().filter(usable);
                 tracing::warn!(
@@ -270,6 +287,7 @@ impl Catalog {
             server: None,
             reach,
             loaded_at,
+            as_of: 0,
         };
         let mut tx = self.store.node(tenant).await?;
         let address = catalog::address(&mut tx).await?.filter(|address| {
@@ -327,7 +345,7 @@ impl Catalog {
     pub(crate) fn outdate(&self, tenant: Option<TenantId>) {
         for (_, slot) in self.slots.iter() {
             if tenant.is_none_or(|tenant| slot.tenant == tenant) {
-                slot.old.store(true, Ordering::Release);
+                slot.changes.fetch_add(1, Ordering::AcqRel);
             }
         }
     }
@@ -354,16 +372,16 @@ impl Catalog {
         server: Option<Arc<Server>>,
     ) {
         let slugs = slugs.iter().map(|&slug| slug.to_owned()).collect();
+        let slot = self.slot(tenant, target);
         let entry = Entry {
             slugs,
             resource: target.resource(),
             server,
             reach: Reach::default(),
             loaded_at: Instant::now(),
+            as_of: slot.changes.load(Ordering::Acquire),
         };
-        self.slot(tenant, target)
-            .current
-            .store(Some(Arc::new(entry)));
+        slot.current.store(Some(Arc::new(entry)));
     }
 
     /// Puts the same entry in place of a tenant whose servers are reached otherwise (DP-6, §5.4).
@@ -377,6 +395,7 @@ impl Catalog {
             server: known.server.clone(),
             reach,
             loaded_at: Instant::now(),
+            as_of: known.as_of,
         })));
     }
 }

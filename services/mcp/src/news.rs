@@ -1,26 +1,60 @@
 //! What runs beside the requests: the registry's news become `list_changed`, revocations end streams, and what is over is
 //! thrown out.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use portolan_cluster::End;
 use portolan_model::id::TenantId;
 use portolan_storage::registry_news::{News, NewsListener};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{instruments, state::McpState, stream};
 
 /// Changes come in bursts: one import touches hundreds of rows in several transactions.
 const DEBOUNCE: Duration = Duration::from_millis(200);
+/// Until what could not be told is tried again: the database did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
 const HOUSEKEEPING: Duration = Duration::from_secs(15);
+
+/// Tenants with a stream that was not there, perhaps, when the others were told.
+#[derive(Debug, Default)]
+pub(crate) struct Untold {
+    tenants: Mutex<HashSet<TenantId>>,
+    bell: Notify,
+}
+
+impl Untold {
+    /// The streams of this tenant are to be told once more.
+    pub(crate) fn add(&self, tenant: TenantId) {
+        self.tenants().insert(tenant);
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn take(&self) -> HashSet<TenantId> {
+        mem::take(&mut self.tenants())
+    }
+
+    fn tenants(&self) -> MutexGuard<'_, HashSet<TenantId>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Listens to the registry until the process stops.
 pub(crate) async fn registry(state: McpState) {
     let listening = async {
         let mut listener = NewsListener::new(&state.store);
+        let mut changed = Changed::default();
         loop {
-            let mut changed = Changed::default();
-            changed.add(listener.next().await, &state);
+            tokio::select! {
+                news = listener.next() => changed.add(news, &state),
+                () = state.untold.bell.notified() => {}
+                () = tokio::time::sleep(AGAIN), if !changed.tenants.is_empty() => {}
+            }
             let heard = Instant::now();
             let pause = tokio::time::sleep(DEBOUNCE);
             tokio::pin!(pause);
@@ -30,7 +64,8 @@ pub(crate) async fn registry(state: McpState) {
                     news = listener.next() => changed.add(news, &state),
                 }
             }
-            changed.tell(&state).await;
+            changed.tenants.extend(state.untold.take());
+            changed = changed.tell(&state).await;
             instruments::news_told(heard.elapsed());
         }
     };
@@ -61,15 +96,20 @@ impl Changed {
         }
     }
 
-    async fn tell(self, state: &McpState) {
+    /// Tells the open streams. Returns what could not be looked at.
+    async fn tell(self, state: &McpState) -> Self {
+        let mut untold = Self::default();
         let open = state.streams.tenants();
         for tenant in open
             .into_iter()
             .filter(|tenant| self.everything || self.tenants.contains(tenant))
         {
-            stream::tell_tenant(state, tenant).await;
+            if !stream::tell_tenant(state, tenant).await {
+                untold.tenants.insert(tenant);
+            }
         }
-        for tenant in &self.tenants {
+        // What cannot be looked at is looked at again.
+        for tenant in self.tenants.difference(&untold.tenants) {
             if let Err(error) = state.catalog.drop_ended(*tenant).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -78,6 +118,7 @@ impl Changed {
                 );
             }
         }
+        untold
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     instruments::Instruments,
     last_word::LastWords,
     limits::{self, Gate},
-    news,
+    news::{self, Untold},
     stream::{Tag, tasks::Audience},
     tasks::Tasks,
     two_endpoints::Connections,
@@ -102,6 +102,8 @@ pub struct Shared {
     pub(crate) beside: Beside,
     /// Who asks for looks at them.
     pub(crate) looks: Looks,
+    /// Tenants whose open streams are to be told once more.
+    pub(crate) untold: Untold,
     /// The upstream servers that this node's clients want to hear.
     pub(crate) watches: Watches,
     pub(crate) gate: Arc<Gate>,
@@ -212,6 +214,7 @@ impl McpState {
             upstreams: Upstreams::default(),
             beside: Beside::default(),
             looks: Looks::default(),
+            untold: Untold::default(),
             watches: Watches::default(),
             gate,
             node,

@@ -589,11 +589,16 @@ fn open(
         }),
         kind,
     };
-    visit
-        .state
+    let state = visit.state;
+    let tag = Arc::new(tag);
+    let open = state
         .streams
-        .open(server.tenant, group, limit, Arc::new(tag))
-        .ok()
+        .open(server.tenant, group, limit, Arc::clone(&tag));
+    // Whoever told of a change since the server was looked up did not find this stream.
+    if open.is_ok() && !state.catalog.is_still(&tag.place, server) {
+        state.untold.add(server.tenant);
+    }
+    open.ok()
 }
 
 /// Milliseconds after which a client should come back: spread, so that they do not come together (T-25).
@@ -604,8 +609,9 @@ pub(crate) fn reconnect_after() -> u64 {
 }
 
 /// The tenant's registry changed: reloads what its open streams look at, and tells those whose list is another one now. A server
-/// that is no longer published ends its streams.
-pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
+/// that is no longer published ends its streams. False if something could not be looked at: it is to be told again.
+pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) -> bool {
+    let mut is_told = true;
     let places: HashSet<Place> = state
         .streams
         .tags(tenant)
@@ -613,10 +619,12 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
         .map(|tag| tag.place.clone())
         .collect();
     for place in places {
-        // While the database is away there is no news to tell; when it is back, everything is looked at again.
         let Ok(entry) = state.catalog.resolve_again(&place).await else {
+            is_told = false;
             continue;
         };
+        // What was there before serves while the database does not answer, and tells nothing new.
+        is_told &= state.catalog.is_current(&place, &entry);
         let server = entry.server.as_deref();
         state.streams.end(End::Revoked, |tag| {
             tag.place == place
@@ -643,6 +651,7 @@ pub(crate) async fn tell_tenant(state: &McpState, tenant: TenantId) {
             crate::instruments::news_sent(sent);
         }
     }
+    is_told
 }
 
 /// A resource of an upstream is not what it was: tells the streams of this node that want to hear of it.

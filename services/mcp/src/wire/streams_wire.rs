@@ -322,3 +322,44 @@ async fn a_server_that_is_no_longer_published_ends_its_streams() {
         "SB-10"
     );
 }
+
+/// §15.1: what was heard is told, also where the database does not say at once what is new.
+#[tokio::test]
+async fn s15_1_a_change_that_cannot_be_looked_at_is_told_when_it_can() {
+    let node = Node::start().await;
+    let session = node.ready_session("2025-06-18").await;
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    node.state.catalog.outdate(Some(node.tenant));
+    // A request reads the catalogue anew: until that is done, what was there before is not what is there now.
+    let (answer, is_told) = tokio::join!(
+        biased;
+        node.call(&session, "tools/list", json!({})),
+        tell_tenant(&node.state, node.tenant),
+    );
+    assert_eq!(answer.status, 200, "served from memory");
+    assert!(!is_told, "not yet");
+    assert!(is_quiet(&mut stream).await);
+    node.publish(&["zebra"]);
+    assert!(tell_tenant(&node.state, node.tenant).await);
+    let event = frame(&mut stream).await.unwrap();
+    assert_eq!(
+        data(&event)["method"],
+        "notifications/tools/list_changed",
+        "{event}"
+    );
+}
+
+/// §15.1: a change that was heard while a stream was being opened is told to it, too.
+#[tokio::test]
+async fn s15_1_a_stream_that_was_opened_beside_a_change_is_told_once_more() {
+    let node = Node::start().await;
+    let session = node.ready_session("2025-06-18").await;
+    let (_, _, mut quiet) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut quiet).await;
+    assert!(node.state.untold.take().is_empty(), "nothing was changed");
+    node.state.catalog.outdate(Some(node.tenant));
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    assert!(node.state.untold.take().contains(&node.tenant));
+}
