@@ -47,7 +47,7 @@ pub struct NodeSettings {
     pub lease_life: Duration,
     /// Between two refills.
     pub lease_tick: Duration,
-    /// How long a request waits for a token; then the local share decides.
+    /// How long a request waits for a token; then it goes in on credit if nobody else does, or waits for the store's answer.
     pub lease_wait: Duration,
     /// How long a request waits for a place among those that are there at once; then the local share decides.
     pub place_wait: Duration,
