@@ -79,6 +79,7 @@ struct Shared {
     chance: AtomicU64,
     cut: AtomicBool,
     cut_bells: watch::Sender<bool>,
+    refuses_writes: AtomicBool,
     operations: AtomicU64,
     fill: AtomicU8,
 }
@@ -103,6 +104,7 @@ impl FaultStore {
                 chance: AtomicU64::new(seed),
                 cut: AtomicBool::new(false),
                 cut_bells: watch::Sender::new(false),
+                refuses_writes: AtomicBool::new(false),
                 operations: AtomicU64::new(0),
                 fill: AtomicU8::new(0),
             }),
@@ -129,6 +131,11 @@ impl FaultStore {
     /// Cuts off only the doorbells.
     pub fn cut_off_doorbells(&self, cut: bool) {
         self.shared.cut_bells.send_replace(cut);
+    }
+
+    /// From now on the store refuses what stores much, as one that is out of memory does (§17.2), or takes it again.
+    pub fn refuse_writes(&self, refuses: bool) {
+        self.shared.refuses_writes.store(refuses, Ordering::SeqCst);
     }
 
     /// Says that the store's memory is so full, in percent; 0: the truth.
@@ -168,6 +175,17 @@ impl FaultStore {
                 down()
             }
         }
+    }
+
+    /// The same for an operation that a full store refuses.
+    async fn through_room<T>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let full = async {
+            if self.shared.refuses_writes.load(Ordering::SeqCst) {
+                return Err(StoreError::Refused("out of memory".to_owned()));
+            }
+            work.await
+        };
+        self.through(full).await
     }
 }
 
@@ -275,7 +293,7 @@ impl Store for FaultStore {
         expect: Version,
         body: Bytes,
     ) -> Result<Update> {
-        self.through(self.inner.update(session, principal, expect, body))
+        self.through_room(self.inner.update(session, principal, expect, body))
             .await
     }
 
@@ -286,7 +304,7 @@ impl Store for FaultStore {
         most: usize,
         gone: &[SessionKey],
     ) -> Result<Vec<SessionKey>> {
-        self.through(self.inner.remember(session, principal, most, gone))
+        self.through_room(self.inner.remember(session, principal, most, gone))
             .await
     }
 
@@ -305,7 +323,7 @@ impl Store for FaultStore {
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
-        self.through(self.inner.append(stream, append)).await
+        self.through_room(self.inner.append(stream, append)).await
     }
 
     async fn attach(
@@ -344,7 +362,7 @@ impl Store for FaultStore {
         stream: Option<Nonce>,
         deadline_in: Duration,
     ) -> Result<Registered> {
-        self.through(self.inner.register(session, rpc, node, stream, deadline_in))
+        self.through_room(self.inner.register(session, rpc, node, stream, deadline_in))
             .await
     }
 
@@ -364,7 +382,7 @@ impl Store for FaultStore {
         question: &str,
         payload: Bytes,
     ) -> Result<Routed> {
-        self.through(self.inner.answer(session, principal, question, payload))
+        self.through_room(self.inner.answer(session, principal, question, payload))
             .await
     }
 
@@ -374,7 +392,7 @@ impl Store for FaultStore {
     }
 
     async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
-        self.through(self.inner.shelve(item, shelve)).await
+        self.through_room(self.inner.shelve(item, shelve)).await
     }
 
     async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
@@ -398,7 +416,7 @@ impl Store for FaultStore {
     }
 
     async fn lease(&self, wanted: &[LeaseWanted]) -> Result<Vec<Lease>> {
-        self.through(self.inner.lease(wanted)).await
+        self.through_room(self.inner.lease(wanted)).await
     }
 
     async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
 //! | `shelves` | things that are kept, sealed |
-//! | `running`, `questions` | cancellations and answers that arrive on other nodes |
+//! | `running`, `questions`, `answers` | cancellations and answers that arrive on other nodes |
 //! | `writer`, `ring` | the owner of a stream |
 //! | `reader`, `position`, `lanes`, `care` | the connection of a client |
 //! | `membership`, `adoption` | who lives; streams of the dead |
@@ -16,6 +16,7 @@
 //! Tasks, timers and subscriptions are per node, with one exception: the writer of a running stream.
 
 mod adoption;
+mod answers;
 mod breaker;
 mod by_session;
 mod care;
@@ -55,6 +56,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     adoption::Adoptions,
+    answers::{Answer, Answers},
     by_session::BySession,
     care::{Attachment, Care},
     chance::Chance,
@@ -253,6 +255,7 @@ pub(crate) struct Inner {
     sessions: KnownSessions,
     running: RunningCalls,
     questions: Questions,
+    answers: Answers,
     notes: Notes,
     connections: BySession<Arc<Connection>>,
     writers: BySession<Arc<writer::Shared>>,
@@ -386,6 +389,7 @@ impl Node {
             sessions: KnownSessions::new(&settings),
             running: RunningCalls::new(&chance),
             questions: Questions::default(),
+            answers: Answers::default(),
             notes: Notes::default(),
             connections: BySession::new(&chance),
             writers: BySession::new(&chance),
@@ -416,6 +420,7 @@ impl Node {
         inner.spawn(adoption::adopt(Arc::clone(&inner)));
         inner.spawn(adoption::janitor(Arc::clone(&inner)));
         inner.spawn(running::register(Arc::clone(&inner)));
+        inner.spawn(answers::try_again(Arc::clone(&inner)));
         inner.spawn(chores::run(Arc::clone(&inner)));
         inner.spawn(sessions::forget_idle(Arc::clone(&inner)));
         inner.spawn(limits::refill(Arc::clone(&inner)));
@@ -523,11 +528,12 @@ impl Node {
             inner.link.store.cancel(session, principal, rpc)
         })
         .await?;
-        metrics::counter!("cancels_total", "outcome" => outcome(routed)).increment(1);
+        metrics::counter!("cancels_total", "outcome" => answers::outcome(routed)).increment(1);
         Ok(routed)
     }
 
-    /// Hands a client's answer to the request that waits for it, wherever it runs.
+    /// Hands a client's answer to the request that waits for it, wherever it runs. While the store is away or full that takes up to 20 s
+    /// (§17.1). [`Routed::Unasked`]: the store knows of no such question; if it hears of it within 20 s, the answer will be there.
     pub async fn answer(
         &self,
         tenant: TenantId,
@@ -539,19 +545,13 @@ impl Node {
         let inner = &self.inner;
         let place = PayloadPlace::answer(tenant, session, question);
         let sealed = inner.payloads.seal(&place, payload);
-        if inner.link.is_open() && inner.questions.is_open(session, question) {
-            inner.questions.answered(session, question, sealed);
-            return Ok(Routed::Rung);
-        }
-        let routed = sessions::patiently(inner, "answer", || {
-            inner
-                .link
-                .store
-                .answer(session, principal, question, sealed.clone())
-        })
-        .await?;
-        metrics::counter!("answers_total", "outcome" => outcome(routed)).increment(1);
-        Ok(routed)
+        let answer = Answer {
+            session,
+            principal,
+            question: question.to_owned(),
+            payload: sealed,
+        };
+        answers::give(inner, answer).await
     }
 
     /// Hears the notes for a session whose connection this node holds, from now on.
@@ -695,13 +695,5 @@ impl Node {
             .link
             .call_always("leave", inner.settings.call_within, leave)
             .await;
-    }
-}
-
-const fn outcome(routed: Routed) -> &'static str {
-    match routed {
-        Routed::Rung => "rung",
-        Routed::Nobody => "nobody",
-        Routed::Unknown => "unknown",
     }
 }

@@ -413,8 +413,10 @@ pub enum Registered {
 pub enum Routed {
     /// Handed to the node that runs the request.
     Rung,
-    /// Nobody waits for it: a tombstone for a cancellation, nothing for an answer.
+    /// Nobody waits for it: a tombstone for a cancellation, nothing for an answer, whose question has another one.
     Nobody,
+    /// There is no such question: it is over, was never asked, or is not written down yet. Nothing is kept of the answer.
+    Unasked,
     /// The session is over, or somebody else's.
     Unknown,
 }

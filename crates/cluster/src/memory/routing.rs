@@ -125,16 +125,16 @@ impl Lane {
         moment: &mut Moment<'_>,
     ) -> Routed {
         let Some(session) = self.session(key, moment.now) else {
-            return Routed::Nobody;
+            return Routed::Unasked;
         };
         if session.refuses(principal) {
             return Routed::Unknown;
         }
         let Some(asked) = session.questions.get_mut(question) else {
-            return Routed::Nobody;
+            return Routed::Unasked;
         };
         let Some(stream) = session.streams.get(&asked.stream) else {
-            return Routed::Nobody;
+            return Routed::Unasked;
         };
         match &asked.answer {
             None => asked.answer = Some(payload.clone()),

@@ -8,6 +8,7 @@ pub(super) mod places;
 use std::{
     collections::hash_map::Entry,
     hash::BuildHasher,
+    pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -106,10 +107,22 @@ impl Buckets {
         self.wake.notify_one();
     }
 
+    /// Forgets the buckets that nobody needs. Who owes something pays first.
     fn purge(&self, settings: &NodeSettings) {
         let now = Instant::now();
+        let mut owing = Vec::new();
         for shard in &self.shards {
-            lock(shard).retain(|_, bucket| !bucket.is_idle(now, settings.lease_life));
+            lock(shard).retain(|key, bucket| {
+                let is_idle = bucket.is_idle(now, settings.lease_life);
+                if is_idle && bucket.owes() {
+                    bucket.is_listed = true;
+                    owing.push(key.clone());
+                }
+                !is_idle || bucket.owes()
+            });
+        }
+        for key in owing {
+            self.list(key);
         }
     }
 }
@@ -169,7 +182,8 @@ impl Limits {
         }
     }
 
-    /// Takes `weight` tokens; waits for the next refill if there are none at hand.
+    /// Takes `weight` tokens; waits for the next refill if there are none at hand. If that takes long, one goes in on credit; who finds that
+    /// one owed already waits for the store, and for its silence (§16.1).
     pub async fn take(&self, key: &LimitKey, rate: Rate, weight: u64) -> Result<(), RetryAfter> {
         if let Some(verdict) = self.try_take(key, rate, weight) {
             return verdict;
@@ -184,25 +198,42 @@ impl Limits {
         if must_list == Some(true) {
             inner.buckets.list(key.clone());
         }
-        if let Ok(Ok(verdict)) = tokio::time::timeout(inner.settings.lease_wait, verdict).await {
-            inner
-                .buckets
-                .decisions
-                .count(rate.limit, Source::Refill, verdict.is_ok());
-            metrics::histogram!("limit_wait_seconds").record(asked.elapsed().as_secs_f64());
-            return verdict;
+        let (source, verdict) = self.wait(key, weight, verdict).await;
+        let decisions = &inner.buckets.decisions;
+        decisions.count(rate.limit, source, verdict.is_ok());
+        metrics::histogram!("limit_wait_seconds").record(asked.elapsed().as_secs_f64());
+        verdict
+    }
+
+    async fn wait(
+        &self,
+        key: &LimitKey,
+        weight: u64,
+        verdict: oneshot::Receiver<Result<(), RetryAfter>>,
+    ) -> (Source, Result<(), RetryAfter>) {
+        let inner = &*self.0;
+        let settings = &inner.settings;
+        let mut verdict = pin!(verdict);
+        let mut told = tokio::time::timeout(settings.lease_wait, verdict.as_mut()).await;
+        if told.is_err() && !inner.link.is_open() {
+            let now = Instant::now();
+            let on_credit = inner.buckets.with(key, |bucket| {
+                bucket.take_on_credit(now, inner.nodes(), weight)
+            });
+            if on_credit == Some(true) {
+                return (Source::Cold, Ok(()));
+            }
+            told = tokio::time::timeout(settings.call_within, verdict).await;
+        }
+        if let Ok(Ok(verdict)) = told {
+            return (Source::Refill, verdict);
         }
         let now = Instant::now();
-        metrics::histogram!("limit_wait_seconds").record((now - asked).as_secs_f64());
         let verdict = inner
             .buckets
             .with(key, |bucket| bucket.take_local(now, inner.nodes(), weight))
             .unwrap_or(Ok(()));
-        inner
-            .buckets
-            .decisions
-            .count(rate.limit, Source::Local, verdict.is_ok());
-        verdict
+        (Source::Local, verdict)
     }
 }
 
@@ -275,7 +306,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
         let must_list = buckets.with(&key, |bucket| {
             match lease {
                 Some(lease) => {
-                    bucket.granted(sent, now, life, ask, lease.granted, lease.wait);
+                    bucket.granted((sent, now), life, nodes, ask, lease.granted, lease.wait);
                 }
                 None => bucket.unanswered(now, nodes, ask),
             }

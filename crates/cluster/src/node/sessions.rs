@@ -134,7 +134,7 @@ pub(super) async fn begin(
     if let Some(state) = known.as_ref().and_then(|known| grace(inner, known)) {
         return Ok(state);
     }
-    let Some(_place) = Place::take(inner) else {
+    let Some(_place) = Place::take(&inner.sessions.waiting, inner.settings.waiters) else {
         return Err(SessionError::Unavailable);
     };
     let until = Instant::now() + inner.settings.redis_wait;
@@ -260,13 +260,13 @@ fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
 }
 
 /// One of the few requests that wait for the store.
-struct Place<'a>(&'a AtomicUsize);
+pub(super) struct Place<'a>(&'a AtomicUsize);
 
 impl<'a> Place<'a> {
-    fn take(inner: &'a Inner) -> Option<Self> {
-        let waiting = &inner.sessions.waiting;
+    /// Beside those that are counted there, `most` at most.
+    pub(super) fn take(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
         let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::AcqRel) < inner.settings.waiters).then_some(place)
+        (waiting.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
     }
 }
 
@@ -333,7 +333,7 @@ pub(super) async fn patiently<T, F: Future<Output = store::Result<T>>>(
             Err(_) => {}
         }
         if place.is_none() {
-            place = Place::take(inner);
+            place = Place::take(&inner.sessions.waiting, inner.settings.waiters);
             if place.is_none() {
                 return Err(Unavailable);
             }

@@ -35,6 +35,8 @@ pub struct NodeSettings {
     pub validated_within: Duration,
     /// How long other requests wait for a store that is down.
     pub redis_wait: Duration,
+    /// The same for the answer to a question, which clients do not repeat; and how long one is kept whose question is not known.
+    pub answer_wait: Duration,
     /// How many may wait.
     pub waiters: usize,
     /// Deadline of `begin`.
@@ -47,7 +49,7 @@ pub struct NodeSettings {
     pub lease_life: Duration,
     /// Between two refills.
     pub lease_tick: Duration,
-    /// How long a request waits for a token; then the local share decides.
+    /// How long a request waits for a token; then it goes in on credit if nobody else does, or waits for the store's answer.
     pub lease_wait: Duration,
     /// How long a request waits for a place among those that are there at once; then the local share decides.
     pub place_wait: Duration,
@@ -102,6 +104,7 @@ impl Default for NodeSettings {
             session_grace: Duration::from_secs(30),
             validated_within: Duration::from_secs(60),
             redis_wait: Duration::from_secs(2),
+            answer_wait: Duration::from_secs(20),
             waiters: 1000,
             begin_within: Duration::from_millis(250),
             append_within: Duration::from_secs(1),

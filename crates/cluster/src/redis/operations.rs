@@ -731,6 +731,7 @@ fn routed(script: &'static str, answer: i64) -> Result<Routed> {
         0 => Ok(Routed::Unknown),
         1 => Ok(Routed::Rung),
         2 => Ok(Routed::Nobody),
+        3 => Ok(Routed::Unasked),
         _ => Err(corrupt(script)),
     }
 }

@@ -653,7 +653,7 @@ impl Model {
             return Routed::Unknown;
         }
         let Some((nonce, answer)) = session.questions.get_mut(question) else {
-            return Routed::Nobody;
+            return Routed::Unasked;
         };
         if answer.get_or_insert_with(|| payload.clone()) != payload {
             return Routed::Nobody;

@@ -1,6 +1,7 @@
 //! Several nodes over one store, and clients that hop between them (`streams.md` §1, §11).
 
 mod adoption;
+mod answers;
 mod chance;
 mod chaos;
 mod hearing;

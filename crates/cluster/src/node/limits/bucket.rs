@@ -50,14 +50,18 @@ impl Demand {
 pub(super) struct Bucket {
     pub(super) rate: Rate,
     lots: VecDeque<(u64, Instant)>,
+    /// Let in, and charged to nobody yet.
     debt: u64,
+    /// The debt that went with the question under way.
+    in_question: u64,
     demand: Demand,
     refused_until: Option<Instant>,
     pub(super) waiters: VecDeque<Waiter>,
     /// On the list of the next refill, or asked for.
     pub(super) is_listed: bool,
     used: Instant,
-    /// The local share: when the bucket would be empty.
+    /// The local share: when the bucket would be empty. All that this node lets in counts, so that a store that falls silent makes
+    /// nobody a present of a second burst.
     local: Option<Instant>,
 }
 
@@ -76,6 +80,7 @@ impl Bucket {
             rate,
             lots: VecDeque::new(),
             debt: 0,
+            in_question: 0,
             demand: Demand {
                 since: now,
                 now: 0,
@@ -127,6 +132,7 @@ impl Bucket {
         self.used = now;
         self.demand.note(now, life, weight);
         if self.waiters.is_empty() && self.spend(now, weight) {
+            self.note_share(now, nodes, weight);
             return Taken::Yes;
         }
         if weight > self.rate.burst {
@@ -138,11 +144,38 @@ impl Bucket {
             }
             self.refused_until = None;
         }
-        if is_cold && weight == 1 && nodes * COLD <= self.rate.burst {
-            self.debt += 1;
+        if is_cold && self.take_on_credit(now, nodes, weight) {
             return Taken::Yes;
         }
         Taken::Ask
+    }
+
+    /// Lets one in before it is charged, if nothing else is: the bound has room for one such token of each node (§16.1).
+    pub(super) fn take_on_credit(&mut self, now: Instant, nodes: u64, weight: u64) -> bool {
+        let may = weight == 1
+            && self.debt + self.in_question == 0
+            && nodes.saturating_mul(COLD) <= self.rate.burst;
+        if may {
+            self.debt = 1;
+            self.note_share(now, nodes, weight);
+        }
+        may
+    }
+
+    /// This node's part of the bucket.
+    fn share(&self, nodes: u64) -> Rate {
+        Rate {
+            interval_us: self.rate.interval_us.saturating_mul(nodes),
+            burst: (self.rate.burst / nodes).max(1),
+            ..self.rate
+        }
+    }
+
+    /// Counts what was let in by whatever right against the local share, which is never less than empty.
+    fn note_share(&mut self, now: Instant, nodes: u64, weight: u64) {
+        let share = self.share(nodes);
+        let empty_at = self.local.unwrap_or(now).max(now) + share.wait(weight).0;
+        self.local = Some(empty_at.min(now + share.wait(share.burst).0));
     }
 
     /// Tokens to fetch before they are missed: the demand of the last while, but never so many that idle nodes strand what
@@ -167,14 +200,17 @@ impl Bucket {
             || (!is_refused && self.in_hand(now) * 2 < self.ahead(nodes))
     }
 
-    /// What to ask for now. The debt goes with the question.
+    /// What to ask for now. The debt goes with the question; who owes what its own share let in asks for nothing more, so that all nodes have
+    /// paid before one of them is given what the others owe.
     pub(super) fn ask(&mut self, now: Instant, nodes: u64) -> Ask {
         self.waiters.retain(|waiter| !waiter.reply.is_closed());
         let waiting: u64 = self.waiters.iter().map(|waiter| waiter.weight).sum();
         let ahead = self.ahead(nodes).saturating_sub(self.in_hand(now));
+        self.in_question = std::mem::take(&mut self.debt);
+        let pays_first = self.in_question > 1;
         Ask {
-            want: waiting + ahead,
-            debt: std::mem::take(&mut self.debt),
+            want: if pays_first { 0 } else { waiting + ahead },
+            debt: self.in_question,
             waiters: self.waiters.len(),
         }
     }
@@ -182,20 +218,30 @@ impl Bucket {
     /// The store's answer. `sent` is when it was asked: the tokens' life counts from there.
     pub(super) fn granted(
         &mut self,
-        sent: Instant,
-        now: Instant,
+        (sent, now): (Instant, Instant),
         life: Duration,
+        nodes: u64,
         ask: Ask,
         tokens: u64,
         wait: Duration,
     ) {
+        self.in_question = 0;
         if tokens > 0 {
             self.lots.push_back((tokens, sent + life));
         }
+        // Who was let in meanwhile pays with the token that it did not wait for.
+        let paid = self.debt.min(self.in_hand(now));
+        if self.spend(now, paid) {
+            self.debt -= paid;
+        }
         if tokens == 0 && ask.want > 0 {
             self.refused_until = Some(now + wait.max(Duration::from_millis(1)));
+            // The bucket is empty, and so is this node's part of it.
+            self.note_share(now, nodes, self.share(nodes).burst);
         }
-        for _ in 0..ask.waiters {
+        // A payment asks for nobody.
+        let served = if ask.want > 0 { ask.waiters } else { 0 };
+        for _ in 0..served {
             let Some(waiter) = self.waiters.pop_front() else {
                 break;
             };
@@ -203,6 +249,7 @@ impl Bucket {
                 continue;
             }
             let verdict = if self.spend(now, waiter.weight) {
+                self.note_share(now, nodes, waiter.weight);
                 Ok(())
             } else {
                 Err(RetryAfter(wait.max(self.rate.wait(waiter.weight).0)))
@@ -213,7 +260,7 @@ impl Bucket {
 
     /// The store did not answer: the debt is still to be paid, and the local share decides.
     pub(super) fn unanswered(&mut self, now: Instant, nodes: u64, ask: Ask) {
-        self.debt += ask.debt;
+        self.debt += std::mem::take(&mut self.in_question);
         for _ in 0..ask.waiters {
             let Some(waiter) = self.waiters.pop_front() else {
                 break;
@@ -223,7 +270,8 @@ impl Bucket {
         }
     }
 
-    /// GCRA with this node's share of rate and burst.
+    /// GCRA with this node's share of rate and burst. What it lets in is owed, because the store may be there and its answer late, or it
+    /// may be full; but no more than the share holds, because a store that was away has filled its buckets meanwhile.
     pub(super) fn take_local(
         &mut self,
         now: Instant,
@@ -232,28 +280,29 @@ impl Bucket {
     ) -> Result<(), RetryAfter> {
         self.used = now;
         if self.spend(now, weight) {
+            self.note_share(now, nodes, weight);
             return Ok(());
         }
-        let share = Rate {
-            interval_us: self.rate.interval_us.saturating_mul(nodes),
-            burst: (self.rate.burst / nodes).max(1),
-            ..self.rate
-        };
+        let share = self.share(nodes);
         let empty_at = self.local.unwrap_or(now).max(now) + share.wait(weight).0;
         let latest = now + share.wait(share.burst).0;
         if empty_at <= latest {
             self.local = Some(empty_at);
+            self.debt = (self.debt + weight).min(share.burst.max(self.debt));
             return Ok(());
         }
         Err(RetryAfter(empty_at - latest))
     }
 
-    /// Whether the bucket may be forgotten: it would be full by now, and owes nothing.
+    /// Whether nobody needs the bucket: it would be full by now. It may be forgotten if it owes nothing.
     pub(super) fn is_idle(&self, now: Instant, life: Duration) -> bool {
-        self.debt == 0
-            && !self.is_listed
+        !self.is_listed
             && self.waiters.is_empty()
             && now.duration_since(self.used) > self.rate.wait(self.rate.burst).0 + life
+    }
+
+    pub(super) const fn owes(&self) -> bool {
+        self.debt > 0
     }
 }
 
@@ -276,7 +325,7 @@ mod tests {
 
     fn lease(bucket: &mut Bucket, now: Instant, tokens: u64) {
         let ask = bucket.ask(now, 1);
-        bucket.granted(now, now, LIFE, ask, tokens, Duration::ZERO);
+        bucket.granted((now, now), LIFE, 1, ask, tokens, Duration::ZERO);
     }
 
     #[test]
@@ -325,7 +374,7 @@ mod tests {
         let (reply, mut told) = oneshot::channel();
         bucket.waiters.push_back(Waiter { weight: 1, reply });
         let ask = bucket.ask(now, 1);
-        bucket.granted(now, now, LIFE, ask, 0, Duration::from_millis(70));
+        bucket.granted((now, now), LIFE, 1, ask, 0, Duration::from_millis(70));
         assert_eq!(
             told.try_recv(),
             Ok(Err(RetryAfter(Duration::from_millis(100))))
@@ -365,7 +414,7 @@ mod tests {
         bucket.waiters.push_back(Waiter { weight: 1, reply });
         let ask = bucket.ask(now, 1);
         drop(told);
-        bucket.granted(now, now, LIFE, ask, 1, Duration::ZERO);
+        bucket.granted((now, now), LIFE, 1, ask, 1, Duration::ZERO);
         assert_eq!(bucket.take(now, LIFE, 1, 1, false), Taken::Yes);
     }
 }

@@ -48,7 +48,7 @@ pub(super) enum Source {
     Token,
     /// The store, just now.
     Refill,
-    /// Nothing: the first of its key, on credit.
+    /// Nothing: on credit, as the first of its key or because the store's answer is late.
     Cold,
     /// This node's share, while the store is silent.
     Local,

@@ -348,11 +348,11 @@ async fn an_answer_to_nothing_changes_nothing(ground: &Ground) {
     let yes = Bytes::from_static(b"yes");
     assert_eq!(
         store.answer(S, ME, "q1", yes.clone()).await,
-        Ok(Routed::Nobody)
+        Ok(Routed::Unasked)
     );
     begun(store).await;
     open(store, stream(1), 0).await;
-    assert_eq!(store.answer(S, ME, "q1", yes).await, Ok(Routed::Nobody));
+    assert_eq!(store.answer(S, ME, "q1", yes).await, Ok(Routed::Unasked));
     assert_eq!(store.take_answer(S, "q1").await, Ok(None));
 }
 
@@ -381,7 +381,7 @@ async fn questions_go_with_their_stream(ground: &Ground) {
     assert_eq!(store.take_answer(S, "answered 1").await, Ok(None));
     assert_eq!(
         store.answer(S, ME, "open 1", yes.clone()).await,
-        Ok(Routed::Nobody)
+        Ok(Routed::Unasked)
     );
     assert_eq!(
         store.take_answer(S, "answered 2").await,

@@ -1,11 +1,15 @@
 //! Rate limits over several nodes (§16.1).
+#![expect(clippy::unwrap_used, reason = "a test stops where it goes wrong")]
 
 use std::time::Duration;
 
-use portolan_cluster::node::{Limit, LimitKey, Rate};
+use portolan_cluster::{
+    fault::Rates,
+    node::{Limit, LimitKey, Rate},
+};
 use tokio::time::Instant;
 
-use super::world::World;
+use super::world::{Member, World};
 
 fn key(bucket: &str) -> LimitKey {
     LimitKey {
@@ -168,4 +172,151 @@ async fn without_the_store_the_nodes_together_admit_the_configured_limit() {
     }
     // 20 at once and 10 a second, give or take one for each node.
     assert!((66..=72).contains(&admitted), "{admitted}");
+}
+
+/// Takes from all nodes as fast as it may for so long; when each was let in.
+async fn admissions(world: &World, nodes: &[Member], rate: Rate, long: Duration) -> Vec<Duration> {
+    let start = Instant::now();
+    let mut tasks = Vec::new();
+    for member in nodes {
+        for _ in 0..4 {
+            let limits = member.node.limits();
+            tasks.push(world.tracker.spawn(async move {
+                let mut admitted = Vec::new();
+                while start.elapsed() < long {
+                    if limits.take(&key("all"), rate, 1).await.is_ok() {
+                        admitted.push(start.elapsed());
+                    }
+                    tokio::time::sleep(Duration::from_millis(7)).await;
+                }
+                admitted
+            }));
+        }
+    }
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await.unwrap());
+    }
+    all.sort_unstable();
+    all
+}
+
+/// Nowhere more than burst and rate and the leases and one for each node (§16.1).
+fn is_within(admitted: &[Duration], rate: Rate, nodes: usize) -> Result<(), String> {
+    let interval = Duration::from_micros(rate.interval_us).as_secs_f64();
+    for (index, from) in admitted.iter().enumerate() {
+        for (to, got) in admitted[index..].iter().zip(1_u32..) {
+            let window = to.saturating_sub(*from).as_secs_f64();
+            // The store's clock moves in steps of 5 ms.
+            let most =
+                f64::from(u32::try_from(rate.burst).unwrap() + u32::try_from(nodes).unwrap())
+                    + (window + 1.0 + 0.01) / interval;
+            if f64::from(got) > most {
+                return Err(format!("{got} from {from:?} to {to:?}, above {most}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// C11: a store that answers late answers all the same, and what is let in meanwhile is charged.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_answers_late_admits_no_more_than_a_fast_one() {
+    for (interval_us, burst) in [(2_000_000, 30), (100_000, 40), (50_000, 10), (200_000, 3)] {
+        let world = World::new();
+        let nodes = [world.node().await, world.node().await, world.node().await];
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        for member in &nodes {
+            member.faults.set_rates(Rates {
+                delay: Duration::from_millis(240),
+                reply_delay: Duration::from_millis(240),
+                ..Rates::default()
+            });
+        }
+        let rate = Rate {
+            limit: Limit::TenantCalls,
+            interval_us,
+            burst,
+        };
+        let long = Duration::from_secs(20);
+        let admitted = admissions(&world, &nodes, rate, long).await;
+        assert_eq!(is_within(&admitted, rate, 3), Ok(()), "{rate:?}");
+        // Nor much less: what is leased and not spent is lost.
+        let ideal = burst + 20_000_000 / interval_us;
+        let got = admitted.len() as u64;
+        assert!(got * 4 >= ideal * 3, "{got} of {ideal}");
+        for member in nodes {
+            member.stop.cancel();
+        }
+    }
+}
+
+/// C11, F7: nodes that decide for themselves have no second burst for who has used up the first, and what they let in is charged when the
+/// store takes writes again.
+#[tokio::test(start_paused = true)]
+async fn a_full_store_is_no_second_burst() {
+    for (interval_us, burst) in [(100_000, 30), (50_000, 12), (300_000, 60), (20_000, 200)] {
+        let world = World::new();
+        let nodes = [world.node().await, world.node().await, world.node().await];
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        let rate = Rate {
+            limit: Limit::TenantCalls,
+            interval_us,
+            burst,
+        };
+        let fill = async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                for member in &nodes {
+                    member.faults.refuse_writes(true);
+                }
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                for member in &nodes {
+                    member.faults.refuse_writes(false);
+                }
+            }
+        };
+        let long = Duration::from_secs(26);
+        let (admitted, ()) = tokio::join!(admissions(&world, &nodes, rate, long), fill);
+        assert_eq!(is_within(&admitted, rate, 3), Ok(()), "{rate:?}");
+        let ideal = burst + 26_000_000 / interval_us;
+        let got = admitted.len() as u64;
+        assert!(got * 4 >= ideal * 3, "{got} of {ideal}");
+        for member in nodes {
+            member.stop.cancel();
+        }
+    }
+}
+
+/// Buckets that nobody asks for again are forgotten, and pay before: the long-run rate holds exactly.
+#[tokio::test(start_paused = true)]
+async fn who_owes_pays_also_if_nobody_asks_again() {
+    let world = World::new();
+    let begun = Instant::now();
+    let (a, b) = (world.node().await, world.node().await);
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let rate = Rate {
+        limit: Limit::TenantCalls,
+        interval_us: 1_000_000,
+        burst: 10,
+    };
+    let admitted = async |member: &Member| {
+        let mut admitted = 0;
+        while member
+            .node
+            .limits()
+            .take(&key("all"), rate, 1)
+            .await
+            .is_ok()
+        {
+            admitted += 1;
+        }
+        admitted
+    };
+    a.faults.refuse_writes(true);
+    assert_eq!(admitted(&a).await, 5, "its half");
+    a.faults.refuse_writes(false);
+    // Buckets are looked through every 10 s, and this one would be full after 11.
+    tokio::time::sleep_until(begun + Duration::from_millis(30_200)).await;
+    assert_eq!(admitted(&b).await, 5, "the other half");
 }

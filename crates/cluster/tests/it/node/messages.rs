@@ -113,7 +113,7 @@ async fn an_answer_on_another_node_reaches_the_call_that_asked() {
         assert_eq!(rest(&mut reader).await, ["2 done"]);
     }
     let unknown = b.node.answer(TENANT, session, ME, "q?", text("x")).await;
-    assert_eq!(unknown, Ok(Routed::Nobody));
+    assert_eq!(unknown, Ok(Routed::Unasked));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,251 @@
+//! Answers of clients, on their way to the questions of running calls (`streams.md` §14, §17.1).
+//!
+//! Which of two answers is the first is for the store to say. One that it cannot take, because it is away or full, waits with its request. One
+//! whose question it does not know is taken, and tried again for a while: the question may be on its way, if the node that asked could not
+//! write it down, and no other node can see that. Nor can it tell such a question from one that never was or is over, hence the same little
+//! patience for all of them. Only the first answer of a question is kept so.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::Notify, time::Instant};
+
+use super::{
+    Inner,
+    questions::OPEN_AT_MOST,
+    sessions::{Place, Unavailable},
+};
+use crate::{
+    lock,
+    store::{self, Principal, Routed, SessionKey, StoreError},
+};
+
+/// Between two tries of a request that waits for the store: first, and longest.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// The same for an answer whose question is not known. A writer tries every 250 ms.
+const EARLY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
+/// Tried at once.
+const AT_ONCE: usize = 64;
+/// Answers that are kept on this node, of one session, and their bytes.
+const KEPT: usize = 1_000;
+const OF_ONE: usize = 2 * OPEN_AT_MOST;
+const BYTES: usize = 8 * 1024 * 1024;
+
+/// An answer as it came, sealed for its question.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) session: SessionKey,
+    pub(super) principal: Principal,
+    pub(super) question: String,
+    pub(super) payload: Bytes,
+}
+
+#[derive(Debug)]
+struct Kept {
+    answer: Arc<Answer>,
+    until: Instant,
+    /// `None` while it is tried.
+    next: Option<Instant>,
+    pause: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Early {
+    kept: BTreeMap<u64, Kept>,
+    last: u64,
+    bytes: usize,
+}
+
+impl Early {
+    fn may_keep(&self, answer: &Answer) -> bool {
+        let mut of_one = 0;
+        for Kept { answer: other, .. } in self.kept.values() {
+            if other.session == answer.session {
+                of_one += 1;
+                if other.question == answer.question {
+                    return false;
+                }
+            }
+        }
+        of_one < OF_ONE
+            && self.kept.len() < KEPT
+            && self.bytes.saturating_add(answer.payload.len()) <= BYTES
+    }
+
+    fn keep(&mut self, answer: Answer, now: Instant, wait: Duration) {
+        self.last += 1;
+        self.bytes += answer.payload.len();
+        let kept = Kept {
+            answer: Arc::new(answer),
+            until: now + wait,
+            next: Some(now + EARLY_AGAIN.0),
+            pause: EARLY_AGAIN.0 * 2,
+        };
+        self.kept.insert(self.last, kept);
+    }
+
+    /// One to be tried now.
+    fn take_due(&mut self, now: Instant) -> Option<(u64, Arc<Answer>)> {
+        let is_due = |kept: &Kept| kept.next.is_some_and(|at| at <= now);
+        let (number, kept) = self.kept.iter_mut().find(|(_, kept)| is_due(kept))?;
+        kept.next = None;
+        Some((*number, Arc::clone(&kept.answer)))
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.kept.values().filter_map(|kept| kept.next).min()
+    }
+
+    /// One was tried. True if that was the last time.
+    fn tried(&mut self, number: u64, is_over: bool, now: Instant) -> bool {
+        let Some(kept) = self.kept.get_mut(&number) else {
+            return true;
+        };
+        if is_over || now >= kept.until {
+            self.bytes -= kept.answer.payload.len();
+            self.kept.remove(&number);
+            return true;
+        }
+        kept.next = Some(kept.until.min(now + kept.pause));
+        kept.pause = (kept.pause * 2).min(EARLY_AGAIN.1);
+        false
+    }
+}
+
+/// Those that wait on a node.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// In their requests.
+    waiting: AtomicUsize,
+    early: Mutex<Early>,
+    wake: Notify,
+}
+
+/// Hands an answer to the request that waits for it, wherever it runs.
+pub(super) async fn give(inner: &Inner, answer: Answer) -> Result<Routed, Unavailable> {
+    let settings = &inner.settings;
+    let until = Instant::now() + settings.answer_wait;
+    let (mut pause, most) = AGAIN;
+    let mut place = None;
+    let routed = loop {
+        match offer(inner, &answer).await {
+            Ok(routed) => break routed,
+            Err(StoreError::Corrupt(_)) => return Err(Unavailable),
+            Err(_) if Instant::now() >= until => return Err(Unavailable),
+            Err(_) => {}
+        }
+        if place.is_none() {
+            place = Place::take(&inner.answers.waiting, settings.waiters);
+            if place.is_none() {
+                return Err(Unavailable);
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(most);
+    };
+    if routed == Routed::Unasked {
+        let mut early = lock(&inner.answers.early);
+        if early.may_keep(&answer) {
+            early.keep(answer, Instant::now(), settings.answer_wait);
+            drop(early);
+            inner.answers.wake.notify_one();
+            // Counted when it is known what became of it.
+            return Ok(routed);
+        }
+    }
+    count(outcome(routed));
+    Ok(routed)
+}
+
+/// Tries it once. While the store cannot say which answer is the first, a question that is open here takes the one that comes.
+async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
+    let Answer {
+        session,
+        principal,
+        question,
+        payload,
+    } = answer;
+    let link = &inner.link;
+    let reply = if link.is_open() && inner.questions.is_open(*session, question) {
+        Err(StoreError::Down("the breaker is open".to_owned()))
+    } else {
+        let offer = link
+            .store
+            .answer(*session, *principal, question, payload.clone());
+        link.call("answer", inner.settings.call_within, offer).await
+    };
+    let has_no_say = matches!(
+        reply,
+        Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_))
+    );
+    if has_no_say
+        && inner
+            .questions
+            .answered(*session, question, payload.clone())
+    {
+        return Ok(Routed::Rung);
+    }
+    reply
+}
+
+/// Tries those again whose questions were not known, until the node stops.
+pub(super) async fn try_again(inner: Arc<Inner>) {
+    let mut flight = FuturesUnordered::new();
+    loop {
+        let next = {
+            let mut early = lock(&inner.answers.early);
+            while flight.len() < AT_ONCE {
+                let Some((number, answer)) = early.take_due(Instant::now()) else {
+                    break;
+                };
+                flight.push(try_one(&inner, number, answer));
+            }
+            early.next().filter(|_| flight.len() < AT_ONCE)
+        };
+        let sleep = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = inner.stop.cancelled() => return,
+            Some(()) = flight.next() => {}
+            () = inner.answers.wake.notified() => {}
+            () = sleep => {}
+        }
+    }
+}
+
+async fn try_one(inner: &Inner, number: u64, answer: Arc<Answer>) {
+    let came_of_it = match offer(inner, &answer).await {
+        Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_)) => None,
+        Ok(Routed::Rung) => Some("late"),
+        Ok(routed) => Some(outcome(routed)),
+        Err(StoreError::Corrupt(_)) => Some(outcome(Routed::Unasked)),
+    };
+    let is_over = lock(&inner.answers.early).tried(number, came_of_it.is_some(), Instant::now());
+    if is_over {
+        count(came_of_it.unwrap_or(outcome(Routed::Unasked)));
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("answers_total", "outcome" => outcome).increment(1);
+}
+
+/// The label of what became of an answer, or of a cancellation.
+pub(super) const fn outcome(routed: Routed) -> &'static str {
+    match routed {
+        Routed::Rung => "rung",
+        Routed::Nobody => "nobody",
+        Routed::Unasked => "unasked",
+        Routed::Unknown => "unknown",
+    }
+}
