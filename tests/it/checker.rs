@@ -523,6 +523,7 @@ fn all_doctored_histories_are_detected_and_counted() {
     excuses::a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else();
     excuses::a_resumed_stream_may_say_where_the_client_is_and_no_more();
     answers::c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen();
+    answers::c5_a_call_that_waits_in_vain_for_an_answer_is_seen();
     cancels::c8_work_that_goes_on_after_its_cancel_is_seen();
     cancels::c8_an_answer_to_what_was_cancelled_is_seen();
     lists::c10_who_is_not_told_of_a_change_is_seen();

@@ -69,7 +69,7 @@ pub struct Report {
     pub run_again: usize,
     /// Answers that reached who asked (C7).
     pub answers: usize,
-    /// Calls that asked while the store was full or away, and did not hear the answer.
+    /// Calls that did not hear the answer, because the store or a node lost it (C5).
     pub unheard: usize,
     /// Calls that were cancelled.
     pub cancels: usize,
@@ -151,6 +151,8 @@ struct Call<'h> {
     resumes: Vec<(u64, u16)>,
     ended: Vec<(u64, &'h Outcome)>,
     asked: Option<u64>,
+    /// The first answer that was taken.
+    taken: Option<u64>,
     executed: usize,
     /// Of these, how often the API broke the connection at once.
     broken: usize,
@@ -231,6 +233,9 @@ pub fn check(lines: &[Line]) -> Report {
             }
             What::Asked { call, .. } => {
                 calls.entry(call).or_default().asked.get_or_insert(line.at);
+            }
+            What::Taken { call, .. } => {
+                calls.entry(call).or_default().taken.get_or_insert(line.at);
             }
             // Of the rules below.
             _ => {}
@@ -420,7 +425,7 @@ fn one_outcome<'h>(
     let is_late = *at - began > deadline + GRACE + faults.delay((began, *at));
     let is_unheard = call
         .asked
-        .is_some_and(|asked| faults.kept_no_question((asked, *at)));
+        .is_some_and(|asked| faults.excuse_unheard(asked, call.taken));
     if is_unheard && (is_late || matches!(outcome, Outcome::Hung)) {
         report.unheard += 1;
     } else if matches!(outcome, Outcome::Hung) {

@@ -126,21 +126,53 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
     });
     assert_eq!(refused, nothing);
 
-    // A question that a store did not take, full or away, is one that no answer finds: that is counted.
-    let hung = |kind: FaultKind, place: usize| {
+    assert_eq!(
+        lost(stopped(), Some(FaultKind::StoreFull)),
+        ["C7"],
+        "it took none"
+    );
+}
+
+#[test]
+pub(super) fn c5_a_call_that_waits_in_vain_for_an_answer_is_seen() {
+    let nothing: [&str; 0] = [];
+    let hung = |change: &dyn Fn(&mut Vec<What>)| {
         with(|whats| {
             whats[5] = ended("a", Outcome::Hung);
             whats.remove(4);
+            change(whats);
+        })
+    };
+    let during = |kind: FaultKind, place: usize| {
+        hung(&|whats| {
             whats.insert(place, fault("something", kind));
             whats.insert(place + 2, over());
         })
     };
-    assert_eq!(hung(FaultKind::StoreFull, 1), nothing);
-    assert_eq!(hung(FaultKind::StoreAway, 1), nothing);
-    assert_eq!(hung(FaultKind::StoreEmptied, 3), nothing);
-    assert!(
-        hung(FaultKind::StoreFull, 3).contains(&"C5"),
-        "asked before"
-    );
-    assert!(hung(FaultKind::Node, 1).contains(&"C5"));
+    // An answer waits until the store has the question: asked while it was full or away, or before, it is heard.
+    assert_eq!(during(FaultKind::StoreFull, 1), ["C7", "C5"]);
+    assert_eq!(during(FaultKind::StoreFull, 3), ["C7", "C5"]);
+    assert_eq!(during(FaultKind::StoreAway, 1), ["C5"]);
+    assert_eq!(during(FaultKind::Node, 1), ["C5"]);
+    // The store lost the answer; or the question, and that long before there was an answer.
+    assert_eq!(during(FaultKind::StoreEmptied, 3), nothing);
+    let emptied_before = hung(&|whats| {
+        whats.splice(2..2, quiet(30));
+        whats.insert(2, over());
+        whats.insert(2, fault("empty redis", FaultKind::StoreEmptied));
+    });
+    assert!(emptied_before.contains(&"C5"), "{emptied_before:?}");
+    // A node kept the answer, because the store did not have the question, and died.
+    let with_its_node = hung(&|whats| {
+        whats.insert(4, over());
+        whats.insert(4, fault("kill mcp-1", FaultKind::Node));
+        whats.insert(1, fault("fill redis", FaultKind::StoreFull));
+    });
+    assert_eq!(with_its_node, nothing);
+    // Nobody took it.
+    let refused = hung(&|whats| {
+        whats.remove(3);
+        whats.insert(1, fault("fill redis", FaultKind::StoreFull));
+    });
+    assert_eq!(refused, nothing);
 }

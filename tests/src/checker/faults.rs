@@ -15,6 +15,8 @@ const RECOVERS: u64 = 10_000;
 /// A node has noticed by then that the store is back, milliseconds: a command that was not answered is given up after one second, and then
 /// it connects anew. The line of a fault may be so much older than the fault.
 pub(super) const NOTICES: u64 = 3_000;
+/// An answer whose question is not known is tried again for so long, by the node that took it, milliseconds (`streams.md` §17.1).
+const ANSWER_WAITS: u64 = 20_000;
 /// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
 const BEHIND: u64 = 1_000;
 
@@ -166,17 +168,24 @@ impl Faults {
         was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted)
     }
 
-    /// C7: may an answer be lost that was taken? With the node of its call, or with what the store lost or did not take.
+    /// C7: may an answer be lost that was taken? With the node of its call, or with what the store lost. A store that takes none loses none.
     pub(super) fn excuse_lost_answer(&self, call: Span) -> bool {
-        self.explain(NODE_LOST, call) || touches_any(&self.full, call, SUSPECTS_NOBODY)
+        self.explain(NODE_LOST, call)
     }
 
-    /// C5: was the store full or away when this was asked, or did it lose the question since? Then an answer finds none.
-    pub(super) fn kept_no_question(&self, (asked, ended): Span) -> bool {
+    /// C5: may a call wait in vain for an answer? The store lost the answer before its call had it; or did not have the question, so that a
+    /// node kept the answer, and that node or the one that asked was lost. One that nobody took needs no more than a store that took nothing.
+    pub(super) fn excuse_unheard(&self, asked: u64, taken: Option<u64>) -> bool {
+        let at = taken.unwrap_or(asked);
         let refused = [&self.full, &self.away]
             .into_iter()
             .any(|spans| touches_any(spans, (asked, asked), NOTICES));
-        refused || self.lost_records((asked, ended))
+        let lost_question = refused || self.lost_records((asked, at));
+        let lost_answer = self
+            .losses()
+            .any(|span| touches(span, (at, at.saturating_add(NOTICES)), NOTICES));
+        let lost_node = touches_any(&self.nodes, (at, at.saturating_add(ANSWER_WAITS)), 0);
+        lost_answer || lost_question && (lost_node || taken.is_none())
     }
 
     /// C10: did the store lose what it knew of a session in this time?
