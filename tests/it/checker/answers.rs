@@ -157,8 +157,7 @@ pub(super) fn c5_a_call_that_waits_in_vain_for_an_answer_is_seen() {
     // The store lost the answer; or the question, and that long before there was an answer.
     assert_eq!(during(FaultKind::StoreEmptied, 3), nothing);
     let emptied_before = hung(&|whats| {
-        let later: Vec<What> = quiet(30);
-        whats.splice(2..2, later);
+        whats.splice(2..2, quiet(30));
         whats.insert(2, over());
         whats.insert(2, fault("empty redis", FaultKind::StoreEmptied));
     });

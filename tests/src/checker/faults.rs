@@ -183,7 +183,7 @@ impl Faults {
         let lost_question = refused || self.lost_records((asked, at));
         let lost_answer = self
             .losses()
-            .any(|span| touches(span, (at, at.saturating_add(NOTICES)), 0));
+            .any(|span| touches(span, (at, at.saturating_add(NOTICES)), NOTICES));
         let lost_node = touches_any(&self.nodes, (at, at.saturating_add(ANSWER_WAITS)), 0);
         lost_answer || lost_question && (lost_node || taken.is_none())
     }
