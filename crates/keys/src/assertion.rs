@@ -228,12 +228,13 @@ pub(crate) fn algorithm(name: &str) -> Option<Algorithm> {
 }
 
 /// A JSON object of the form `T`. For a list the reader of structures would do as well, and a header or claims are none (RFC 7515 §4,
-/// RFC 7519 §4).
+/// RFC 7519 §4). All of it is UTF-8 (RFC 7519 §7.2): of members that it does not know the reader would not look at the bytes.
 pub(crate) fn object<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    if bytes.trim_ascii_start().first() != Some(&b'{') {
+    let text = std::str::from_utf8(bytes).ok()?;
+    if !text.trim_ascii_start().starts_with('{') {
         return None;
     }
-    serde_json::from_slice(bytes).ok()
+    serde_json::from_str(text).ok()
 }
 
 /// The header. A name that stands twice is an error; so are members that would change which bytes or which key are verified.

@@ -351,6 +351,22 @@ fn c13_a_list_is_neither_a_header_nor_claims() {
     assert_eq!(check(&jwt, &keys), Err(AssertionError::Claims));
 }
 
+/// RFC 7519 §7.2: also of a member that nobody reads.
+#[test]
+fn c13_a_header_that_is_not_utf_8_is_none() {
+    let pair = Pair::ec();
+    let good = pair.sign(&json!({"alg": "ES256"}), &claims());
+    let (_, rest) = good.split_once('.').unwrap();
+    for (name, verdict) in [
+        (&b"x"[..], AssertionError::Signature),
+        (b"\xe9", AssertionError::Header),
+    ] {
+        let header = [&br#"{"alg":"ES256","name":""#[..], name, br#""}"#].concat();
+        let jwt = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(header));
+        assert_eq!(check(&jwt, &keys(&pair.jwk())), Err(verdict), "{name:?}");
+    }
+}
+
 #[test]
 fn case_82_a_set_with_a_key_that_is_not_public_is_refused_whole() {
     let good = Pair::ec().jwk();
