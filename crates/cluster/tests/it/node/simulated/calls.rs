@@ -35,7 +35,7 @@ use crate::{
 /// A call that takes longer is answered by a stream (`streams.md` §6).
 const QUICK: Duration = Duration::from_secs(1);
 /// How long a call waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// What a request may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 

@@ -11,7 +11,7 @@ use portolan_cluster::{
 };
 use tokio::{
     sync::oneshot,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -35,8 +35,10 @@ const TRIES: usize = 2;
 const HUNG: Duration = Duration::from_secs(150);
 /// A connection that its client left, and a middlebox keeps open, longest, milliseconds.
 const LEFT_OPEN: u64 = 20_000;
-/// Between two tries to end a session.
+/// Between two tries to end a session, or to answer.
 const AGAIN: Duration = Duration::from_secs(1);
+/// For so long somebody tries to answer: longer than anybody waits for it.
+const ANSWERS: Duration = Duration::from_secs(30);
 
 /// One call, from its request to its outcome.
 pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, chance: Chance) {
@@ -276,14 +278,16 @@ impl Client {
     }
 }
 
-/// A person answers a question, over a connection of its own. Some clients send it twice.
+/// A person answers a question, over a connection of its own, until somebody takes it. Some clients send it twice.
 async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
     let mut chance = scene.chance();
     sleep(call.answer_after).await;
     let (question, times) = (call.question(), 1 + chance.below(5) / 4);
     let answer = format!("{} says so", call.name);
-    for _ in 0..times {
+    let (mut taken, until) = (0, Instant::now() + ANSWERS);
+    while taken < times && Instant::now() < until {
         let Some((process, line)) = scene.reach(&mut chance).await else {
+            sleep(AGAIN).await;
             continue;
         };
         let payload = Bytes::from(answer.clone());
@@ -291,11 +295,17 @@ async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
             .node
             .answer(TENANT, call.session.key, ME, &question, payload);
         let reply = process.request(&line, way(&mut chance), given).await;
-        if let Ok(Ok(Routed::Rung)) = reply {
-            scene.record.fact(Fact::Answered {
-                question: question.clone(),
-                answer: answer.clone(),
-            });
+        match reply {
+            Ok(Ok(routed)) => {
+                taken += 1;
+                if routed == Routed::Rung {
+                    scene.record.fact(Fact::Answered {
+                        question: question.clone(),
+                        answer: answer.clone(),
+                    });
+                }
+            }
+            Ok(Err(_)) | Err(_) => sleep(AGAIN).await,
         }
     }
 }

@@ -31,6 +31,8 @@ enum Kind {
     Deafen,
     /// F5, F6: another store takes over, which was not told the last writes.
     RollBack,
+    /// F7: the store takes no writes that need room.
+    Fill,
     /// F8: operations and replies take up to two seconds.
     Slow,
     /// Operations and replies get lost, and doorbells come late, twice or never.
@@ -56,6 +58,7 @@ const KINDS: &[Kind] = &[
     Kind::Deafen,
     Kind::RollBack,
     Kind::RollBack,
+    Kind::Fill,
     Kind::Slow,
     Kind::Lossy,
     Kind::LossyBells,
@@ -78,7 +81,7 @@ impl Harm {
         let (least, most) = match kind {
             Kind::Kill | Kind::Drain => (100, 3_000),
             Kind::Hold => (500, 10_000),
-            Kind::Cut | Kind::CutAll => (300, 9_000),
+            Kind::Cut | Kind::CutAll | Kind::Fill => (300, 9_000),
             Kind::Deafen | Kind::LossyBells => (1_000, 9_000),
             Kind::RollBack => (100, 3_000),
             Kind::Slow | Kind::Lossy => (1_000, 6_000),
@@ -128,7 +131,7 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
     let process = scene.process(harm.slot);
     let needs_life = !matches!(
         harm.kind,
-        Kind::CutAll | Kind::RollBack | Kind::Slow | Kind::Lossy | Kind::LossyBells
+        Kind::CutAll | Kind::RollBack | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyBells
     );
     if needs_life && process.is_dead() {
         return;
@@ -137,6 +140,7 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
         Kind::Kill | Kind::Drain | Kind::Hold => FaultKind::Node,
         Kind::Cut | Kind::CutAll | Kind::Slow | Kind::Lossy => FaultKind::StoreAway,
         Kind::RollBack => FaultKind::StoreForgets,
+        Kind::Fill => FaultKind::StoreFull,
         Kind::Deafen | Kind::LossyBells | Kind::CutClients | Kind::Silence => FaultKind::Other,
     };
     let name = format!("{:?} {}", harm.kind, harm.slot);
@@ -176,7 +180,7 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
             sleep(harm.lasts).await;
             process.set_way(Way::Open);
         }
-        Kind::CutAll | Kind::Slow | Kind::Lossy | Kind::LossyBells => {
+        Kind::CutAll | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyBells => {
             scene.add_weather(number, weather(harm.kind, &mut chance));
             sleep(harm.lasts).await;
             scene.end_weather(number);
@@ -220,6 +224,7 @@ fn weather(kind: Kind, chance: &mut Chance) -> Weather {
     };
     Weather {
         is_away: kind == Kind::CutAll,
+        is_full: kind == Kind::Fill,
         rates,
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Session {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Weather {
     pub(super) is_away: bool,
+    /// It takes no writes that need room.
+    pub(super) is_full: bool,
     pub(super) rates: Rates,
 }
 
@@ -57,6 +59,7 @@ impl Weather {
         let (one, two) = (self.rates, other.rates);
         Self {
             is_away: self.is_away || other.is_away,
+            is_full: self.is_full || other.is_full,
             rates: Rates {
                 before: one.before.max(two.before),
                 lost: one.lost.max(two.lost),
@@ -242,6 +245,7 @@ impl Scene {
             weather: Mutex::new((
                 Weather {
                     is_away: false,
+                    is_full: false,
                     rates,
                 },
                 BTreeMap::new(),
@@ -308,6 +312,7 @@ impl Scene {
             rates.bell_lost = 1000;
         }
         process.faults.set_rates(rates);
+        process.faults.refuse_writes(weather.is_full);
         let mut cuts = process.cuts.lock().expect("whole");
         let (wanted, present) = &mut *cuts;
         let now = Cuts {
