@@ -132,8 +132,12 @@ async fn a_function_opens_a_door_for_itself_alone() {
                 store.tenant(tenant).await.unwrap()
             };
             let refused = sqlx::query(call).execute(tx.raw()).await.unwrap_err();
-            let code = refused.as_database_error().and_then(|error| error.code());
-            assert_eq!(code.as_deref(), Some("42501"), "{call} in a tenant's door");
+            let refused = refused.into_database_error().unwrap();
+            assert_eq!(
+                refused.code().as_deref(),
+                Some("42501"),
+                "{call} in a tenant's door"
+            );
         }
     }
 }
