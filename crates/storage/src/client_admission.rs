@@ -301,8 +301,10 @@ pub async fn seen(
 ) -> Result<Vec<Seen>, StorageError> {
     let rows = sqlx::query!(
         r#"with live as (
-             select client_ref, count(*) as apps, count(distinct user_id) as people, max(coalesce(last_used_at, created_at)) as last_used_at
-             from grants where tenant_id = $1 and revoked_at is null and expires_at > $2 group by client_ref
+             select g.client_ref, count(*) as apps, count(distinct g.user_id) as people,
+               max(coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at)) as last_used_at
+             from grants g left join refresh_families f on f.grant_id = g.id
+             where g.tenant_id = $1 and g.revoked_at is null and g.expires_at > $2 group by g.client_ref
            ), known as (
              select client_ref from live union select client_ref from client_decisions where tenant_id = $1
              union select client_ref from client_requests where tenant_id = $1

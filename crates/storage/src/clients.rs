@@ -75,18 +75,19 @@ pub struct NewClient<'a> {
     pub ip_block: Option<&'a str>,
 }
 
-struct Row {
-    id: Uuid,
-    client_id: String,
-    kind: String,
-    tenant_id: Option<Uuid>,
-    name: String,
-    metadata: Value,
-    metadata_digest: Vec<u8>,
-    auth_method: String,
-    grant_types: Vec<String>,
-    status: String,
-    redirect_uris: Vec<String>,
+/// As the database gives it.
+pub(crate) struct Row {
+    pub(crate) id: Uuid,
+    pub(crate) client_id: String,
+    pub(crate) kind: String,
+    pub(crate) tenant_id: Option<Uuid>,
+    pub(crate) name: String,
+    pub(crate) metadata: Value,
+    pub(crate) metadata_digest: Vec<u8>,
+    pub(crate) auth_method: String,
+    pub(crate) grant_types: Vec<String>,
+    pub(crate) status: String,
+    pub(crate) redirect_uris: Vec<String>,
 }
 
 impl TryFrom<Row> for Client {

@@ -69,7 +69,7 @@ pub async fn list(
 ) -> Result<Vec<ConnectedApp>, StorageError> {
     let rows = sqlx::query!(
         r#"select g.id, g.tenant_id, t.name as tenant_name, g.user_id as "user_id!", u.display_name, e.address, c.client_id, c.name, g.scopes,
-             g.resource, g.created_at, g.last_used_at, g.expires_at, g.ip_block, g.ua_label, coalesce(f.generation, 0) as "refreshes!"
+             g.resource, g.created_at, greatest(g.last_used_at, f.last_used_at) as last_used_at, g.expires_at, g.ip_block, g.ua_label, coalesce(f.generation, 0) as "refreshes!"
            from grants g join tenants t on t.id = g.tenant_id join users u on u.id = g.user_id
            join user_emails e on e.user_id = u.id and e.is_primary
            join oauth_clients c on c.id = g.client_ref left join refresh_families f on f.grant_id = g.id
@@ -77,7 +77,7 @@ pub async fn list(
              and coalesce($1::uuid, $2::uuid, $3::uuid, $4::uuid) is not null
              and ($1::uuid is null or g.tenant_id = $1) and ($2::uuid is null or g.user_id = $2)
              and ($3::uuid is null or g.client_ref = $3) and ($4::uuid is null or g.id = $4)
-           order by coalesce(g.last_used_at, g.created_at) desc, g.id desc limit 1000"#,
+           order by coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at) desc, g.id desc limit 1000"#,
         which.tenant.map(TenantId::uuid),
         which.user.map(UserId::uuid),
         which.client.map(ClientId::uuid),

@@ -1,15 +1,19 @@
 //! A grant, and what decides whether it may act now (`auth.md` K16), as one read: whoever issues a token for it asks for all of this, in
-//! the transaction that issues.
+//! the transaction that issues. The read is a function of the database (`grant_state`), because a refresh needs it in one message (ADR 31).
 
 use portolan_model::{
-    Digest, Timestamp,
+    Digest,
     admission::{ClientDecision, ClientRule},
-    id::GrantId,
+    id::{FamilyId, GrantId},
     scope::ScopeSet,
+    token_family::Presented,
 };
+use sqlx::PgConnection;
 
 use crate::{
-    StorageError, SystemTx, client_admission, factor_rules,
+    StorageError, SystemTx, client_admission,
+    clients::{self, Client},
+    factor_rules,
     grants::{Grant, Standing},
 };
 
@@ -53,68 +57,65 @@ impl GrantState {
     }
 }
 
-/// A refresh token of the grant, and the head of its family.
-#[derive(Debug)]
+/// Which grant is meant.
+pub(crate) enum Of<'a> {
+    /// This one.
+    Id(GrantId),
+    /// That of a refresh token.
+    Token(&'a Digest),
+    /// The same, with the client of this wire id.
+    TokenAndClient(&'a Digest, &'a str),
+}
+
+/// What was found.
+pub(crate) struct Present {
+    pub(crate) state: GrantState,
+    /// If a refresh token was asked for.
+    pub(crate) token: Option<TokenState>,
+    /// If a client was asked for.
+    pub(crate) client: Option<Client>,
+}
+
+/// A refresh token of the grant, its family and the head of that.
 pub(crate) struct TokenState {
-    pub(crate) generation: i32,
-    pub(crate) superseded_at: Option<Timestamp>,
+    pub(crate) family: FamilyId,
+    pub(crate) presented: Presented,
     pub(crate) successor_sealed: Option<Vec<u8>>,
-    pub(crate) replays: i32,
-    pub(crate) head_generation: i32,
-    pub(crate) head_presented: bool,
 }
 
 /// The grant with this id, and what stands around it.
 pub async fn find(tx: &mut SystemTx, id: GrantId) -> Result<Option<GrantState>, StorageError> {
-    Ok(read(tx, id, None).await?.map(|(state, _)| state))
+    let present = read(tx.connection(), Of::Id(id)).await?;
+    Ok(present.map(|present| present.state))
 }
 
-/// The same with a refresh token of the grant; `None` if there is none with this digest.
-pub(crate) async fn with_token(
-    tx: &mut SystemTx,
-    id: GrantId,
-    token: &Digest,
-) -> Result<Option<(GrantState, TokenState)>, StorageError> {
-    Ok(read(tx, id, Some(token))
-        .await?
-        .and_then(|(state, token)| Some((state, token?))))
-}
-
-async fn read(
-    tx: &mut SystemTx,
-    id: GrantId,
-    token: Option<&Digest>,
-) -> Result<Option<(GrantState, Option<TokenState>)>, StorageError> {
-    // Every row is found by a unique key. The token and the head are looked for by themselves: a planner that may join them goes by the family
-    // alone, which has few tokens on average, and thousands when it has lived for long.
+/// Reads it in one look. `None` if anything is not there that was asked for.
+pub(crate) async fn read(
+    connection: &mut PgConnection,
+    of: Of<'_>,
+) -> Result<Option<Present>, StorageError> {
+    let (id, token, client) = match of {
+        Of::Id(id) => (Some(id.uuid()), None, None),
+        Of::Token(token) => (None, Some(token), None),
+        Of::TokenAndClient(token, client) => (None, Some(token), Some(client)),
+    };
     let row = sqlx::query!(
-        r#"with t as materialized (
-             select family_id, generation, superseded_at, successor_sealed, replays from refresh_tokens where digest = $2
-           )
-           select g.tenant_id as "tenant_id!", g.user_id as "user_id!", g.client_ref as "client_ref!", g.scopes as "scopes!",
-             g.resource as "resource!", g.auth_time as "auth_time!", g.expires_at as "expires_at!", g.revoked_at as "revoked_at?", g.amr as "amr!",
-             coalesce(g.client_snapshot->>'auth_method' = 'private_key_jwt', false) as "is_key_bound!",
-             w.policy->>'second_factor' as second_factor, w.policy->>'clients' as client_rule, d.decision as "client_decision?",
-             coalesce(g.sso_confined and p.id = g.sso_provider, false) as "is_by_provider!",
-             not (p.enforced_at is not null and g.sso_provider is distinct from p.id
-               and (g.amr && array['hwk', 'swk'] and m.status = 'active' and m.role = 'owner') is not true) as "is_admitted_by_provider!",
-             u.epoch as "user_epoch?", w.epoch as "tenant_epoch!", m.epoch as "member_epoch?",
-             coalesce(u.status = 'active' and u.verified_at is not null and w.status = 'active' and m.status = 'active' and m.role <> 'viewer',
-               false) as "is_active!",
-             t.generation as "generation?", t.superseded_at as "superseded_at?", t.successor_sealed as "successor_sealed?",
-             t.replays as "replays?", f.generation as "head_generation?",
-             (select h.presented_at is not null from refresh_tokens h where h.family_id = f.id and h.generation = f.generation) as "head_presented?"
-           from grants g join tenants w on w.id = g.tenant_id
-             left join memberships m on m.tenant_id = g.tenant_id and m.user_id = g.user_id
-             left join users u on u.id = m.user_id
-             left join client_decisions d on d.tenant_id = g.tenant_id and d.client_ref = g.client_ref
-             left join identity_providers p on p.tenant_id = g.tenant_id and p.off_at is null
-             left join (t join refresh_families f on f.id = t.family_id) on f.grant_id = g.id
-           where g.id = $1"#,
-        id.uuid(),
+        r#"select client_ref, client_id, client_kind, client_tenant, client_name, client_metadata, client_metadata_digest,
+             client_auth_method, client_grant_types, client_status, client_redirect_uris,
+             family_id, family_generation, family_idle_expires_at, family_expires_at, family_revoked_at,
+             token_generation, token_superseded_at, token_successor_sealed, token_replays, head_presented,
+             grant_id as "grant_id!", grant_tenant as "grant_tenant!", grant_user as "grant_user!", grant_client as "grant_client!",
+             grant_scopes as "grant_scopes!", grant_resource as "grant_resource!", grant_auth_time as "grant_auth_time!",
+             grant_expires_at as "grant_expires_at!", grant_revoked_at, grant_amr as "grant_amr!", is_key_bound as "is_key_bound!",
+             second_factor, client_rule, client_decision, is_by_provider as "is_by_provider!",
+             is_admitted_by_provider as "is_admitted_by_provider!", user_epoch, tenant_epoch as "tenant_epoch!", member_epoch,
+             is_active as "is_active!"
+           from grant_state($1, $2, $3) where grant_id is not null"#,
+        id,
         token.map(|digest| digest.as_bytes().as_slice()),
+        client,
     )
-    .fetch_optional(tx.connection())
+    .fetch_optional(connection)
     .await?;
     let Some(row) = row else {
         return Ok(None);
@@ -129,43 +130,103 @@ async fn read(
             member_epoch,
         });
     let token = match (
-        row.generation,
-        row.replays,
-        row.head_generation,
+        row.family_id,
+        row.family_generation,
+        row.family_idle_expires_at,
+        row.family_expires_at,
+        row.token_generation,
+        row.token_replays,
         row.head_presented,
     ) {
-        (Some(generation), Some(replays), Some(head_generation), Some(head_presented)) => {
-            Some(TokenState {
+        (
+            Some(family),
+            Some(head_generation),
+            Some(idle_expires_at),
+            Some(expires_at),
+            Some(generation),
+            Some(replays),
+            Some(head_presented),
+        ) => Some(TokenState {
+            family: family.into(),
+            presented: Presented {
                 generation,
-                superseded_at: row.superseded_at,
-                successor_sealed: row.successor_sealed,
-                replays,
                 head_generation,
+                superseded_at: row.token_superseded_at,
                 head_presented,
-            })
-        }
+                replays,
+                idle_expires_at,
+                expires_at,
+                revoked: row.family_revoked_at.is_some(),
+            },
+            successor_sealed: row.token_successor_sealed,
+        }),
+        _ => None,
+    };
+    let client = match (
+        row.client_ref,
+        row.client_id,
+        row.client_kind,
+        row.client_name,
+        row.client_metadata,
+        row.client_metadata_digest,
+        row.client_auth_method,
+        row.client_grant_types,
+        row.client_status,
+        row.client_redirect_uris,
+    ) {
+        (
+            Some(id),
+            Some(client_id),
+            Some(kind),
+            Some(name),
+            Some(metadata),
+            Some(metadata_digest),
+            Some(auth_method),
+            Some(grant_types),
+            Some(status),
+            Some(redirect_uris),
+        ) => Some(
+            clients::Row {
+                id,
+                client_id,
+                kind,
+                tenant_id: row.client_tenant,
+                name,
+                metadata,
+                metadata_digest,
+                auth_method,
+                grant_types,
+                status,
+                redirect_uris,
+            }
+            .try_into()?,
+        ),
         _ => None,
     };
     let state = GrantState {
         grant: Grant {
-            id,
-            tenant: row.tenant_id.into(),
-            user: row.user_id.into(),
-            client: row.client_ref.into(),
-            scopes: ScopeSet::from_stored(&row.scopes),
-            resource: row.resource,
-            auth_time: row.auth_time,
-            expires_at: row.expires_at,
-            is_revoked: row.revoked_at.is_some(),
+            id: row.grant_id.into(),
+            tenant: row.grant_tenant.into(),
+            user: row.grant_user.into(),
+            client: row.grant_client.into(),
+            scopes: ScopeSet::from_stored(&row.grant_scopes),
+            resource: row.grant_resource,
+            auth_time: row.grant_auth_time,
+            expires_at: row.grant_expires_at,
+            is_revoked: row.grant_revoked_at.is_some(),
             is_key_bound: row.is_key_bound,
         },
         standing,
         is_admitted_by_provider: row.is_admitted_by_provider,
-        amr: row.amr,
+        amr: row.grant_amr,
         is_by_provider: row.is_by_provider,
         second_factor: row.second_factor,
         client_rule: row.client_rule,
         client_decision: row.client_decision,
     };
-    Ok(Some((state, token)))
+    Ok(Some(Present {
+        state,
+        token,
+        client,
+    }))
 }

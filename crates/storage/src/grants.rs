@@ -113,7 +113,7 @@ pub async fn find(tx: &mut SystemTx, id: GrantId) -> Result<Option<Grant>, Stora
     }))
 }
 
-/// Notes that a token was issued.
+/// Notes that a token was issued for a code. Refreshes are noted in their family.
 pub async fn touch(tx: &mut SystemTx, id: GrantId, now: Timestamp) -> Result<(), StorageError> {
     sqlx::query!(
         "update grants set last_used_at = $2 where id = $1",
@@ -171,8 +171,9 @@ pub async fn beyond_cap(
     keep: i64,
 ) -> Result<Vec<GrantId>, StorageError> {
     let rows = sqlx::query_scalar!(
-        "select id from grants where tenant_id = $1 and user_id = $2 and client_ref = $3 and revoked_at is null
-         order by coalesce(last_used_at, created_at) desc, id desc offset $4",
+        "select g.id from grants g left join refresh_families f on f.grant_id = g.id
+         where g.tenant_id = $1 and g.user_id = $2 and g.client_ref = $3 and g.revoked_at is null
+         order by coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at) desc, g.id desc offset $4",
         tenant.uuid(),
         user.uuid(),
         client.uuid(),

@@ -8,6 +8,9 @@
 //! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
 //! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
 //!
+//! What happens often and is one step may do without the messages that begin and end a transaction: [`Store::at_once`], for functions of the
+//! database that open the last door themselves (ADR 31).
+//!
 //! One-time things (codes, refresh tokens, verifications) are decided by the `where` of a single `update`.
 
 mod doorbell;
@@ -75,6 +78,7 @@ use std::{str::FromStr, time::Duration};
 use portolan_model::id::TenantId;
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Transaction,
+    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
 
@@ -186,6 +190,13 @@ impl Store {
         Ok(SystemTx { tx })
     }
 
+    /// A connection for functions of the database that are a transaction each and span tenants.
+    pub async fn at_once(&self, reason: Reason) -> Result<AtOnce, StorageError> {
+        let connection = self.pool.acquire().await?;
+        tracing::debug!(?reason, "system functions");
+        Ok(AtOnce { connection })
+    }
+
     /// True if the database answers.
     pub async fn is_healthy(&self) -> bool {
         sqlx::query("select 1").execute(&self.pool).await.is_ok()
@@ -280,6 +291,19 @@ impl SystemTx {
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         &mut self.tx
+    }
+}
+
+/// A connection outside of every transaction, where the login role may read nothing: what is called here opens the door of [`Store::system`]
+/// itself, and has closed it and committed when it answers.
+#[derive(Debug)]
+pub struct AtOnce {
+    connection: PoolConnection<Postgres>,
+}
+
+impl AtOnce {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
     }
 }
 

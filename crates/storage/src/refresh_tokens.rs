@@ -1,23 +1,26 @@
 //! Refresh token families: a chain of digests with one head (`auth.md` K6–K18).
 //!
-//! Every use begins with [`lock`], which holds the family's row: of fifty processes with one token the first rotates, and the
-//! others, one after the other, find it superseded and are answered with the same head. The rules are
-//! [`portolan_model::token_family`]; here is only what must be read and written under the lock.
+//! The ordinary use is the one that turns the head over: [`look`] reads all that decides, and [`rotate_at_once`] changes the family if it is
+//! still as it was seen. Every other use begins with [`lock`], which holds the family's row, and so does one that came too late: of fifty
+//! processes with one token the first rotates, and the others, one after the other, find it superseded and are answered with the same head.
+//! The rules are [`portolan_model::token_family`]; here is only what must be read and written.
 
 use portolan_model::{
     Digest, Timestamp,
     id::{FamilyId, GrantId},
     token_family::{ABSOLUTE_LIFE, IDLE_LIFE, Presented},
 };
+use sqlx::PgConnection;
 
 use crate::{
-    StorageError, SystemTx,
-    grant_state::{self, GrantState},
+    AtOnce, StorageError, SystemTx,
+    clients::Client,
+    grant_state::{self, GrantState, Of, Present},
 };
 
-/// A presented token and its family, under the family's lock until the transaction ends.
+/// A presented token and its family.
 #[derive(Debug, Clone)]
-pub struct Locked {
+pub struct Found {
     /// The family.
     pub family: FamilyId,
     /// Its grant, and what stands around it.
@@ -58,38 +61,45 @@ pub async fn create_family(
     Ok(family)
 }
 
-/// Finds a token and locks its family; reads all that decides about its use.
-pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Locked>, StorageError> {
-    let family = sqlx::query!(
-        "select id, grant_id, idle_expires_at, expires_at, revoked_at from refresh_families
-         where id = (select family_id from refresh_tokens where digest = $1) for update",
+/// Finds a token with its client, and reads all that decides about its use. Nothing is locked: what was seen may change, and
+/// [`rotate_at_once`] notices. `None` if one of them is not there.
+pub async fn look(
+    door: &mut AtOnce,
+    client_id: &str,
+    digest: &Digest,
+) -> Result<Option<(Client, Found)>, StorageError> {
+    let of = Of::TokenAndClient(digest, client_id);
+    let Some(mut present) = grant_state::read(door.connection(), of).await? else {
+        return Ok(None);
+    };
+    let client = present.client.take();
+    Ok(client.zip(found(present)))
+}
+
+/// Finds a token and locks its family until the transaction ends; reads all that decides about its use.
+pub async fn lock(tx: &mut SystemTx, digest: &Digest) -> Result<Option<Found>, StorageError> {
+    let locked = sqlx::query_scalar!(
+        "select id from refresh_families where id = (select family_id from refresh_tokens where digest = $1) for update",
         digest.as_bytes().as_slice(),
     )
     .fetch_optional(tx.connection())
     .await?;
-    let Some(family) = family else {
+    if locked.is_none() {
         return Ok(None);
-    };
+    }
     // A second statement: it must see what a transaction that held the lock before us has committed.
-    let Some((state, token)) = grant_state::with_token(tx, family.grant_id.into(), digest).await?
-    else {
-        return Ok(None);
-    };
-    Ok(Some(Locked {
-        family: family.id.into(),
-        state,
-        presented: Presented {
-            generation: token.generation,
-            head_generation: token.head_generation,
-            superseded_at: token.superseded_at,
-            head_presented: token.head_presented,
-            replays: token.replays,
-            idle_expires_at: family.idle_expires_at,
-            expires_at: family.expires_at,
-            revoked: family.revoked_at.is_some(),
-        },
+    let present = grant_state::read(tx.connection(), Of::Token(digest)).await?;
+    Ok(present.and_then(found))
+}
+
+fn found(present: Present) -> Option<Found> {
+    let token = present.token?;
+    Some(Found {
+        family: token.family,
+        state: present.state,
+        presented: token.presented,
         successor_sealed: token.successor_sealed,
-    }))
+    })
 }
 
 /// The sealed successor of a token further down the chain; `None` for the head.
@@ -108,60 +118,71 @@ pub async fn successor_of(
     .flatten())
 }
 
-/// Makes `successor` the head in place of `head`, and notes that the grant was used. `successor_sealed` can be opened with the old token
-/// only (K9).
+/// Makes `successor` the head in place of `head`, under the lock. `successor_sealed` can be opened with the old token only (K9).
 ///
-/// False if `head` is not the head any more or the family is over, which cannot happen under the lock. The transaction must not be committed
-/// then.
+/// False if `head` is not the head any more or the family was revoked, which cannot happen under the lock; nothing is changed then.
 pub async fn rotate(
     tx: &mut SystemTx,
-    locked: &Locked,
+    found: &Found,
     head: &Digest,
     successor: &Digest,
     successor_sealed: &[u8],
     now: Timestamp,
 ) -> Result<bool, StorageError> {
-    // Each part takes its row from the one before: the last one changes a row if all of them held.
-    let done = sqlx::query!(
-        "with superseded as (
-           update refresh_tokens set superseded_at = $5, presented_at = coalesce(presented_at, $5), successor_sealed = $6
-           where digest = $1 and family_id = $2 and superseded_at is null returning family_id
-         ), advanced as (
-           update refresh_families f set generation = $3, head_digest = $4, idle_expires_at = $7 from superseded s
-           where f.id = s.family_id and f.generation = $3 - 1 and f.revoked_at is null returning f.id, f.grant_id
-         ), inserted as (
-           insert into refresh_tokens (digest, family_id, generation, issued_at) select $4, id, $3, $5 from advanced
-         )
-         update grants g set last_used_at = $5 from advanced a where g.id = a.grant_id",
-        head.as_bytes().as_slice(),
-        locked.family.uuid(),
-        locked.presented.head_generation + 1,
-        successor.as_bytes().as_slice(),
-        now,
-        successor_sealed,
-        now + IDLE_LIFE,
-    )
-    .execute(tx.connection())
-    .await?;
-    Ok(done.rows_affected() == 1)
+    let connection = tx.connection();
+    rotate_on(connection, found, head, successor, successor_sealed, now).await
 }
 
-/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on; so is the grant.
+/// The same as a transaction of its own, committed when this returns. False if somebody was faster since the family was seen, with another
+/// refresh or with its end: nothing is changed then.
+pub async fn rotate_at_once(
+    door: &mut AtOnce,
+    found: &Found,
+    head: &Digest,
+    successor: &Digest,
+    successor_sealed: &[u8],
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    let connection = door.connection();
+    rotate_on(connection, found, head, successor, successor_sealed, now).await
+}
+
+async fn rotate_on(
+    connection: &mut PgConnection,
+    found: &Found,
+    head: &Digest,
+    successor: &Digest,
+    successor_sealed: &[u8],
+    now: Timestamp,
+) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select rotate_refresh_token($1, $2, $3, $4, $5, $6, $7) as "rotated!""#,
+        found.family.uuid(),
+        found.presented.head_generation,
+        head.as_bytes().as_slice(),
+        successor.as_bytes().as_slice(),
+        successor_sealed,
+        now,
+        now + IDLE_LIFE,
+    )
+    .fetch_one(connection)
+    .await?)
+}
+
+/// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on.
 pub async fn keep(
     tx: &mut SystemTx,
-    locked: &Locked,
+    found: &Found,
     head: &Digest,
     now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
         "with presented as (
            update refresh_tokens set presented_at = coalesce(presented_at, $3) where digest = $1 and family_id = $2
-         ), used as (
-           update refresh_families set idle_expires_at = $4 where id = $2 returning grant_id
          )
-         update grants g set last_used_at = $3 from used u where g.id = u.grant_id",
+         update refresh_families set idle_expires_at = $4, last_used_at = $3 where id = $2",
         head.as_bytes().as_slice(),
-        locked.family.uuid(),
+        found.family.uuid(),
         now,
         now + IDLE_LIFE,
     )
@@ -173,8 +194,9 @@ pub async fn keep(
 /// Counts a replay that is answered with the head.
 pub async fn note_replay(
     tx: &mut SystemTx,
-    locked: &Locked,
+    found: &Found,
     presented: &Digest,
+    now: Timestamp,
 ) -> Result<(), StorageError> {
     sqlx::query!(
         "update refresh_tokens set replays = replays + 1 where digest = $1",
@@ -183,8 +205,9 @@ pub async fn note_replay(
     .execute(tx.connection())
     .await?;
     sqlx::query!(
-        "update refresh_families set replays = replays + 1 where id = $1",
-        locked.family.uuid()
+        "update refresh_families set replays = replays + 1, last_used_at = $2 where id = $1",
+        found.family.uuid(),
+        now,
     )
     .execute(tx.connection())
     .await?;

@@ -168,6 +168,14 @@ pub(crate) fn claim(headers: &HeaderMap, form: &Parameters) -> Result<Claim, OAu
     })
 }
 
+/// The client that a request names, if it offers no proof: as public clients do.
+pub(crate) fn unproved(headers: &HeaderMap, form: &Parameters) -> Option<String> {
+    match read_offer(headers, form) {
+        Ok(Offer::Name(client_id)) => Some(client_id),
+        _ => None,
+    }
+}
+
 fn which_secret(secret: &str, known: &[LiveSecret]) -> Option<ClientSecretId> {
     // Secrets are ours and have 256 bits: a digest is right here, argon2 would be an open door for floods (T16).
     let presented = SecretToken::parse(TokenForm::ClientSecret, secret)

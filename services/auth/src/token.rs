@@ -116,6 +116,9 @@ async fn grant(
             ))
         }
         Some("refresh_token") => {
+            if let Some(tokens) = refresh::at_once(state, headers, &form, trail).await? {
+                return Ok(("refresh_token", tokens));
+            }
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's
             // form, so that garbage costs no query among tokens (K6).
             let (client, tx) = clients::authenticate_in(state, visitor, headers, &form).await?;

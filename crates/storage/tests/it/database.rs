@@ -41,12 +41,17 @@ impl Database {
         &self.owner_url
     }
 
-    /// Another pool, as another node would have.
-    pub(crate) async fn store(&self, connections: u32) -> Store {
+    /// As the role that nodes log in as.
+    pub(crate) fn login_url(&self) -> String {
         let (scheme, rest) = self.owner_url.split_once("://").expect("a URL");
         let (_, place) = rest.rsplit_once('@').expect("a URL with a user");
+        format!("{scheme}://{LOGIN}@{place}")
+    }
+
+    /// Another pool, as another node would have.
+    pub(crate) async fn store(&self, connections: u32) -> Store {
         let config = StorageConfig {
-            url: format!("{scheme}://{LOGIN}@{place}"),
+            url: self.login_url(),
             max_connections: connections,
             acquire_timeout: Duration::from_secs(30),
         };

@@ -1,7 +1,10 @@
 //! M2: tenants are isolated by the database, whatever a query forgets.
 
-use portolan_model::id::{SourceId, TenantId};
-use portolan_storage::{Reason, Tx, sources};
+use portolan_model::{
+    Digest,
+    id::{SourceId, TenantId},
+};
+use portolan_storage::{Reason, Tx, refresh_tokens, sources};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -93,6 +96,49 @@ async fn role_and_tenant_of_a_door_are_gone_with_its_transaction() {
         drop(tx);
         let mut tx = store.tenant(tenant).await.unwrap();
         assert_eq!(set_in(&mut tx).await, ["portolan_tenant", own.as_str()]);
+    }
+}
+
+/// ADR 31: what opens the door by itself closes it behind it, and opens none where another one is open.
+#[tokio::test]
+async fn a_function_opens_a_door_for_itself_alone() {
+    let database = Database::new().await;
+    let store = database.store(1).await;
+    let digest = Digest::from_bytes([7; 32]);
+    let mut door = store.at_once(Reason::Operator).await.unwrap();
+    let seen = refresh_tokens::look(&mut door, "cli_nobody", &digest).await;
+    assert!(seen.unwrap().is_none(), "it may look, and finds nothing");
+    drop(door);
+
+    let mut login = PgConnection::connect(&database.login_url()).await.unwrap();
+    let who = "select current_user::text";
+    let own: String = sqlx::query_scalar(who).fetch_one(&mut login).await.unwrap();
+    let tenant = TenantId::generate();
+    for call in [
+        "select grant_state(null, decode(repeat('07', 32), 'hex'), null)",
+        "select rotate_refresh_token(gen_random_uuid(), 0, '', '', '', now(), now())",
+    ] {
+        sqlx::query(call).execute(&mut login).await.unwrap();
+        let after: String = sqlx::query_scalar(who).fetch_one(&mut login).await.unwrap();
+        assert_eq!(after, own, "{call}: the role is gone with the statement");
+
+        let mut tx = store.system(Reason::Operator).await.unwrap();
+        sqlx::query(call).execute(tx.raw()).await.unwrap();
+        drop(tx);
+        for is_node in [false, true] {
+            let mut tx = if is_node {
+                store.node(tenant).await.unwrap()
+            } else {
+                store.tenant(tenant).await.unwrap()
+            };
+            let refused = sqlx::query(call).execute(tx.raw()).await.unwrap_err();
+            let refused = refused.into_database_error().unwrap();
+            assert_eq!(
+                refused.code().as_deref(),
+                Some("42501"),
+                "{call} in a tenant's door"
+            );
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! The refresh token grant (`auth.md` K6–K18).
 //!
-//! The rules of the chain are [`portolan_model::token_family`]; everything here happens under the family's lock, so that the
-//! fifty processes of one client come through one after the other and all leave with the same head.
+//! The rules of the chain are [`portolan_model::token_family`]. [`at_once`] is for what nearly every refresh is: a public client with the newest
+//! token of its family, against whom nothing speaks. It looks and turns the token over if nobody was faster, and refuses nothing. Whatever
+//! else comes goes on to [`refresh`], under the family's lock, so that the fifty processes of one client come through one after the other
+//! and all leave with the same head.
 
+use http::HeaderMap;
 use portolan_cluster::revocations::Revocation;
 use portolan_keys::{
     Secret, SecretToken, TokenForm,
@@ -21,13 +24,14 @@ use portolan_storage::{
     clients::Client,
     grants::{self, Grant},
     mails::Mail,
-    refresh_tokens::{self, Locked},
+    refresh_tokens::{self, Found},
     users,
 };
 use serde_json::json;
 
 use super::{Tokens, Trail, issue, read_resource};
 use crate::{
+    clients,
     error::{ErrorCode, OAuthError},
     mail,
     parameters::Parameters,
@@ -49,6 +53,74 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
         .first("refresh_token")
         .ok_or(OAuthError::invalid_request("refresh_token is missing"))?;
     SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
+}
+
+/// The whole of an ordinary refresh: two messages to the database. `None` for whoever is not served so, or came a moment too late; nothing was
+/// changed then, and [`refresh`] says what is the matter.
+pub(super) async fn at_once(
+    state: &AuthState,
+    headers: &HeaderMap,
+    form: &Parameters,
+    trail: &mut Trail,
+) -> Result<Option<Tokens>, OAuthError> {
+    let (Some(client_id), Ok(presented)) = (clients::unproved(headers, form), read(form)) else {
+        return Ok(None);
+    };
+    let now = state.now();
+    let mut door = state.store.at_once(Reason::OAuth).await?;
+    let seen = refresh_tokens::look(&mut door, &client_id, &presented.digest()).await?;
+    let Some((client, found)) = seen else {
+        return Ok(None);
+    };
+    let grant = &found.state.grant;
+    if client.auth_method != AuthMethod::None
+        || client.is_blocked
+        || grant.client != client.id
+        || issue::is_downgraded(&client, grant)
+        || found.presented.verdict(now, false) != Verdict::Rotate
+    {
+        return Ok(None);
+    }
+    let Some(standing) = issue::standing(state, &client, &found.state)? else {
+        return Ok(None);
+    };
+    let asked = (
+        narrowed_scopes(form, grant),
+        granted_audience(state, form, grant),
+    );
+    let (Ok(scopes), Ok(Some(audience))) = asked else {
+        return Ok(None);
+    };
+    let family = found.family.to_string();
+    if state.oauth.refreshes.take(&family, now).is_err() {
+        return Ok(None);
+    }
+    trail.client_name = Some(client.name.clone());
+    trail.grant = Some((grant.id, grant.tenant));
+    let (successor, sealed) = successor(&presented, found.family)?;
+    // Signed before anything lasts: a failure here leaves the presented token the head (T7).
+    let (access, expires_in) =
+        issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
+    let rotated = refresh_tokens::rotate_at_once(
+        &mut door,
+        &found,
+        &presented.digest(),
+        &successor.digest(),
+        &sealed,
+        now,
+    )
+    .await?;
+    if !rotated {
+        // It takes its turn again, and only once.
+        state.oauth.refreshes.give_back(&family);
+        return Ok(None);
+    }
+    Ok(Some(Tokens {
+        access,
+        expires_in,
+        scope: scopes.to_string(),
+        refresh: Some(Secret::new(successor.expose().to_owned())),
+    }))
 }
 
 /// Answers with a new access token and the head of the chain. The client was proved a moment ago, in `tx` if it is still open.
@@ -113,10 +185,8 @@ pub(super) async fn refresh(
                 "lost"
             };
             metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
-            refresh_tokens::note_replay(&mut tx, &locked, &presented.digest()).await?;
-            let head = follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?;
-            grants::touch(&mut tx, grant.id, now).await?;
-            head
+            refresh_tokens::note_replay(&mut tx, &locked, &presented.digest(), now).await?;
+            follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
     };
     let (access, expires_in) =
@@ -131,18 +201,26 @@ pub(super) async fn refresh(
 }
 
 /// Makes the successor and seals it under the token that asked for it.
-async fn rotate(
-    tx: &mut SystemTx,
-    locked: &Locked,
+fn successor(
     presented: &SecretToken,
-    now: Timestamp,
-) -> Result<SecretToken, OAuthError> {
+    family: FamilyId,
+) -> Result<(SecretToken, Vec<u8>), OAuthError> {
     let successor = SecretToken::generate(TokenForm::Refresh)?;
     let sealed = seal_under_token(
         presented.expose(),
         successor.expose().as_bytes(),
-        locked.family.uuid().as_bytes(),
+        family.uuid().as_bytes(),
     )?;
+    Ok((successor, sealed))
+}
+
+async fn rotate(
+    tx: &mut SystemTx,
+    locked: &Found,
+    presented: &SecretToken,
+    now: Timestamp,
+) -> Result<SecretToken, OAuthError> {
+    let (successor, sealed) = successor(presented, locked.family)?;
     let rotated = refresh_tokens::rotate(
         tx,
         locked,
@@ -158,7 +236,7 @@ async fn rotate(
 /// From a superseded token to the head: each one opens the next. `None` if a link is gone (K18).
 async fn follow(
     tx: &mut SystemTx,
-    locked: &Locked,
+    locked: &Found,
     presented: &SecretToken,
 ) -> Result<Option<SecretToken>, OAuthError> {
     let mut sealed = locked.successor_sealed.clone();
@@ -204,6 +282,19 @@ fn narrowed_scopes(form: &Parameters, grant: &Grant) -> Result<ScopeSet, OAuthEr
     })
 }
 
+/// K15, of what needs no look at the names of workspaces: equal or absent. `None` for anything else.
+fn granted_audience(
+    state: &AuthState,
+    form: &Parameters,
+    grant: &Grant,
+) -> Result<Option<String>, OAuthError> {
+    let Some(asked) = read_resource(state, form)? else {
+        return Ok(Some(grant.resource.clone()));
+    };
+    let granted = state.oauth.resources.read_canonical(&grant.resource);
+    Ok((granted.as_ref() == Some(&asked)).then(|| state.oauth.resources.url(&asked)))
+}
+
 /// K15: equal, below, or absent.
 async fn audience(
     state: &AuthState,
@@ -211,10 +302,11 @@ async fn audience(
     form: &Parameters,
     grant: &Grant,
 ) -> Result<String, OAuthError> {
+    if let Some(audience) = granted_audience(state, form, grant)? {
+        return Ok(audience);
+    }
     let refused = || OAuthError::refused(ErrorCode::InvalidTarget, "resource was not granted");
-    let Some(asked) = read_resource(state, form)? else {
-        return Ok(grant.resource.clone());
-    };
+    let asked = read_resource(state, form)?.ok_or_else(refused)?;
     let granted = state
         .oauth
         .resources
@@ -224,7 +316,7 @@ async fn audience(
         Some(slug) => grants::names_tenant(tx, slug, grant.tenant).await?,
         None => false,
     };
-    if granted == asked || granted.narrows_to(&asked, |_| names_tenant) {
+    if granted.narrows_to(&asked, |_| names_tenant) {
         return Ok(state.oauth.resources.url(&asked));
     }
     Err(refused())

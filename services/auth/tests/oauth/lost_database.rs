@@ -2,6 +2,7 @@
 //! bad, and who comes again is served.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -72,6 +73,54 @@ impl Wire {
     }
 }
 
+/// What a node says to the database on one connection.
+#[derive(Default)]
+struct Said {
+    /// Of a message that has not come whole.
+    rest: Vec<u8>,
+    /// Names of prepared statements that are a transaction each and write.
+    writing: BTreeSet<Vec<u8>>,
+}
+
+impl Said {
+    /// Whether these bytes ask for something to last: a commit, or a rotation, which is committed by itself.
+    fn commits(&mut self, bytes: &[u8]) -> bool {
+        self.rest.extend_from_slice(bytes);
+        let mut commits = false;
+        while let Some((kind, body)) = self.message() {
+            let mut parts = body.split(|byte| *byte == 0);
+            let (first, second) = (parts.next().unwrap(), parts.next().unwrap_or_default());
+            match kind {
+                b'Q' => commits |= first == b"COMMIT",
+                // Prepare: a name and a text. Bind: a portal and the name.
+                b'P' if second
+                    .windows(20)
+                    .any(|word| word == b"rotate_refresh_token") =>
+                {
+                    self.writing.insert(first.to_vec());
+                }
+                b'B' => commits |= self.writing.contains(second),
+                _ => {}
+            }
+        }
+        commits
+    }
+
+    /// The next message: its kind, 0 for those before the session begins, and what it says.
+    fn message(&mut self) -> Option<(u8, Vec<u8>)> {
+        // No kind is 0, and no message so long that its length does not begin with it.
+        let head = usize::from(*self.rest.first()? != 0);
+        let length = self.rest.get(head..head + 4)?.try_into().unwrap();
+        let end = head + usize::try_from(u32::from_be_bytes(length)).unwrap();
+        if self.rest.len() < end {
+            return None;
+        }
+        let message: Vec<u8> = self.rest.drain(..end).collect();
+        let kind = if head == 0 { 0 } else { message[0] };
+        Some((kind, message[head + 4..].to_vec()))
+    }
+}
+
 /// One connection, until it breaks.
 async fn carry(client: TcpStream, target: SocketAddr, fates: watch::Sender<Fate>) {
     let server = TcpStream::connect(target).await.unwrap();
@@ -82,9 +131,10 @@ async fn carry(client: TcpStream, target: SocketAddr, fates: watch::Sender<Fate>
     let commits = AtomicBool::new(false);
     let there = async {
         let mut buffer = vec![0; 64 * 1024];
+        let mut said = Said::default();
         while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
             let bytes = &buffer[..count];
-            if bytes.windows(7).any(|word| word == b"COMMIT\0") {
+            if said.commits(bytes) {
                 let fate = *fates.borrow();
                 if fate == Fate::GoneBeforeCommit {
                     fates.send_replace(Fate::Gone);
