@@ -119,7 +119,10 @@ fuzz_target!(|data: &[u8]| {
         claims.iat <= NOW + 60 && NOW <= claims.exp + 30 && claims.exp - claims.iat <= 8 * 3600
     );
     // What is read is what was signed, member by member.
-    let payload: Value = serde_json::from_slice(payload).expect("JSON");
+    // In a member that nobody reads may stand what this reader cannot hold: half a surrogate pair, a number beyond all bounds.
+    let Ok(payload) = serde_json::from_slice::<Value>(payload) else {
+        return;
+    };
     let read = serde_json::to_value(&claims).expect("JSON");
     for (member, value) in read.as_object().expect("an object") {
         assert_eq!(payload.get(member), Some(value), "{member}");

@@ -72,8 +72,14 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
 
-    let header: Value = serde_json::from_slice(header).expect("JSON");
-    let claims: Value = serde_json::from_slice(claims).expect("JSON");
+    assert!(std::str::from_utf8(header).is_ok() && std::str::from_utf8(claims).is_ok());
+    // In a member that nobody reads may stand what this reader cannot hold: half a surrogate pair, a number beyond all bounds.
+    let (Ok(header), Ok(claims)) = (
+        serde_json::from_slice::<Value>(header),
+        serde_json::from_slice::<Value>(claims),
+    ) else {
+        return;
+    };
     assert!(header.is_object() && claims.is_object() && jwt.len() <= 8192);
     assert_eq!(header["alg"], "EdDSA");
     assert!(header["kid"].is_null() || header["kid"] == "k");

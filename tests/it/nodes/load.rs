@@ -145,11 +145,13 @@ async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() 
     let watch = fleet.cluster.redis.watch().await?;
     // Told after 1, 3 and 5 s.
     let work = json!({"call": "streamed", "millis": 5_500});
-    let message = call(1, "do_work", work, Some("t"));
+    let message = call(2, "do_work", work, Some("t"));
     let text = session.message(&message).await?.text;
     let lines = watch.stop(&fleet.cluster.redis).await?;
     let notices = text.matches("notifications/progress").count();
-    let commands = of_sessions(&lines);
+    let mut commands = of_sessions(&lines);
+    // On a slow machine the call before was registered, too, and is ended when its answer is there.
+    commands.retain(|command| !command.contains(r#""i:1""#));
     println!(
         "{notices} notices and a result: {} commands",
         commands.len()
@@ -309,9 +311,10 @@ async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Resul
     Ok(())
 }
 
-/// Clients whose streams end with their node, and streams of each of either era. A client may open sixty of sessions a minute.
-const CLIENTS: usize = 6;
-const OF_SESSIONS: usize = 25;
+/// Clients whose streams end with their node, and streams of each of either era. A client may open sixty of sessions a minute, twice these; a
+/// node that dies takes with it what it has leased ahead, a quarter of them if it knew of no other node yet (§16.1).
+const CLIENTS: usize = 8;
+const OF_SESSIONS: usize = 20;
 const ALONE: usize = 15;
 /// Calls that run when it is told to go, each for so long.
 const RUNNING: usize = 20;
