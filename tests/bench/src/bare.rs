@@ -20,7 +20,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use crate::Role;
 
@@ -42,7 +42,10 @@ pub(crate) async fn serve(role: &Role) -> Result<()> {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(0);
     });
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let socket = TcpSocket::new_v4()?;
+    socket.bind("127.0.0.1:0".parse()?)?;
+    // As many as the product lets wait: where 256 come at once and 128 may, the others come again a second later.
+    let listener = socket.listen(1024)?;
     println!("{}", listener.local_addr()?);
     axum::serve(
         axum::serve::ListenerExt::tap_io(listener, |stream| drop(stream.set_nodelay(true))),
