@@ -546,6 +546,7 @@ impl Node {
         let place = PayloadPlace::answer(tenant, session, question);
         let sealed = inner.payloads.seal(&place, payload);
         let answer = Answer {
+            tenant,
             session,
             principal,
             question: question.to_owned(),

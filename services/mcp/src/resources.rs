@@ -284,7 +284,7 @@ pub(crate) async fn unsubscribe(cx: &Context<'_>, request: &Request) -> Result<V
         };
         session.change(cx.state, cx.caller, cx.now, change).await?;
         if let Some((source, _)) = watch::own_uri(cx.server, &uri) {
-            let interest = cx.state.watches.unsubscribe(cx.state, &source);
+            let interest = cx.state.watches.interest(cx.state, &source);
             Box::pin(interest.tell(cx.state, session.id.key, &uri)).await;
         }
     }

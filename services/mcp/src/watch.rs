@@ -145,7 +145,8 @@ impl Watches {
         interests
     }
 
-    fn interest(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
+    /// A part in the watch of a server, which wants to hear of no resource yet.
+    pub(crate) fn interest(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
         let mut by_place = lock(&self.by_place);
         let watch = by_place.get(&source.place).map(Arc::clone);
         let watch = watch.unwrap_or_else(|| {
@@ -182,11 +183,6 @@ impl Watches {
         interest.add(own.clone(), uri.to_owned());
         interest.acknowledged(&own).await?;
         Ok(interest)
-    }
-
-    /// Wants no more of a server than that other nodes are told.
-    pub(crate) fn unsubscribe(&self, state: &McpState, source: &Arc<UpstreamSource>) -> Interest {
-        self.interest(state, source)
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_model::id::TenantId;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
@@ -31,14 +32,18 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 const EARLY_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 /// Tried at once.
 const AT_ONCE: usize = 64;
-/// Answers that are kept on this node, of one session, and their bytes.
+/// Answers that are kept on this node, of one workspace, of one session, and their bytes. A workspace that answers what nobody asked leaves room
+/// for the others.
 const KEPT: usize = 1_000;
+const OF_TENANT: usize = KEPT / 4;
 const OF_ONE: usize = 2 * OPEN_AT_MOST;
 const BYTES: usize = 8 * 1024 * 1024;
+const BYTES_OF_TENANT: usize = BYTES / 4;
 
 /// An answer as it came, sealed for its question.
 #[derive(Debug)]
 pub(super) struct Answer {
+    pub(super) tenant: TenantId,
     pub(super) session: SessionKey,
     pub(super) principal: Principal,
     pub(super) question: String,
@@ -63,8 +68,12 @@ struct Early {
 
 impl Early {
     fn may_keep(&self, answer: &Answer) -> bool {
-        let mut of_one = 0;
+        let (mut of_tenant, mut bytes_of_tenant, mut of_one) = (0, 0_usize, 0);
         for Kept { answer: other, .. } in self.kept.values() {
+            if other.tenant == answer.tenant {
+                of_tenant += 1;
+                bytes_of_tenant += other.payload.len();
+            }
             if other.session == answer.session {
                 of_one += 1;
                 if other.question == answer.question {
@@ -72,9 +81,12 @@ impl Early {
                 }
             }
         }
+        let size = answer.payload.len();
         of_one < OF_ONE
+            && of_tenant < OF_TENANT
+            && bytes_of_tenant.saturating_add(size) <= BYTES_OF_TENANT
             && self.kept.len() < KEPT
-            && self.bytes.saturating_add(answer.payload.len()) <= BYTES
+            && self.bytes.saturating_add(size) <= BYTES
     }
 
     fn keep(&mut self, answer: Answer, now: Instant, wait: Duration) {
@@ -169,6 +181,7 @@ async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
         principal,
         question,
         payload,
+        ..
     } = answer;
     let link = &inner.link;
     let reply = if link.is_open() && inner.questions.is_open(*session, question) {
@@ -247,5 +260,39 @@ pub(super) const fn outcome(routed: Routed) -> &'static str {
         Routed::Nobody => "nobody",
         Routed::Unasked => "unasked",
         Routed::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static LARGE: [u8; BYTES_OF_TENANT + 1] = [0; BYTES_OF_TENANT + 1];
+
+    #[test]
+    fn a_workspace_that_answers_nothing_leaves_room_for_another() {
+        let [mine, theirs] =
+            [1, 2].map(|number| TenantId::from_uuid(uuid::Uuid::from_u128(number)));
+        let answer = |tenant, number: usize, payload: &'static [u8]| {
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&number.to_be_bytes());
+            Answer {
+                tenant,
+                session: SessionKey(key),
+                principal: Principal(key),
+                question: "q1".to_owned(),
+                payload: Bytes::from_static(payload),
+            }
+        };
+        let mut early = Early::default();
+        let now = Instant::now();
+        for number in 0..OF_TENANT {
+            let one = answer(mine, number, b"so");
+            assert!(early.may_keep(&one), "{number}");
+            early.keep(one, now, Duration::from_secs(20));
+        }
+        assert!(!early.may_keep(&answer(mine, OF_TENANT, b"so")));
+        assert!(early.may_keep(&answer(theirs, OF_TENANT, b"so")));
+        assert!(!early.may_keep(&answer(theirs, OF_TENANT, &LARGE)));
     }
 }
