@@ -32,6 +32,9 @@ pub enum StorageError {
         /// Column.
         column: &'static str,
     },
+    /// The failure of what was asked together with others.
+    #[error("{0}")]
+    Shared(#[source] std::sync::Arc<StorageError>),
     /// Anything else: a bug, or a schema of another release.
     #[error("the database refused a statement")]
     Database(#[source] sqlx::Error),
@@ -40,17 +43,24 @@ pub enum StorageError {
 impl StorageError {
     /// True if the named unique constraint was violated.
     pub fn is_conflict_on(&self, name: &str) -> bool {
-        matches!(self, Self::Conflict { constraint, .. } if constraint == name)
+        matches!(self.own(), Self::Conflict { constraint, .. } if constraint == name)
     }
 
     /// True if the named rule of the schema refused it.
     pub fn is_refused_by(&self, name: &str) -> bool {
-        matches!(self, Self::Refused { constraint, .. } if constraint == name)
+        matches!(self.own(), Self::Refused { constraint, .. } if constraint == name)
     }
 
     /// True if waiting may help.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
+        matches!(self.own(), Self::Unavailable(_))
+    }
+
+    fn own(&self) -> &Self {
+        match self {
+            Self::Shared(error) => error.own(),
+            own => own,
+        }
     }
 }
 

@@ -1,20 +1,24 @@
 //! A grant, and what decides whether it may act now (`auth.md` K16), as one read: whoever issues a token for it asks for all of this, in
-//! the transaction that issues. The read is a function of the database (`grant_state`), because a refresh needs it in one message (ADR 31).
+//! the transaction that issues. The read is a function of the database (`grant_states`), because a refresh needs it in one message, together with
+//! others (ADR 31).
 
 use portolan_model::{
-    Digest,
+    Digest, Timestamp,
     admission::{ClientDecision, ClientRule},
     id::{FamilyId, GrantId},
     scope::ScopeSet,
     token_family::Presented,
 };
+use serde_json::Value;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use crate::{
     StorageError, SystemTx, client_admission,
     clients::{self, Client},
     factor_rules,
     grants::{Grant, Standing},
+    together::place_in,
 };
 
 /// A grant and what stands around it.
@@ -94,13 +98,29 @@ pub(crate) async fn read(
     connection: &mut PgConnection,
     of: Of<'_>,
 ) -> Result<Option<Present>, StorageError> {
-    let (id, token, client) = match of {
-        Of::Id(id) => (Some(id.uuid()), None, None),
-        Of::Token(token) => (None, Some(token), None),
-        Of::TokenAndClient(token, client) => (None, Some(token), Some(client)),
-    };
-    let row = sqlx::query!(
-        r#"select client_ref, client_id, client_kind, client_tenant, client_name, client_metadata, client_metadata_digest,
+    read_all(connection, [of]).await?.pop().unwrap_or(Ok(None))
+}
+
+/// Reads all of them in one look, each in its place.
+pub(crate) async fn read_all<'a>(
+    connection: &mut PgConnection,
+    all: impl IntoIterator<Item = Of<'a>>,
+) -> Result<Vec<Result<Option<Present>, StorageError>>, StorageError> {
+    let (mut ids, mut tokens, mut clients) = (Vec::new(), Vec::new(), Vec::new());
+    for of in all {
+        let (id, token, client) = match of {
+            Of::Id(id) => (Some(id.uuid()), None, None),
+            Of::Token(token) => (None, Some(token), None),
+            Of::TokenAndClient(token, client) => (None, Some(token), Some(client)),
+        };
+        ids.push(id);
+        tokens.push(token.map(|digest| digest.as_bytes().as_slice()));
+        clients.push(client);
+    }
+    let mut present: Vec<_> = ids.iter().map(|_| Ok(None)).collect();
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select place as "place!", client_ref, client_id, client_kind, client_tenant, client_name, client_metadata, client_metadata_digest,
              client_auth_method, client_grant_types, client_status, client_redirect_uris,
              family_id, family_generation, family_idle_expires_at, family_expires_at, family_revoked_at,
              token_generation, token_superseded_at, token_successor_sealed, token_replays, head_presented,
@@ -110,16 +130,68 @@ pub(crate) async fn read(
              second_factor, client_rule, client_decision, is_by_provider as "is_by_provider!",
              is_admitted_by_provider as "is_admitted_by_provider!", user_epoch, tenant_epoch as "tenant_epoch!", member_epoch,
              is_active as "is_active!"
-           from grant_state($1, $2, $3) where grant_id is not null"#,
-        id,
-        token.map(|digest| digest.as_bytes().as_slice()),
-        client,
+           from grant_states($1, $2, $3)"#,
+        ids.as_slice() as &[Option<Uuid>],
+        tokens.as_slice() as &[Option<&[u8]>],
+        clients.as_slice() as &[Option<&str>],
     )
-    .fetch_optional(connection)
+    .fetch_all(connection)
     .await?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
+    for row in rows {
+        if let Some(present) = place_in(&mut present, row.place) {
+            *present = read_row(row).map(Some);
+        }
+    }
+    Ok(present)
+}
+
+/// As the function of the database answers. What was not asked for, or is not there, is null.
+struct Row {
+    place: i64,
+    client_ref: Option<Uuid>,
+    client_id: Option<String>,
+    client_kind: Option<String>,
+    client_tenant: Option<Uuid>,
+    client_name: Option<String>,
+    client_metadata: Option<Value>,
+    client_metadata_digest: Option<Vec<u8>>,
+    client_auth_method: Option<String>,
+    client_grant_types: Option<Vec<String>>,
+    client_status: Option<String>,
+    client_redirect_uris: Option<Vec<String>>,
+    family_id: Option<Uuid>,
+    family_generation: Option<i32>,
+    family_idle_expires_at: Option<Timestamp>,
+    family_expires_at: Option<Timestamp>,
+    family_revoked_at: Option<Timestamp>,
+    token_generation: Option<i32>,
+    token_superseded_at: Option<Timestamp>,
+    token_successor_sealed: Option<Vec<u8>>,
+    token_replays: Option<i32>,
+    head_presented: Option<bool>,
+    grant_id: Uuid,
+    grant_tenant: Uuid,
+    grant_user: Uuid,
+    grant_client: Uuid,
+    grant_scopes: Vec<String>,
+    grant_resource: String,
+    grant_auth_time: Timestamp,
+    grant_expires_at: Timestamp,
+    grant_revoked_at: Option<Timestamp>,
+    grant_amr: Vec<String>,
+    is_key_bound: bool,
+    second_factor: Option<String>,
+    client_rule: Option<String>,
+    client_decision: Option<String>,
+    is_by_provider: bool,
+    is_admitted_by_provider: bool,
+    user_epoch: Option<i32>,
+    tenant_epoch: i32,
+    member_epoch: Option<i32>,
+    is_active: bool,
+}
+
+fn read_row(row: Row) -> Result<Present, StorageError> {
     let standing = row
         .user_epoch
         .zip(row.member_epoch)
@@ -224,9 +296,9 @@ pub(crate) async fn read(
         client_rule: row.client_rule,
         client_decision: row.client_decision,
     };
-    Ok(Some(Present {
+    Ok(Present {
         state,
         token,
         client,
-    }))
+    })
 }

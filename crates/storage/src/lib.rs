@@ -8,14 +8,15 @@
 //! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
 //! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
 //!
-//! What happens often and is one step may do without the messages that begin and end a transaction: [`Store::at_once`], for functions of the
-//! database that open the last door themselves (ADR 31).
+//! What happens often and is one step may do without the messages that begin and end a transaction, and share its message with whoever else asks
+//! in the same moment: functions of the database that open the last door themselves (`together`, ADR 31).
 //!
 //! One-time things (codes, refresh tokens, verifications) are decided by the `where` of a single `update`.
 
 mod doorbell;
 mod error;
 mod migrate;
+mod together;
 
 pub mod account_links;
 pub mod api_keys;
@@ -73,14 +74,15 @@ pub mod verifications;
 pub mod ways_in;
 pub mod workspace_hints;
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::Arc, time::Duration};
 
 use portolan_model::id::TenantId;
 use sqlx::{
     AssertSqlSafe, PgConnection, Postgres, Transaction,
-    pool::PoolConnection,
     postgres::{PgConnectOptions, PgPool, PgPoolOptions},
 };
+
+use together::Together;
 
 pub use doorbell::Doorbell;
 pub use error::StorageError;
@@ -101,6 +103,8 @@ pub struct StorageConfig {
 #[derive(Debug, Clone)]
 pub struct Store {
     pool: PgPool,
+    looks: Arc<Together<refresh_tokens::Look>>,
+    rotations: Arc<Together<refresh_tokens::Rotation>>,
 }
 
 /// Why a transaction spans tenants. Logged, so that an odd one stands out.
@@ -153,7 +157,11 @@ impl Store {
             .max_connections(config.max_connections)
             .acquire_timeout(config.acquire_timeout)
             .connect_lazy_with(options);
-        Ok(Self { pool })
+        Ok(Self {
+            looks: Together::new(pool.clone()),
+            rotations: Together::new(pool.clone()),
+            pool,
+        })
     }
 
     /// Begins a transaction that sees one tenant, as the console's role.
@@ -188,13 +196,6 @@ impl Store {
         let tx = self.pool.begin_with(begin).await?;
         tracing::debug!(?reason, "system transaction");
         Ok(SystemTx { tx })
-    }
-
-    /// A connection for functions of the database that are a transaction each and span tenants.
-    pub async fn at_once(&self, reason: Reason) -> Result<AtOnce, StorageError> {
-        let connection = self.pool.acquire().await?;
-        tracing::debug!(?reason, "system functions");
-        Ok(AtOnce { connection })
     }
 
     /// True if the database answers.
@@ -291,19 +292,6 @@ impl SystemTx {
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         &mut self.tx
-    }
-}
-
-/// A connection outside of every transaction, where the login role may read nothing: what is called here opens the door of [`Store::system`]
-/// itself, and has closed it and committed when it answers.
-#[derive(Debug)]
-pub struct AtOnce {
-    connection: PoolConnection<Postgres>,
-}
-
-impl AtOnce {
-    pub(crate) fn connection(&mut self) -> &mut PgConnection {
-        &mut self.connection
     }
 }
 

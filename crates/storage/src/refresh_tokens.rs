@@ -13,9 +13,10 @@ use portolan_model::{
 use sqlx::PgConnection;
 
 use crate::{
-    AtOnce, StorageError, SystemTx,
+    Reason, StorageError, Store, SystemTx,
     clients::Client,
     grant_state::{self, GrantState, Of, Present},
+    together::{Question, Way, place_in},
 };
 
 /// A presented token and its family.
@@ -64,16 +65,37 @@ pub async fn create_family(
 /// Finds a token with its client, and reads all that decides about its use. Nothing is locked: what was seen may change, and
 /// [`rotate_at_once`] notices. `None` if one of them is not there.
 pub async fn look(
-    door: &mut AtOnce,
+    store: &Store,
     client_id: &str,
     digest: &Digest,
 ) -> Result<Option<(Client, Found)>, StorageError> {
-    let of = Of::TokenAndClient(digest, client_id);
-    let Some(mut present) = grant_state::read(door.connection(), of).await? else {
+    let look = Look {
+        client_id: client_id.to_owned(),
+        digest: *digest,
+    };
+    let Some(mut present) = store.looks.ask(look).await?? else {
         return Ok(None);
     };
     let client = present.client.take();
     Ok(client.zip(found(present)))
+}
+
+/// What [`look`] asks.
+pub(crate) struct Look {
+    client_id: String,
+    digest: Digest,
+}
+
+impl Question for Look {
+    type Answer = Result<Option<Present>, StorageError>;
+
+    async fn ask(way: &mut Way, all: &[Self]) -> Result<Vec<Self::Answer>, StorageError> {
+        tracing::debug!(reason = ?Reason::OAuth, asked = all.len(), "system function: grant_states");
+        let all = all
+            .iter()
+            .map(|look| Of::TokenAndClient(&look.digest, &look.client_id));
+        grant_state::read_all(way.connection().await?, all).await
+    }
 }
 
 /// Finds a token and locks its family until the transaction ends; reads all that decides about its use.
@@ -118,55 +140,87 @@ pub async fn successor_of(
     .flatten())
 }
 
-/// Makes `successor` the head in place of `head`, under the lock. `successor_sealed` can be opened with the old token only (K9).
-///
-/// False if `head` is not the head any more or the family was revoked, which cannot happen under the lock; nothing is changed then.
-pub async fn rotate(
-    tx: &mut SystemTx,
-    found: &Found,
-    head: &Digest,
-    successor: &Digest,
-    successor_sealed: &[u8],
+/// One head in place of another.
+#[derive(Debug)]
+pub struct Rotation {
+    family: FamilyId,
+    /// Of `head`.
+    generation: i32,
+    head: Digest,
+    successor: Digest,
+    successor_sealed: Vec<u8>,
     now: Timestamp,
-) -> Result<bool, StorageError> {
-    let connection = tx.connection();
-    rotate_on(connection, found, head, successor, successor_sealed, now).await
+}
+
+impl Rotation {
+    /// `successor_sealed` can be opened with the old token only (K9).
+    pub fn new(
+        found: &Found,
+        head: &Digest,
+        successor: &Digest,
+        successor_sealed: Vec<u8>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            family: found.family,
+            generation: found.presented.head_generation,
+            head: *head,
+            successor: *successor,
+            successor_sealed,
+            now,
+        }
+    }
+}
+
+impl Question for Rotation {
+    type Answer = bool;
+
+    async fn ask(way: &mut Way, all: &[Self]) -> Result<Vec<bool>, StorageError> {
+        tracing::debug!(reason = ?Reason::OAuth, asked = all.len(), "system function: rotate_refresh_tokens");
+        rotate_all(way.connection().await?, all).await
+    }
+}
+
+/// Makes the successor the head, under the lock.
+///
+/// False if the head that was seen is not the head any more or the family was revoked, which cannot happen under the lock; nothing is changed then.
+pub async fn rotate(tx: &mut SystemTx, rotation: &Rotation) -> Result<bool, StorageError> {
+    let rotated = rotate_all(tx.connection(), std::slice::from_ref(rotation)).await?;
+    Ok(rotated == [true])
 }
 
 /// The same as a transaction of its own, committed when this returns. False if somebody was faster since the family was seen, with another
-/// refresh or with its end: nothing is changed then.
-pub async fn rotate_at_once(
-    door: &mut AtOnce,
-    found: &Found,
-    head: &Digest,
-    successor: &Digest,
-    successor_sealed: &[u8],
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    let connection = door.connection();
-    rotate_on(connection, found, head, successor, successor_sealed, now).await
+/// refresh or with its end, or holds the family now: nothing is changed then.
+pub async fn rotate_at_once(store: &Store, rotation: Rotation) -> Result<bool, StorageError> {
+    store.rotations.ask(rotation).await
 }
 
-async fn rotate_on(
+async fn rotate_all(
     connection: &mut PgConnection,
-    found: &Found,
-    head: &Digest,
-    successor: &Digest,
-    successor_sealed: &[u8],
-    now: Timestamp,
-) -> Result<bool, StorageError> {
-    Ok(sqlx::query_scalar!(
-        r#"select rotate_refresh_token($1, $2, $3, $4, $5, $6, $7) as "rotated!""#,
-        found.family.uuid(),
-        found.presented.head_generation,
-        head.as_bytes().as_slice(),
-        successor.as_bytes().as_slice(),
-        successor_sealed,
-        now,
-        now + IDLE_LIFE,
+    all: &[Rotation],
+) -> Result<Vec<bool>, StorageError> {
+    fn each<'a, T>(all: &'a [Rotation], of: impl FnMut(&'a Rotation) -> T) -> Vec<T> {
+        all.iter().map(of).collect()
+    }
+    let places = sqlx::query_scalar!(
+        r#"select rotate_refresh_tokens($1, $2, $3, $4, $5, $6, $7) as "place!""#,
+        &each(all, |one| one.family.uuid()),
+        &each(all, |one| one.generation),
+        &each(all, |one| one.head.as_bytes().as_slice()) as &[&[u8]],
+        &each(all, |one| one.successor.as_bytes().as_slice()) as &[&[u8]],
+        &each(all, |one| one.successor_sealed.as_slice()) as &[&[u8]],
+        &each(all, |one| one.now),
+        &each(all, |one| one.now + IDLE_LIFE),
     )
-    .fetch_one(connection)
-    .await?)
+    .fetch_all(connection)
+    .await?;
+    let mut rotated = vec![false; all.len()];
+    for place in places {
+        if let Some(rotated) = place_in(&mut rotated, place) {
+            *rotated = true;
+        }
+    }
+    Ok(rotated)
 }
 
 /// Lets the head stay the head, for a client whose key proves it anyway (K8): the family is used, and lives on.

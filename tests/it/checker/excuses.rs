@@ -167,6 +167,20 @@ pub(super) fn a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else() {
         nothing,
         "the DELETE was among the writes that it was not told of"
     );
+    let twice = |second: Vec<What>| {
+        let mut whats = vec![forgets(), forgets(), is_back()];
+        whats.extend(second);
+        revived(whats)
+    };
+    assert_eq!(
+        twice(vec![deleted(), is_back()]),
+        nothing,
+        "the second one was not told either"
+    );
+    let mut after = vec![is_back()];
+    after.extend(quiet(3));
+    after.push(deleted());
+    assert_eq!(twice(after), ["C9"], "both were there");
     let mut before = vec![deleted()];
     before.extend(quiet(3));
     before.extend([forgets(), is_back()]);

@@ -34,6 +34,13 @@ fn close(spans: &mut [Span], at: u64) {
     }
 }
 
+/// Ends the oldest of those that have not ended: where two stores take over one after the other, what the second one was not told lasts until then.
+fn close_first(spans: &mut [Span], at: u64) {
+    if let Some(span) = spans.iter_mut().find(|span| span.1 == u64::MAX) {
+        span.1 = at;
+    }
+}
+
 /// Gathered from the lines.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
@@ -75,7 +82,7 @@ impl Faults {
                     close(&mut faults.away, at);
                     continue;
                 }
-                FaultKind::StoreRolledBack => close(&mut faults.forgot, at),
+                FaultKind::StoreRolledBack => close_first(&mut faults.forgot, at),
                 FaultKind::StoreForgets => faults.forgot.push(open),
                 FaultKind::StoreAway => faults.away.push(open),
                 FaultKind::StoreEmptied => faults.emptied.push(at),

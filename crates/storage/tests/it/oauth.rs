@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use futures_util::future::join_all;
 use portolan_model::{
     Digest,
     factor::SecondFactor,
@@ -10,12 +11,12 @@ use portolan_model::{
     token_family::Verdict,
 };
 use portolan_storage::{
-    Reason, Store, SystemTx,
+    Store, SystemTx,
     api_keys::{self, NewApiKey},
     authorization_requests, clients,
     connected_apps::{self, Ended, Which},
     factor_rules, grant_state, grants,
-    refresh_tokens::{self, Found},
+    refresh_tokens::{self, Found, Rotation},
     revocations, signing_keys,
     single_sign_on::{self, Provider},
 };
@@ -116,10 +117,15 @@ async fn t5_failures_are_counted_and_the_fifth_kills_the_code() {
     );
 }
 
+/// The successor is as if sealed under the presented token.
+fn rotation(seen: &Found, presented: &Digest, successor: &Digest) -> Rotation {
+    let sealed = successor.as_bytes().to_vec();
+    Rotation::new(seen, presented, successor, sealed, now())
+}
+
 /// What the token endpoint does for nearly everybody, without the cryptography: rotate the head if nobody is faster.
 async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Option<Digest> {
-    let mut door = store.at_once(Reason::OAuth).await.unwrap();
-    let (client, seen) = refresh_tokens::look(&mut door, &scene.client.client_id, &presented)
+    let (client, seen) = refresh_tokens::look(store, &scene.client.client_id, &presented)
         .await
         .unwrap()
         .unwrap();
@@ -131,8 +137,8 @@ async fn refresh_at_once(store: &Store, scene: &Scene, presented: Digest) -> Opt
         return None;
     }
     let successor = digest();
-    let sealed = successor.as_bytes();
-    refresh_tokens::rotate_at_once(&mut door, &seen, &presented, &successor, sealed, now())
+    let rotation = rotation(&seen, &presented, &successor);
+    refresh_tokens::rotate_at_once(store, rotation)
         .await
         .unwrap()
         .then_some(successor)
@@ -148,12 +154,8 @@ async fn refresh(store: &Store, presented: Digest) -> Digest {
     let head = match locked.presented.verdict(now(), false) {
         Verdict::Rotate => {
             let successor = digest();
-            let sealed = successor.as_bytes();
-            assert!(
-                refresh_tokens::rotate(&mut tx, &locked, &presented, &successor, sealed, now())
-                    .await
-                    .unwrap()
-            );
+            let rotation = rotation(&locked, &presented, &successor);
+            assert!(refresh_tokens::rotate(&mut tx, &rotation).await.unwrap());
             successor
         }
         Verdict::ReplayInWindow => {
@@ -260,16 +262,8 @@ async fn k8_nothing_is_rotated_but_the_head_of_a_living_family() {
         );
         locked.presented.head_generation += i32::from(is_late);
         let successor = digest();
-        let rotated = refresh_tokens::rotate(
-            &mut tx,
-            &locked,
-            &presented,
-            &successor,
-            successor.as_bytes(),
-            now(),
-        )
-        .await
-        .unwrap();
+        let rotation = rotation(&locked, &presented, &successor);
+        let rotated = refresh_tokens::rotate(&mut tx, &rotation).await.unwrap();
         assert!(!rotated, "{case}");
         let made = refresh_tokens::grant_of(&mut tx, &successor).await.unwrap();
         assert_eq!(made, None, "{case}: no successor");
@@ -296,8 +290,7 @@ async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
 
     let mut head = first;
     for is_revoked in [false, true] {
-        let mut door = store.at_once(Reason::OAuth).await.unwrap();
-        let (_, seen) = refresh_tokens::look(&mut door, &scene.client.client_id, &head)
+        let (_, seen) = refresh_tokens::look(&store, &scene.client.client_id, &head)
             .await
             .unwrap()
             .unwrap();
@@ -312,9 +305,8 @@ async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
         };
         assert_eq!(other.is_none(), is_revoked, "somebody was faster");
         let late = digest();
-        let sealed = late.as_bytes();
-        let rotated =
-            refresh_tokens::rotate_at_once(&mut door, &seen, &head, &late, sealed, now()).await;
+        let rotation = rotation(&seen, &head, &late);
+        let rotated = refresh_tokens::rotate_at_once(&store, rotation).await;
         assert!(!rotated.unwrap(), "revoked: {is_revoked}");
         let mut tx = system(&store).await;
         let made = refresh_tokens::grant_of(&mut tx, &late).await.unwrap();
@@ -324,6 +316,95 @@ async fn k8_nothing_is_rotated_that_changed_since_it_was_seen() {
         assert_eq!(live.unwrap(), 1);
         head = other.unwrap_or(head);
     }
+}
+
+/// K8, ADR 31: each of those that are rotated in one message is rotated as if it were alone. One thread, so that all have asked before the first
+/// message goes out.
+#[tokio::test]
+async fn k8_what_is_rotated_together_is_rotated_each_by_itself() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let (mut heads, mut grants) = (Vec::new(), Vec::new());
+    for _ in 0..40 {
+        let (grant, head) = (scene.grant(&mut tx).await, digest());
+        let ends = now() + Duration::days(90);
+        refresh_tokens::create_family(&mut tx, grant, &head, ends, now())
+            .await
+            .unwrap();
+        heads.push(head);
+        grants.push(grant);
+    }
+    tx.commit().await.unwrap();
+    let client = &scene.client.client_id;
+    let looks = heads
+        .iter()
+        .map(|head| refresh_tokens::look(&store, client, head));
+    let mut seen: Vec<Found> = join_all(looks)
+        .await
+        .into_iter()
+        .map(|seen| seen.unwrap().unwrap().1)
+        .collect();
+    let seen_grants: Vec<_> = seen.iter().map(|seen| seen.state.grant.id).collect();
+    assert_eq!(seen_grants, grants, "each hears of its own");
+
+    // The second comes twice, somebody holds the third, the fourth was revoked, of the fifth another generation was seen.
+    heads.push(heads[1]);
+    seen.push(seen[1].clone());
+    let mut tx = system(&store).await;
+    grants::revoke(&mut tx, grants[3], "test", now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    seen[4].presented.head_generation += 1;
+    let mut holder = system(&store).await;
+    refresh_tokens::lock(&mut holder, &heads[2]).await.unwrap();
+    let successors: Vec<Digest> = heads.iter().map(|_| digest()).collect();
+    let rotations = (0..heads.len()).map(|at| {
+        let rotation = rotation(&seen[at], &heads[at], &successors[at]);
+        refresh_tokens::rotate_at_once(&store, rotation)
+    });
+    let rotated: Vec<bool> = join_all(rotations)
+        .await
+        .into_iter()
+        .map(Result::unwrap)
+        .collect();
+    drop(holder);
+
+    for (at, rotated) in rotated.into_iter().enumerate() {
+        assert_eq!(rotated, ![2, 3, 4, 40].contains(&at), "{at}");
+        let mut tx = system(&store).await;
+        let made = refresh_tokens::grant_of(&mut tx, &successors[at])
+            .await
+            .unwrap();
+        assert_eq!(made, rotated.then(|| grants[at]), "{at}: its successor");
+        let locked = refresh_tokens::lock(&mut tx, &heads[at]).await.unwrap();
+        let presented = locked.unwrap().presented;
+        let is_head = presented.generation == presented.head_generation;
+        assert_eq!(is_head, [2, 3, 4].contains(&at), "{at}: its head");
+        assert_eq!(presented.superseded_at.is_none(), is_head, "{at}");
+    }
+}
+
+/// ADR 31: what the database cannot be asked spoils nothing for those who ask in the same moment.
+#[tokio::test]
+async fn who_names_an_impossible_client_is_alone_with_it() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let mut tx = system(&store).await;
+    let (grant, head) = (scene.grant(&mut tx).await, digest());
+    let ends = now() + Duration::days(90);
+    refresh_tokens::create_family(&mut tx, grant, &head, ends, now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let impossible = "cli_\0";
+    let clients = [scene.client.client_id.as_str(), impossible, "cli_nobody"];
+    let looks = clients.map(|client| refresh_tokens::look(&store, client, &head));
+    let [good, refused, nobody] = join_all(looks).await.try_into().unwrap();
+    assert_eq!(good.unwrap().unwrap().1.state.grant.id, grant);
+    assert!(!refused.unwrap_err().is_unavailable());
+    assert!(nobody.unwrap().is_none());
 }
 
 #[tokio::test]

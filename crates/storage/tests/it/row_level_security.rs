@@ -105,18 +105,16 @@ async fn a_function_opens_a_door_for_itself_alone() {
     let database = Database::new().await;
     let store = database.store(1).await;
     let digest = Digest::from_bytes([7; 32]);
-    let mut door = store.at_once(Reason::Operator).await.unwrap();
-    let seen = refresh_tokens::look(&mut door, "cli_nobody", &digest).await;
+    let seen = refresh_tokens::look(&store, "cli_nobody", &digest).await;
     assert!(seen.unwrap().is_none(), "it may look, and finds nothing");
-    drop(door);
 
     let mut login = PgConnection::connect(&database.login_url()).await.unwrap();
     let who = "select current_user::text";
     let own: String = sqlx::query_scalar(who).fetch_one(&mut login).await.unwrap();
     let tenant = TenantId::generate();
     for call in [
-        "select grant_state(null, decode(repeat('07', 32), 'hex'), null)",
-        "select rotate_refresh_token(gen_random_uuid(), 0, '', '', '', now(), now())",
+        "select grant_states(array[null::uuid], array[decode(repeat('07', 32), 'hex')], array[null::text])",
+        "select rotate_refresh_tokens(array[gen_random_uuid()], array[0], array[''::bytea], array[''::bytea], array[''::bytea], array[now()], array[now()])",
     ] {
         sqlx::query(call).execute(&mut login).await.unwrap();
         let after: String = sqlx::query_scalar(who).fetch_one(&mut login).await.unwrap();

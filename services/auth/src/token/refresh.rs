@@ -24,7 +24,7 @@ use portolan_storage::{
     clients::Client,
     grants::{self, Grant},
     mails::Mail,
-    refresh_tokens::{self, Found},
+    refresh_tokens::{self, Found, Rotation},
     users,
 };
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
     SecretToken::parse(TokenForm::Refresh, presented).ok_or(NO_GOOD)
 }
 
-/// The whole of an ordinary refresh: two messages to the database. `None` for whoever is not served so, or came a moment too late; nothing was
+/// The whole of an ordinary refresh: two messages to the database, which refreshes of the same moment share. `None` for whoever is not served so, or came a moment too late; nothing was
 /// changed then, and [`refresh`] says what is the matter.
 pub(super) async fn at_once(
     state: &AuthState,
@@ -67,8 +67,7 @@ pub(super) async fn at_once(
         return Ok(None);
     };
     let now = state.now();
-    let mut door = state.store.at_once(Reason::OAuth).await?;
-    let seen = refresh_tokens::look(&mut door, &client_id, &presented.digest()).await?;
+    let seen = refresh_tokens::look(&state.store, &client_id, &presented.digest()).await?;
     let Some((client, found)) = seen else {
         return Ok(None);
     };
@@ -101,16 +100,9 @@ pub(super) async fn at_once(
     // Signed before anything lasts: a failure here leaves the presented token the head (T7).
     let (access, expires_in) =
         issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
-    let rotated = refresh_tokens::rotate_at_once(
-        &mut door,
-        &found,
-        &presented.digest(),
-        &successor.digest(),
-        &sealed,
-        now,
-    )
-    .await?;
-    if !rotated {
+    let (head, next) = (presented.digest(), successor.digest());
+    let rotation = Rotation::new(&found, &head, &next, sealed, now);
+    if !refresh_tokens::rotate_at_once(&state.store, rotation).await? {
         // It takes its turn again, and only once.
         state.oauth.refreshes.give_back(&family);
         return Ok(None);
@@ -221,16 +213,13 @@ async fn rotate(
     now: Timestamp,
 ) -> Result<SecretToken, OAuthError> {
     let (successor, sealed) = successor(presented, locked.family)?;
-    let rotated = refresh_tokens::rotate(
-        tx,
-        locked,
-        &presented.digest(),
-        &successor.digest(),
-        &sealed,
-        now,
-    )
-    .await?;
-    if rotated { Ok(successor) } else { Err(NO_GOOD) }
+    let (head, next) = (presented.digest(), successor.digest());
+    let rotation = Rotation::new(locked, &head, &next, sealed, now);
+    if refresh_tokens::rotate(tx, &rotation).await? {
+        Ok(successor)
+    } else {
+        Err(NO_GOOD)
+    }
 }
 
 /// From a superseded token to the head: each one opens the next. `None` if a link is gone (K18).

@@ -228,8 +228,15 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
         }
         several => {
             let over = several.iter().map(|(_, until)| *until).max().unwrap_or(0);
-            let due = over.max(call.began + call.takes);
-            if ended > due + LONGEST {
+            // Of two faults the first may keep an answer at the node that took it, and the second take that node, or the answer: then the call waits
+            // for as long as people may think. One fault alone loses none.
+            let gave_up = call.work.iter().filter_map(|(_, end)| match end {
+                Some((at, Halt::Unanswered)) => Some(*at),
+                _ => None,
+            });
+            let due = gave_up.fold(over.max(call.began + call.takes), u64::max);
+            // In a session that was ended nobody is owed an outcome, also where a fault brings it back to life.
+            if ended > due + LONGEST && !is_deleted {
                 verdict.broken(
                     "C5",
                     format!("{name} had its outcome at {ended}, long after the last fault"),
