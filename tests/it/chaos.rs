@@ -11,7 +11,7 @@ mod nemesis;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use portolan_tests::{
     checker::{Report, check},
     cluster::Cluster,
@@ -20,6 +20,7 @@ use portolan_tests::{
     process::eventually,
     sdk::Sdk,
 };
+use regex::RegexBuilder;
 use serde_json::json;
 
 use self::{load::Load, nemesis::Nemesis};
@@ -105,13 +106,17 @@ async fn no_promise_is_broken_while_everything_breaks() -> Result<()> {
         }
     }
     nemesis.settle(&mut fleet.cluster).await?;
-    load.finish().await?;
+    let mut secrets = load.finish().await?;
     everything_works_again(&mut fleet).await?;
+    // As arguments of calls are written.
+    secrets.push("\"call\":\"client-".to_owned());
+    let searched = nothing_was_told(&fleet, &secrets)?;
     history.executed(&fleet.fixture.held);
     let lines = history.lines();
     let report = check(&lines);
     println!(
-        "{report}\nfaults: {}, nodes that died: {}, length {:?}",
+        "{report}\nlogs: {searched} lines, {} tokens and session ids, none in them\nfaults: {}, nodes that died: {}, length {:?}",
+        secrets.len() - 1,
         nemesis.strikes,
         nemesis.deaths,
         began.elapsed()
@@ -172,6 +177,36 @@ fn every_rule_had_something_to_judge(report: &Report) {
     ] {
         assert!(count >= least, "{what}: {count}");
     }
+}
+
+/// S11: what nodes, Redis, Postgres and the balancer wrote meanwhile holds no token, no argument and no session id. Answers how many lines that was.
+fn nothing_was_told(fleet: &Fleet, secrets: &[String]) -> Result<usize> {
+    let cluster = &fleet.cluster;
+    let nodes = cluster.nodes.iter().chain([&cluster.auth]);
+    let mut logs: Vec<(&str, String)> = nodes
+        .map(|node| (node.name.as_str(), node.output()))
+        .collect();
+    for (name, log) in &logs {
+        ensure!(log.lines().count() > 50, "{name} wrote too little to tell");
+    }
+    logs.push(("redis", cluster.redis.log()));
+    logs.push(("postgres", cluster.postgres.log()));
+    logs.push(("balancer", cluster.proxy.log()));
+    ensure!(secrets.len() > 50, "{} secrets", secrets.len());
+    // The end of a token is as secret as the whole.
+    let ends = secrets.iter().map(|secret| {
+        let from = secret.len().saturating_sub(24);
+        regex::escape(secret.get(from..).unwrap_or(secret))
+    });
+    let sought = RegexBuilder::new(&ends.collect::<Vec<_>>().join("|"))
+        .size_limit(1 << 28)
+        .build()?;
+    for (name, log) in &logs {
+        if let Some(line) = log.lines().find(|line| sought.is_match(line)) {
+            bail!("S11: {name} wrote: {line}");
+        }
+    }
+    Ok(logs.iter().map(|(_, log)| log.lines().count()).sum())
 }
 
 /// C13: after the last fault every node is there and serves old and new clients.

@@ -182,6 +182,7 @@ fn over() -> What {
 fn quiet(seconds: usize) -> impl Iterator<Item = What> {
     let elsewhere = What::Deleted {
         session: "of nobody".to_owned(),
+        took: 0,
     };
     std::iter::repeat_n(elsewhere, seconds)
 }
@@ -235,6 +236,7 @@ fn a_history_that_keeps_every_promise_is_not_blamed() {
     let dead = vec![
         What::Deleted {
             session: "s".to_owned(),
+            took: 0,
         },
         began("a", "s", false),
         ended("a", Outcome::Http(404)),
@@ -460,6 +462,7 @@ fn c6_a_silent_second_execution_and_a_false_claim_are_seen() {
 fn c9_a_session_that_comes_back_or_dies_by_itself_is_seen() {
     let deleted = What::Deleted {
         session: "s".to_owned(),
+        took: 0,
     };
     let revived = |extra: Vec<What>| {
         let mut whats = vec![deleted.clone()];

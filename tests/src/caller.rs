@@ -2,7 +2,7 @@
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
@@ -146,7 +146,7 @@ impl Caller {
             call: name.clone(),
             session: self.session.clone(),
             safe: plan.safe,
-            deadline: u64::try_from(plan.deadline.as_millis()).unwrap_or(u64::MAX),
+            deadline: millis(plan.deadline),
         });
         let outcome = timeout(plan.deadline + PATIENCE, self.stop_or_see_through(plan))
             .await
@@ -474,12 +474,18 @@ impl Caller {
     /// Ends the session. Answers the status, if there was one.
     pub async fn end(&self) -> Option<StatusCode> {
         let session = self.session.clone()?;
+        let asked = Instant::now();
         let answer = self.client.send(reqwest::Method::DELETE).await.ok()?;
         if answer.status.is_success() {
-            self.history.add(What::Deleted { session });
+            let took = millis(asked.elapsed());
+            self.history.add(What::Deleted { session, took });
         }
         Some(answer.status)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a client says that can be asked.

@@ -87,11 +87,22 @@ pub struct Report {
     pub undisturbed: usize,
     /// Of these, those that were put off.
     pub put_off: usize,
+    /// How long after its deadline each call had its outcome, milliseconds; 0 within it.
+    pub late: Vec<u64>,
     /// Promises that were broken.
     pub violations: Vec<Violation>,
 }
 
 impl Report {
+    /// How long after their deadlines 999 calls of 1,000 had their outcomes, and the last one; milliseconds.
+    pub fn lateness(&self) -> (u64, u64) {
+        let mut late = self.late.clone();
+        late.sort_unstable();
+        let last = late.len().saturating_sub(1);
+        let at = |place: usize| late.get(place).copied().unwrap_or(0);
+        (at(last * 999 / 1_000), at(last))
+    }
+
     fn broken(&mut self, rule: &'static str, text: String) {
         self.violations.push(Violation { rule, text });
     }
@@ -127,6 +138,11 @@ impl fmt::Display for Report {
             self.admissions,
             self.put_off,
             self.undisturbed
+        )?;
+        let (most, all) = self.lateness();
+        writeln!(
+            f,
+            "outcomes after their deadline: p99.9 {most} ms, the last {all} ms"
         )?;
         write!(f, "faults {:?}", self.faults)?;
         let mut rules: BTreeMap<&str, usize> = BTreeMap::new();
@@ -168,7 +184,7 @@ pub fn check(lines: &[Line]) -> Report {
     let mut report = Report::default();
     let faults = Faults::read(lines);
     let mut calls: BTreeMap<&str, Call<'_>> = BTreeMap::new();
-    let mut deleted: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut deleted: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for line in lines {
         match &line.what {
             What::Began {
@@ -218,8 +234,9 @@ pub fn check(lines: &[Line]) -> Report {
                 call.executed += times;
                 call.broken += broken;
             }
-            What::Deleted { session } => {
-                deleted.entry(session).or_insert(line.at);
+            What::Deleted { session, took } => {
+                let while_asked = (line.at.saturating_sub(*took), line.at);
+                deleted.entry(session).or_insert(while_asked);
             }
             // The second half of a fault is none.
             What::Fault(fault)
@@ -422,6 +439,7 @@ fn one_outcome<'h>(
         report.broken("C5", format!("{name} has {} outcomes", call.ended.len()));
         return None;
     };
+    report.late.push((*at - began).saturating_sub(deadline));
     let is_late = *at - began > deadline + GRACE + faults.delay((began, *at));
     let is_unheard = call
         .asked
@@ -522,12 +540,12 @@ fn life_of_session(
     name: &str,
     (began, ended): (u64, u64),
     outcome: &Outcome,
-    deleted: Option<u64>,
+    deleted: Option<(u64, u64)>,
     in_session: bool,
     faults: &Faults,
 ) {
     match deleted {
-        Some(deleted) if began > deleted => {
+        Some(deleted) if began > deleted.1 => {
             let served = matches!(
                 outcome,
                 Outcome::Result { .. } | Outcome::ToolError(_) | Outcome::Error { .. }
@@ -536,7 +554,7 @@ fn life_of_session(
                 report.broken("C9", format!("{name} was served in a deleted session"));
             }
         }
-        Some(deleted) if deleted <= ended => {}
+        Some((_, deleted)) if deleted <= ended => {}
         _ => {
             if in_session && *outcome == Outcome::Http(404) {
                 report.broken("C9", format!("{name}: 404 in a session that lives"));

@@ -88,6 +88,22 @@ pub(super) struct Load {
     refreshers: JoinSet<()>,
     /// Closed, they tell the SDKs' programs to end.
     sdks: Vec<ChildStdin>,
+    secrets: Secrets,
+}
+
+/// What no log may hold: tokens and session ids.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Secrets(Arc<Mutex<Vec<String>>>);
+
+impl Secrets {
+    fn add(&self, secret: &str) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(secret.to_owned());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Load {
@@ -101,6 +117,7 @@ impl Load {
             readers: Vec::new(),
             refreshers: JoinSet::new(),
             sdks: Vec::new(),
+            secrets: Secrets::default(),
         };
         fleet.fixture.held.write_to(&load.history);
         let second = fleet
@@ -149,6 +166,7 @@ impl Load {
             role,
             access,
             history: self.history.clone(),
+            secrets: self.secrets.clone(),
             stop: self.stop.clone(),
             dice: Dice::new(seed ^ salt),
             calls: 0,
@@ -248,7 +266,10 @@ impl Load {
         if let Some(file) = file {
             replace(file, &first.access)?;
         }
-        let client = client.clone();
+        let (client, secrets) = (client.clone(), self.secrets.clone());
+        for secret in [&first.access, &first.refresh] {
+            secrets.add(secret);
+        }
         let token = Arc::new(Mutex::new(first.access));
         let (kept, mut refresh) = (token.clone(), first.refresh);
         let file = file.map(Path::to_owned);
@@ -259,6 +280,9 @@ impl Load {
                 loop {
                     let fresh = async { tokens(client.refresh(&refresh).await?).await }.await;
                     if let Ok(fresh) = fresh {
+                        for secret in [&fresh.access, &fresh.refresh] {
+                            secrets.add(secret);
+                        }
                         refresh = fresh.refresh;
                         if let Some(file) = &file {
                             let _ = replace(file, &fresh.access);
@@ -277,8 +301,8 @@ impl Load {
         })
     }
 
-    /// Lets the running calls end, and no new ones begin.
-    pub(super) async fn finish(mut self) -> Result<()> {
+    /// Lets the running calls end, and no new ones begin. Answers what no log may hold.
+    pub(super) async fn finish(mut self) -> Result<Vec<String>> {
         self.stop.store(true, Ordering::Relaxed);
         self.sdks.clear();
         while let Some(worker) = self.workers.join_next().await {
@@ -296,7 +320,7 @@ impl Load {
         }
         self.listeners.shutdown().await;
         self.refreshers.shutdown().await;
-        Ok(())
+        Ok(self.secrets.take())
     }
 }
 
@@ -334,6 +358,7 @@ struct Worker {
     role: Role,
     access: Access,
     history: History,
+    secrets: Secrets,
     stop: Arc<AtomicBool>,
     dice: Dice,
     calls: u64,
@@ -414,6 +439,9 @@ impl Worker {
                 sleep(Duration::from_secs(1)).await;
                 continue;
             };
+            if let Some(id) = client.header("mcp-session-id") {
+                self.secrets.add(id);
+            }
             let session = format!("{} session {number}", self.name);
             let mut caller = Caller::in_session(client, &session, &self.history);
             let calls = 3 + self.dice.below(20);

@@ -154,9 +154,11 @@ pub(super) fn a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else() {
     earlier.extend(whats);
     assert_eq!(broken(earlier), ["C2"]);
 
-    let deleted = || What::Deleted {
+    let deleted_for = |took| What::Deleted {
         session: "s".to_owned(),
+        took,
     };
+    let deleted = || deleted_for(0);
     let revived = |whats: Vec<What>| {
         let mut whats = whats;
         whats.extend(good("a", 1));
@@ -185,6 +187,16 @@ pub(super) fn a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else() {
     before.extend(quiet(3));
     before.extend([forgets(), is_back()]);
     assert_eq!(revived(before), ["C9"], "it was told of that one");
+    assert_eq!(
+        revived(vec![forgets(), is_back(), deleted()]),
+        ["C9"],
+        "it was there"
+    );
+    assert_eq!(
+        revived(vec![forgets(), is_back(), deleted_for(2_000)]),
+        nothing,
+        "it was another one when the answer came"
+    );
 }
 
 #[test]

@@ -159,20 +159,20 @@ impl Faults {
             .sum()
     }
 
-    /// C9: may a session that was deleted at `deleted` still be served to a call that began at `at`? Its end was lost, or it is served for
-    /// a while by a node that cannot ask.
-    pub(super) fn excuse_revival(&self, deleted: u64, at: u64) -> bool {
+    /// C9: may a session that was deleted at some moment of `deleted` still be served to a call that began at `at`? Its end was lost, or it is
+    /// served for a while by a node that cannot ask.
+    pub(super) fn excuse_revival(&self, deleted: Span, at: u64) -> bool {
         let was_lost = self
             .forgot
             .iter()
-            .any(|(from, until)| from.saturating_sub(BEHIND) <= deleted && deleted <= *until);
+            .any(|(from, until)| touches((from.saturating_sub(BEHIND), *until), deleted, 0));
         let in_grace = self.away.iter().any(|(gone, back)| {
             let last = back
                 .min(&gone.saturating_add(SESSION_GRACE))
                 .saturating_add(NOTICES);
             *gone <= at && at <= last
         });
-        was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted)
+        was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted.0)
     }
 
     /// C7: may an answer be lost that was taken? With the node of its call, or with what the store lost. A store that takes none loses none.

@@ -62,6 +62,8 @@ pub enum What {
     Deleted {
         /// The session.
         session: String,
+        /// For so long it had been asked for, milliseconds: it may have ended at any moment of these.
+        took: u64,
     },
     /// The client wants no answer any more, and the service has taken that (202); where there is no session, the client has closed the
     /// connection of the call.

@@ -16,7 +16,7 @@ use crate::{
 
 /// How many walks: `PROPTEST_CASES`, or those of every push.
 fn walks() -> u32 {
-    Config::default().cases.max(300)
+    Config::default().cases.max(5_000)
 }
 
 /// The same walks on each run: a difference is found again without being written down.

@@ -20,7 +20,7 @@ use super::{
         world::{LIFE, ME, START, TENANT},
     },
     between::Wrong,
-    calls::{self, Call, Reply},
+    calls::{self, Call, Reply, millis},
     record::Fact,
     scene::{Broken, Line, Process, Scene, Session, WAY, way},
     words::{self, cancelled},
@@ -335,6 +335,7 @@ async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
 /// Ends a session, and asks again until that is said to be done.
 pub(super) async fn end(scene: Arc<Scene>, session: Session) {
     let mut chance = scene.chance();
+    let asked = Instant::now();
     scene.record.fact(Fact::Deleting {
         session: session.name.clone(),
     });
@@ -345,6 +346,7 @@ pub(super) async fn end(scene: Arc<Scene>, session: Session) {
             if let Ok(Ok(())) = reply {
                 scene.record.line(What::Deleted {
                     session: session.name,
+                    took: millis(asked.elapsed()),
                 });
                 return;
             }

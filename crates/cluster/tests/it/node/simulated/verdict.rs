@@ -15,6 +15,8 @@ use crate::{
 
 /// From a single fault to the outcome of every call that it touched, milliseconds.
 pub(super) const LONGEST: u64 = 15_000;
+/// A node has noticed by then that a store is back which did not answer, milliseconds.
+const NOTICES: u64 = 1_000;
 /// How much longer than planned a call may take where nothing is broken, milliseconds.
 const IN_TIME: u64 = 500;
 /// Whose session was ended comes back after `retry` to be told so, milliseconds.
@@ -227,7 +229,7 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
             }
         }
         several => {
-            let over = several.iter().map(|(_, until)| *until).max().unwrap_or(0);
+            let over = several.iter().map(|(_, until)| *until).max().unwrap_or(0) + NOTICES;
             // Of two faults the first may keep an answer at the node that took it, and the second take that node, or the answer: then the call waits
             // for as long as people may think. One fault alone loses none.
             let gave_up = call.work.iter().filter_map(|(_, end)| match end {
