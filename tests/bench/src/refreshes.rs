@@ -2,8 +2,9 @@
 //! fifty processes get that present one token at the same moment (K9, case 119).
 //!
 //! Both are compared by the time that they take, turn about, because that is what a disk makes of them: the same Postgres with the same
-//! settings, as many connections as there are refreshes at once, one committed transaction each, and a generator of one thread for either.
-//! A refresh has its HTTP, the node's work and its signature on top, and the row of the bare transaction is nobody else's, as a family is.
+//! settings, and a generator of one thread for either. Each has as many at once as its rate grows with: refreshes of the same moment share
+//! their messages and their commits (ADR 31), transactions share the writing of the log. A refresh has its HTTP, the node's work and its
+//! signature on top, and the row of the bare transaction is nobody else's, as a family is.
 
 use std::{collections::BTreeSet, path::Path, time::Instant};
 
@@ -21,8 +22,12 @@ use crate::{
     scene::{Alone, LET_IN_AT_ONCE},
 };
 
-/// Clients that refresh at once, and bare connections: as many connections as a node holds to Postgres by default.
-const CONNECTIONS: usize = 16;
+/// Clients that refresh at once: two full messages of them.
+const CLIENTS: usize = 128;
+/// Of these, those that refresh while the others do not, for comparison.
+const FEW: usize = 16;
+/// Bare connections. With half of them the rate is the same or lower, and Postgres lets in no more than 50 by itself.
+const CONNECTIONS: usize = 32;
 /// Refreshes of a round, by each client.
 const REFRESHES: usize = 8;
 /// Bare transactions of a round, on each connection.
@@ -46,7 +51,7 @@ struct Tokens {
 
 /// A client that refreshes, one request at a time.
 struct Chain {
-    connection: Connection,
+    connection: Option<Connection>,
     client_id: String,
     families: Vec<Family>,
 }
@@ -59,7 +64,7 @@ struct Family {
 
 impl Chain {
     /// Registers a client, and has it let in so often.
-    async fn begin(alone: &Alone, issuer: &Issuer, number: usize, families: usize) -> Result<Self> {
+    async fn begin(alone: &Alone, number: usize, families: usize) -> Result<Self> {
         let client = OAuthClient::register(alone.url(), &format!("Refresher {number}")).await?;
         let mut begun = Vec::with_capacity(families);
         for _ in 0..families {
@@ -70,7 +75,7 @@ impl Chain {
             });
         }
         Ok(Self {
-            connection: Connection::open(issuer.address).await?,
+            connection: None,
             client_id: client.client_id,
             families: begun,
         })
@@ -84,7 +89,11 @@ impl Chain {
             .find(|family| family.refreshed < OF_A_FAMILY)
             .context("every family was refreshed as often as it may be")?;
         let request = issuer.refresh(&self.client_id, &family.newest);
-        let answer = self.connection.call(&request).await?;
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(Connection::open(issuer.address).await?),
+        };
+        let answer = connection.call(&request).await?;
         answer.check("\"access_token\"")?;
         let tokens: Tokens = serde_json::from_slice(answer.body)?;
         ensure!(
@@ -203,9 +212,12 @@ pub(crate) async fn rotation(
     let rounds = arguments.rounds.min(MOST_ROUNDS);
     // One round more, to begin with.
     let families = ((rounds + 1) * REFRESHES).div_ceil(OF_A_FAMILY);
-    let mut chains: Vec<Chain> = stream::iter(1..=CONNECTIONS)
-        .map(|number| Chain::begin(alone, issuer, number, families))
-        .buffer_unordered(LET_IN_AT_ONCE)
+    let mut chains: Vec<Chain> = stream::iter(1..=CLIENTS)
+        .map(|number| {
+            let share = if number <= FEW { 2 } else { 1 };
+            Chain::begin(alone, number, share * families)
+        })
+        .buffered(LET_IN_AT_ONCE)
         .try_collect()
         .await?;
     let mut updates = Updates::begin(&alone.postgres()).await?;
@@ -213,9 +225,11 @@ pub(crate) async fn rotation(
 
     refresh(&mut chains, issuer).await?;
     updates.run().await?;
-    let (mut ratios, mut refreshes, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut few_ratios) = (Vec::new(), Vec::new());
+    let (mut refreshes, mut bare) = (Vec::new(), Vec::new());
     let (mut for_refreshes, mut for_updates) = (0.0, 0.0);
     for round in 0..rounds {
+        let few = Cost::of(process, refresh(&mut chains[..FEW], issuer)).await?;
         let (cost, update) = if round % 2 == 0 {
             let cost = Cost::of(process, refresh(&mut chains, issuer)).await?;
             (cost, Cost::of(process, updates.run()).await?)
@@ -225,6 +239,7 @@ pub(crate) async fn rotation(
             (cost, update)
         };
         ratios.push(update.elapsed / cost.elapsed);
+        few_ratios.push(update.elapsed / few.elapsed);
         refreshes.push(cost.elapsed);
         bare.push(update.elapsed);
         for_refreshes += cost.database;
@@ -238,11 +253,12 @@ pub(crate) async fn rotation(
         unit: "",
         bar: Bar::AtLeast(0.5),
         note: format!(
-            "{}; {:.2} ms each, bare {:.2} ms, {CONNECTIONS} at once; Postgres worked {:.1} times as long for it",
+            "{}; {:.2} ms each, {CLIENTS} at once, bare {:.2} ms, {CONNECTIONS} at once; Postgres worked {:.1} times as long for it; {FEW} at once {:.2}",
             spread.text(),
             1e3 * Spread::of(&mut refreshes).median,
             1e3 * Spread::of(&mut bare).median,
-            for_refreshes / for_updates
+            for_refreshes / for_updates,
+            Spread::of(&mut few_ratios).median
         ),
     });
     Ok(())

@@ -280,6 +280,132 @@ async fn a_door_shows_its_own_tenant_and_nobody_else() {
     );
 }
 
+/// S5 of the test plan: with a row of two tenants in every table, a tenant's doors neither show, change, remove nor make one of the other, and show none
+/// without a tenant.
+#[tokio::test]
+async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
+    let database = Database::new().await;
+    let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();
+    // So that a row can be a tenant and nothing else: what a policy looks at is neither a constraint nor a trigger.
+    sqlx::raw_sql(
+        "do $$ declare one record; begin
+           for one in select conrelid::regclass as name, conname from pg_constraint
+               where connamespace = 'public'::regnamespace and contype in ('f', 'c', 'x', 'u', 'p') and conrelid <> 0 and conparentid = 0
+               order by array_position(array['f', 'c', 'x', 'u', 'p'], contype::text) loop
+             execute format('alter table %s drop constraint %I', one.name, one.conname);
+           end loop;
+           for one in select i.indexrelid::regclass as name from pg_index i join pg_class c on c.oid = i.indexrelid
+               where i.indisunique and c.relnamespace = 'public'::regnamespace loop
+             execute format('drop index %s', one.name);
+           end loop;
+           for one in select a.attrelid::regclass as name, a.attname from pg_attribute a join pg_class c on c.oid = a.attrelid
+               where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace and a.attnum > 0 and a.attnotnull and a.attidentity = '' loop
+             execute format('alter table %s alter column %I drop not null', one.name, one.attname);
+           end loop;
+           for one in select c.oid::regclass as name from pg_class c
+               where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace loop
+             execute format('alter table %s disable trigger user', one.name);
+           end loop;
+         end $$",
+    )
+    .execute(&mut owner)
+    .await
+    .unwrap();
+    let (acme, beta) = (TenantId::generate().uuid(), TenantId::generate().uuid());
+    let mut tables: Vec<(String, &str)> = Vec::new();
+    for table in sqlx::query(TENANT_TABLES)
+        .fetch_all(&mut owner)
+        .await
+        .unwrap()
+    {
+        let name: String = table.get("name");
+        let column = if name == "tenants" { "id" } else { "tenant_id" };
+        sqlx::query(AssertSqlSafe(format!(
+            "insert into {name} ({column}) values ($1), ($2)"
+        )))
+        .bind(acme)
+        .bind(beta)
+        .execute(&mut owner)
+        .await
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+        tables.push((name, column));
+    }
+
+    let mut shown = 0;
+    for role in ["portolan_tenant", "portolan_node"] {
+        for tenant in [None, Some(acme)] {
+            for (name, column) in &tables {
+                let foreign = format!("{role} of {tenant:?}, {name}");
+                let mut tx = owner.begin().await.unwrap();
+                let set = tenant.map(|tenant| tenant.to_string()).unwrap_or_default();
+                sqlx::query(
+                    "select set_config('role', $1, true), set_config('app.tenant_id', $2, true)",
+                )
+                .bind(role)
+                .bind(set)
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+                let may: Vec<(String, bool)> = sqlx::query_as(
+                    "select way, has_column_privilege($1, $2, way) or way = 'delete' and has_table_privilege($1, way)
+                     from unnest(array['select', 'update', 'insert']) way
+                     union all select 'delete', has_table_privilege($1, 'delete')",
+                )
+                .bind(name)
+                .bind(column)
+                .fetch_all(&mut *tx)
+                .await
+                .unwrap();
+                let may = |way: &str| may.iter().any(|(other, may)| other == way && *may);
+                if may("select") {
+                    let seen: Vec<Option<uuid::Uuid>> =
+                        sqlx::query_scalar(AssertSqlSafe(format!("select {column} from {name}")))
+                            .fetch_all(&mut *tx)
+                            .await
+                            .unwrap();
+                    assert!(
+                        seen.iter().all(|seen| *seen == tenant),
+                        "{foreign}: {seen:?}"
+                    );
+                    shown += seen.len();
+                }
+                for (way, statement) in [
+                    ("update", format!("update {name} set {column} = $1")),
+                    ("delete", format!("delete from {name}")),
+                ] {
+                    if may(way) {
+                        let statement = format!("{statement} where $1 is not null");
+                        let changed = sqlx::query(AssertSqlSafe(statement))
+                            .bind(acme)
+                            .execute(&mut *tx)
+                            .await
+                            .unwrap_or_else(|error| panic!("{foreign}: {way}: {error}"))
+                            .rows_affected();
+                        let most = u64::from(tenant.is_some());
+                        assert!(changed <= most, "{foreign}: {way} of {changed} rows");
+                    }
+                }
+                if may("insert") {
+                    let refused = sqlx::query(AssertSqlSafe(format!(
+                        "insert into {name} ({column}) values ($1)"
+                    )))
+                    .bind(beta)
+                    .execute(&mut *tx)
+                    .await
+                    .unwrap_err();
+                    let code = refused.as_database_error().and_then(sqlx::error::DatabaseError::code);
+                    assert_eq!(code.as_deref(), Some("42501"), "{foreign}: insert");
+                }
+            }
+        }
+    }
+    assert!(
+        shown >= tables.len(),
+        "{shown} rows of its own in {} tables",
+        tables.len()
+    );
+}
+
 /// S5 of the test plan: what runs with its owner's rights, and not the caller's, sees past the policies.
 #[tokio::test]
 async fn s5_no_function_and_no_view_looks_with_the_rights_of_its_owner() {
