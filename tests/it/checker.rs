@@ -494,6 +494,17 @@ fn c9_a_session_that_comes_back_or_dies_by_itself_is_seen() {
     let mut longer = vec![fault("stop redis", FaultKind::StoreAway)];
     longer.extend(quiet(40));
     assert_eq!(revived(longer), ["C9"], "30 s, and no longer");
+    let lost_after = |seconds: usize| {
+        let mut whats = good("a", 1);
+        let began = whats.remove(0);
+        let mut all = vec![deleted.clone(), began];
+        all.extend(quiet(seconds));
+        all.push(fault("stop redis", FaultKind::StoreAway));
+        all.extend(whats);
+        broken(all)
+    };
+    assert_eq!(lost_after(0), nothing, "it was on its way");
+    assert_eq!(lost_after(1), ["C9"], "it had arrived");
     let died = vec![began("a", "s", false), ended("a", Outcome::Http(404))];
     assert_eq!(broken(died), ["C9"], "404, and nobody deleted it");
 }

@@ -20,6 +20,9 @@ const ANSWER_WAITS: u64 = 20_000;
 /// How much older than the moment from which a replica was told nothing a write may be that it does not have, milliseconds.
 const BEHIND: u64 = 1_000;
 
+/// So much later than it was sent a node may look at a request, milliseconds.
+const ON_ITS_WAY: u64 = 1_000;
+
 /// From, until, milliseconds.
 type Span = (u64, u64);
 
@@ -170,7 +173,7 @@ impl Faults {
             let last = back
                 .min(&gone.saturating_add(SESSION_GRACE))
                 .saturating_add(NOTICES);
-            *gone <= at && at <= last
+            gone.saturating_sub(ON_ITS_WAY) <= at && at <= last
         });
         was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted.0)
     }

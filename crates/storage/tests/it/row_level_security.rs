@@ -393,7 +393,9 @@ async fn s5_no_door_reaches_a_row_of_another_tenant_in_any_table() {
                     .execute(&mut *tx)
                     .await
                     .unwrap_err();
-                    let code = refused.as_database_error().and_then(sqlx::error::DatabaseError::code);
+                    let code = refused
+                        .as_database_error()
+                        .and_then(sqlx::error::DatabaseError::code);
                     assert_eq!(code.as_deref(), Some("42501"), "{foreign}: insert");
                 }
             }
