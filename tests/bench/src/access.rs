@@ -84,21 +84,44 @@ impl Access {
 
     /// A `tools/call` of the stateless era.
     pub(crate) fn stateless_call(&self) -> Vec<u8> {
+        self.stateless("getPort", port_call())
+    }
+
+    /// One of this tool.
+    pub(crate) fn stateless(&self, tool: &str, params: Value) -> Vec<u8> {
         let headers = format!(
-            "mcp-protocol-version: {MODERN}\r\nmcp-method: tools/call\r\nmcp-name: getPort\r\n"
+            "mcp-protocol-version: {MODERN}\r\nmcp-method: tools/call\r\nmcp-name: {tool}\r\n"
         );
-        self.post(&headers, &modern_message("tools/call", port_call()))
+        self.post(&headers, &modern_message("tools/call", params))
+    }
+
+    /// The stream of the stateless era, which hears of changes of the tools.
+    pub(crate) fn listen(&self) -> Vec<u8> {
+        let method = "subscriptions/listen";
+        let headers = format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n");
+        let params = json!({ "notifications": { "toolsListChanged": true } });
+        self.post(&headers, &modern_message(method, params))
     }
 
     /// GET: the stream of a session, or the rest of one that broke.
     pub(crate) fn get(&self, session: &str, last_event_id: Option<&str>) -> Vec<u8> {
+        let last = last_event_id.map_or(String::new(), |id| format!("last-event-id: {id}\r\n"));
+        self.bare("GET", session, &last)
+    }
+
+    /// DELETE: the session's end.
+    pub(crate) fn delete(&self, session: &str) -> Vec<u8> {
+        self.bare("DELETE", session, "")
+    }
+
+    /// Without a body.
+    fn bare(&self, method: &str, session: &str, headers: &str) -> Vec<u8> {
         let Self {
             host, path, token, ..
         } = self;
-        let last = last_event_id.map_or(String::new(), |id| format!("last-event-id: {id}\r\n"));
         format!(
-            "GET {path} HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\nauthorization: Bearer {token}\r\n\
-             mcp-session-id: {session}\r\nmcp-protocol-version: {LEGACY}\r\n{last}\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\nauthorization: Bearer {token}\r\n\
+             mcp-session-id: {session}\r\nmcp-protocol-version: {LEGACY}\r\n{headers}\r\n"
         )
         .into_bytes()
     }

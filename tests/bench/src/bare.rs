@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpSocket;
 
-use crate::Role;
+use crate::{Role, telling};
 
 /// What every tool call of the benchmark asks of the API.
 pub(crate) const API_PATH: &str = "/ports/NOBGO";
@@ -33,6 +33,7 @@ pub(crate) async fn serve(role: &Role) -> Result<()> {
         Role::Api => portolan_demo_api::router(),
         Role::Proxy { api } => proxy(*api)?,
         Role::Mcp => mcp(),
+        Role::Teller => telling::router(),
         Role::Reverse { server } => reverse(*server)?,
         Role::Fixed { body } => fixed(std::fs::read(body)?.into()),
         Role::Events => Router::new().route("/", get(events)),

@@ -10,10 +10,15 @@
 //! - `upstream`: `tools/call` through an MCP server of somebody else, against a bare axum handler that passes the message on to the same
 //!   server over a kept connection and the answer back.
 //! - `nodes`: the same call with its session in Redis, and in the era without sessions; with many connections, and with one.
+//! - `rates`: calls a second and their p99 at 64 connections; beside a workspace that wants fifty times what it may have; and through each
+//!   balancer.
+//! - `telling`: calls that are answered by events; events that another node delivers; and coming back for as many as a log keeps.
 //! - `sessions`: what an idle session costs a node.
 //! - `resume`: how long a client waits that comes back to another node and has missed ten events.
 //! - `streams`: memory of ten thousand open streams, against a bare axum handler that sends events; news for all of them; and coming back
 //!   to the node that has them.
+//! - `recovery`: how soon calls are answered again when a fault is over, and what the nodes hold a minute later.
+//! - `soak`: what an hour of use leaves behind. Only where it is asked for.
 //! - `grants`: a token by the secret of a service account against its signature; a refresh with rotation against a transaction of one
 //!   `UPDATE`; and fifty refreshes at once with one token.
 //! - `logins`: a login by password against argon2id alone, how many are compared at a time, and tool calls meanwhile.
@@ -34,10 +39,15 @@ mod issuer;
 mod load;
 mod logins;
 mod many;
+mod paced;
 mod process;
+mod rates;
+mod recovery;
 mod refreshes;
 mod scene;
+mod soak;
 mod streams;
+mod telling;
 
 use std::{net::SocketAddr, process::ExitCode};
 
@@ -71,6 +81,9 @@ struct Arguments {
     /// Sessions that are left idle.
     #[arg(long, default_value_t = 20_000)]
     sessions: usize,
+    /// Minutes of the soak.
+    #[arg(long, default_value_t = 60)]
+    minutes: u32,
     /// Ends with an error if a bar is not held.
     #[arg(long)]
     strict: bool,
@@ -82,11 +95,16 @@ enum SceneName {
     Calls,
     Upstream,
     Nodes,
+    Rates,
+    Telling,
     Sessions,
     Resume,
     Streams,
+    Recovery,
     Grants,
     Logins,
+    /// An hour, and only where it is asked for.
+    Soak,
 }
 
 /// What this program also is: the bare servers, started by itself.
@@ -106,6 +124,8 @@ enum Role {
         /// Address of the server.
         server: SocketAddr,
     },
+    /// An MCP server of the session era whose tool tells of its progress.
+    Teller,
     /// A fixed answer from a file.
     Fixed {
         /// The file.
@@ -163,12 +183,16 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
     }
     let needs_nodes = [
         SceneName::Nodes,
+        SceneName::Rates,
+        SceneName::Telling,
         SceneName::Sessions,
         SceneName::Resume,
         SceneName::Streams,
+        SceneName::Recovery,
     ];
     if needs_nodes.into_iter().any(wants) {
-        let nodes = Nodes::new(api.address)
+        let teller = Server::start(&["teller"])?;
+        let mut nodes = Nodes::new(api.address, teller.address)
             .await
             .context("the nodes did not start")?;
         // Sessions become idle while other things are measured, on other nodes.
@@ -179,6 +203,14 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
         if wants(SceneName::Nodes) {
             calls::on_nodes(arguments, &nodes, &proxy, &mut table).await?;
         }
+        if wants(SceneName::Rates) {
+            rates::at_many_connections(arguments, &nodes, &mut table).await?;
+            rates::beside_noise(arguments, &nodes, api.address, &mut table).await?;
+            rates::through_balancers(arguments, &mut nodes, &mut table).await?;
+        }
+        if wants(SceneName::Telling) {
+            telling::measure(arguments, &nodes, teller.address, &mut table).await?;
+        }
         if let Some(idle) = &mut idle {
             idle.open_again(&nodes).await?;
         }
@@ -187,11 +219,21 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
         }
         if wants(SceneName::Streams) {
             many::open_streams(&nodes, arguments.streams, &mut table).await?;
+            many::listen_streams(&nodes, arguments.streams, &mut table).await?;
         }
         if let Some(idle) = idle {
             idle.measure(&nodes, &mut table).await?;
         }
+        // Last: a node is killed, and Redis is emptied.
+        if wants(SceneName::Recovery) {
+            recovery::measure(&mut nodes, &mut table).await?;
+        }
         nodes.end().await?;
+    }
+    if arguments.only.contains(&SceneName::Soak) {
+        let nodes = Nodes::new(api.address, api.address).await?;
+        let soaked = soak::soak(arguments, &nodes, &mut table).await;
+        soaked.context("the scene `soak` ended early")?;
     }
     if wants(SceneName::Grants) {
         let measured = grants::measure(arguments, api.address, &mut table).await;

@@ -1,6 +1,9 @@
 //! What many cost that do nothing: sessions and open streams; and what clients wait for when they come back to a node that has them.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use futures_util::future::try_join_all;
@@ -11,7 +14,7 @@ use crate::{
     access::Access,
     bare,
     figure::{Bar, Figure, Table, each},
-    load::permille,
+    load::{Connection, permille},
     process::{self, Server},
     scene::{Nodes, Place},
     streams::{self, Streams},
@@ -31,6 +34,10 @@ const UNTIL_MISSED: Duration = Duration::from_secs(20);
 const PROGRESS: &str = "\"notifications/progress\"";
 /// What the news is known by.
 const NEWS: &str = "notifications/tools/list_changed";
+/// Connections that ask for lists.
+const ASKING: usize = 64;
+/// How long open streams are watched that nobody tells anything.
+const IDLE: Duration = Duration::from_secs(10);
 /// News that are told, one after the other.
 const CHANGES: usize = 3;
 
@@ -194,23 +201,29 @@ pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table)
         .await?;
     let address = nodes.address(Place::Streams)?;
     let process = nodes.process_id(Place::Streams)?;
+    // For its stream, and for its list of tools.
     let requests = |access: Access, count: usize| async move {
         let sessions = access.sessions(count).await?;
-        let requests = sessions.iter().map(|session| access.get(session, None));
-        anyhow::Ok(requests.collect::<Vec<_>>())
+        let requests = sessions.iter().map(|session| {
+            let (stream, list) = (access.get(session, None), access.list(session));
+            (stream, list)
+        });
+        anyhow::Ok(requests.unzip::<_, _, Vec<_>, Vec<_>>())
     };
     // What the very first ones cost is not what one more costs.
     let (first, clients) = clients.split_first().context("a client")?;
-    let warm = requests(first.clone(), STREAMS_OF_A_CLIENT).await?;
+    let (warm, _) = requests(first.clone(), STREAMS_OF_A_CLIENT).await?;
     Streams::open(address, warm, NEWS).await?.close().await;
 
     let redis = &nodes.cluster.redis;
     let before = process::memory(process).await?;
     let redis_before = redis.info("used_memory").await?;
-    let mut asked = Vec::with_capacity(count);
+    let (mut asked, mut lists) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for access in clients {
         let share = STREAMS_OF_A_CLIENT.min(count - asked.len());
-        asked.extend(requests(access.clone(), share).await?);
+        let (streams, of_tools) = requests(access.clone(), share).await?;
+        asked.extend(streams);
+        lists.extend(of_tools);
     }
     let begun = Instant::now();
     let mut open = Streams::open(address, asked, NEWS).await?;
@@ -237,7 +250,17 @@ pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table)
         bar: Bar::AtMost(1024.0),
         note: String::new(),
     });
+    let (before, began) = (process::cpu_seconds(process)?, Instant::now());
+    tokio::time::sleep(IDLE).await;
+    table.add(Figure {
+        what: format!("a core, for {count} open streams that are idle"),
+        seen: (process::cpu_seconds(process)? - before) / began.elapsed().as_secs_f64(),
+        unit: "",
+        bar: Bar::AtMost(0.1),
+        note: format!("in {IDLE:?}"),
+    });
     news(nodes, &mut open, count, table).await?;
+    crowd(address, &lists, table).await?;
 
     let broken = Broken::begin(nodes, "beside").await?;
     let (before, began) = (process::cpu_seconds(process)?, Instant::now());
@@ -275,6 +298,54 @@ async fn news(nodes: &Nodes, open: &mut Streams, count: usize, table: &mut Table
         unit: "s",
         bar: Bar::AtMost(2.0),
         note: format!("the longest of {}", all.join(", ")),
+    });
+    Ok(())
+}
+
+/// What comes after news: everybody asks for the list.
+async fn crowd(address: SocketAddr, lists: &[Vec<u8>], table: &mut Table) -> Result<()> {
+    let begun = Instant::now();
+    let asking = (0..ASKING).map(|number| async move {
+        let mut connection = Connection::open(address).await?;
+        for list in lists.iter().skip(number).step_by(ASKING) {
+            connection.call(list).await?.check("tools")?;
+        }
+        anyhow::Ok(())
+    });
+    try_join_all(asking).await?;
+    table.add(Figure {
+        what: format!("then {} times tools/list", lists.len()),
+        seen: begun.elapsed().as_secs_f64(),
+        unit: "s",
+        bar: Bar::AtMost(20.0),
+        note: format!("on {ASKING} connections, one for each session"),
+    });
+    Ok(())
+}
+
+/// What a listen stream costs, on a node that has none.
+pub(crate) async fn listen_streams(nodes: &Nodes, count: usize, table: &mut Table) -> Result<()> {
+    let clients = nodes
+        .clients(count.div_ceil(STREAMS_OF_A_CLIENT) + 1, Place::Sessions)
+        .await?;
+    let address = nodes.address(Place::Sessions)?;
+    let process = nodes.process_id(Place::Sessions)?;
+    let (first, clients) = clients.split_first().context("a client")?;
+    let warm = vec![first.listen(); STREAMS_OF_A_CLIENT];
+    Streams::open(address, warm, NEWS).await?.close().await;
+    let before = process::memory(process).await?;
+    let all = clients
+        .iter()
+        .flat_map(|access| vec![access.listen(); STREAMS_OF_A_CLIENT]);
+    let open = Streams::open(address, all.take(count).collect(), NEWS).await?;
+    let after = process::memory(process).await?;
+    open.close().await;
+    table.add(Figure {
+        what: format!("a listen stream, {count} on one node"),
+        seen: each(after - before, count) / 1024.0,
+        unit: "KiB",
+        bar: Bar::AtMost(20.0),
+        note: String::new(),
     });
     Ok(())
 }

@@ -135,7 +135,8 @@ pub(crate) async fn memory(process: u32) -> Result<f64> {
     Ok(last)
 }
 
-fn memory_now(process: u32) -> Result<f64> {
+/// The same as it is now.
+pub(crate) fn memory_now(process: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
     let kibibytes: f64 = text
         .lines()
@@ -144,6 +145,11 @@ fn memory_now(process: u32) -> Result<f64> {
         .context("Pss")?
         .parse()?;
     Ok(kibibytes * 1024.0)
+}
+
+/// How many files and sockets a process has open.
+pub(crate) fn open_files(process: u32) -> Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{process}/fd"))?.count())
 }
 
 /// How many files and sockets this process and its children may have open.

@@ -52,12 +52,18 @@ pub(crate) struct Alone {
 impl Alone {
     /// Starts it and goes the whole way to a token, through the real pages.
     pub(crate) async fn new(api: SocketAddr) -> Result<Self> {
-        Self::with(api, publish_harbour).await
+        Self::with(api, async |owner, api| {
+            publish_harbour(owner, api, "bench").await
+        })
+        .await
     }
 
     /// The same before an MCP server.
     pub(crate) async fn before(server: SocketAddr) -> Result<Self> {
-        Self::with(server, publish_server).await
+        Self::with(server, async |owner, server| {
+            publish_server(owner, server, "bench").await
+        })
+        .await
     }
 
     async fn with(
@@ -165,18 +171,21 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Starts them and goes the whole way to a token.
-    pub(crate) async fn new(api: SocketAddr) -> Result<Self> {
+    pub(crate) async fn new(api: SocketAddr, teller: SocketAddr) -> Result<Self> {
         let fixture = FixtureApi::start()?;
         let cluster = Cluster::builder()
             .nodes(3)
-            .setting("egress_allow", format!("{api},{}", fixture.address()))
+            .setting(
+                "egress_allow",
+                format!("{api},{teller},{}", fixture.address()),
+            )
             .setting("calls_per_minute", 1_000_000)
             .setting("address_requests_per_minute", 1_000_000)
             .setting("tenant_running_calls", 100_000)
             .start(&fixture)
             .await?;
         let owner = fleet::sign_up(&cluster, "ann").await?;
-        let quick = publish_harbour(&owner, api).await?;
+        let quick = publish_harbour(&owner, api, "bench").await?;
         let slow = owner.console().publish_fixture("slow", &fixture).await?;
         let console = owner.console();
         let mut tools = console.tool_ids(&slow.workspace, &slow.source_id).await?;
@@ -237,6 +246,44 @@ impl Nodes {
             .await
     }
 
+    /// Where the balancer listens.
+    pub(crate) fn balancer(&self) -> Result<SocketAddr> {
+        let url = self.cluster.url();
+        url.socket_addrs(|| None)?
+            .first()
+            .copied()
+            .context("an address")
+    }
+
+    /// A workspace with the same API that has set itself so many calls a minute, on the node for calls.
+    pub(crate) async fn limited(&self, api: SocketAddr, calls_a_minute: u32) -> Result<Access> {
+        let published = publish_harbour(&self.owner, api, "noisy").await?;
+        let limits = format!("/workspaces/{}/limits", published.workspace);
+        let change = json!({ "tenant_calls": calls_a_minute });
+        let console = self.owner.console();
+        console.expect(Method::PATCH, &limits, Some(change)).await?;
+        let client = OAuthClient::register(self.cluster.url(), "Noisy").await?;
+        let token = client.authorize(&self.owner, &published.url).await?.access;
+        let access = Access::new(&published.url, &published.url, &token)?;
+        Ok(access.at(self.address(Place::Calls)?))
+    }
+
+    /// Three clients of a workspace before the MCP server that tells, on the node for calls.
+    pub(crate) async fn tellers(&self, server: SocketAddr) -> Result<[Access; 3]> {
+        let published = publish_server(&self.owner, server, "telling").await?;
+        let address = self.address(Place::Calls)?;
+        let let_in = async |name: &str| {
+            let client = OAuthClient::register(self.cluster.url(), name).await?;
+            let token = client.authorize(&self.owner, &published.url).await?.access;
+            anyhow::Ok(Access::new(&published.url, &published.url, &token)?.at(address))
+        };
+        Ok([
+            let_in("Often").await?,
+            let_in("Far").await?,
+            let_in("Back").await?,
+        ])
+    }
+
     /// Takes a tool out of the list of the slow API, or puts it back.
     pub(crate) async fn change_list(&self, enabled: bool) -> Result<()> {
         let path = format!("/workspaces/{}/tools/enabled", self.slow.workspace);
@@ -252,24 +299,26 @@ impl Nodes {
 }
 
 /// An MCP server as server `theirs` of a workspace of its own.
-async fn publish_server(owner: &Person, server: SocketAddr) -> Result<Published> {
+async fn publish_server(owner: &Person, server: SocketAddr, workspace: &str) -> Result<Published> {
     let console = owner.console();
-    console.create_workspace("bench").await?;
+    console.create_workspace(workspace).await?;
     let body = json!({ "url": format!("http://{server}/mcp"), "name": "Theirs" });
-    let source = console.post("/workspaces/bench/upstreams", body).await?;
+    let source = console
+        .post(&format!("/workspaces/{workspace}/upstreams"), body)
+        .await?;
     let source_id = source["id"].as_str().context("a source id")?;
-    let tools: Vec<Value> = console.tool_ids("bench", source_id).await?;
-    console.publish("bench", "theirs", source_id, tools).await
+    let tools: Vec<Value> = console.tool_ids(workspace, source_id).await?;
+    console.publish(workspace, "theirs", source_id, tools).await
 }
 
 /// The demo API as server `harbour` of a workspace of its own.
-async fn publish_harbour(owner: &Person, api: SocketAddr) -> Result<Published> {
+async fn publish_harbour(owner: &Person, api: SocketAddr, workspace: &str) -> Result<Published> {
     let console = owner.console();
-    console.create_workspace("bench").await?;
+    console.create_workspace(workspace).await?;
     let base_url = format!("http://{api}");
     let source = console
         .post(
-            "/workspaces/bench/sources",
+            &format!("/workspaces/{workspace}/sources"),
             json!({ "name": "Harbour", "kind": "openapi", "base_url": base_url,
                     "input": { "kind": "text", "text": portolan_demo_api::document(&base_url) } }),
         )
@@ -277,8 +326,10 @@ async fn publish_harbour(owner: &Person, api: SocketAddr) -> Result<Published> {
     let source_id = source["id"].as_str().context("a source id")?;
     let credential = json!({ "kind": "api_key", "in": "header", "name": portolan_demo_api::API_KEY_HEADER,
                              "value": portolan_demo_api::API_KEY });
-    let path = format!("/workspaces/bench/sources/{source_id}/credential");
+    let path = format!("/workspaces/{workspace}/sources/{source_id}/credential");
     console.expect(Method::PUT, &path, Some(credential)).await?;
-    let tools: Vec<Value> = console.tool_ids("bench", source_id).await?;
-    console.publish("bench", "harbour", source_id, tools).await
+    let tools: Vec<Value> = console.tool_ids(workspace, source_id).await?;
+    console
+        .publish(workspace, "harbour", source_id, tools)
+        .await
 }

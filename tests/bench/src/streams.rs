@@ -119,7 +119,7 @@ impl Streams {
 }
 
 /// What came of a request for a stream.
-enum Begun {
+pub(crate) enum Begun {
     /// It is open, and began with these bytes.
     Open(TcpStream, Vec<u8>),
     /// The client has opened too many lately: after this time it may.
@@ -127,7 +127,7 @@ enum Begun {
 }
 
 /// Sends the request and reads up to the end of the first event.
-async fn begin(address: SocketAddr, request: &[u8]) -> Result<Begun> {
+pub(crate) async fn begin(address: SocketAddr, request: &[u8]) -> Result<Begun> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     stream.write_all(request).await?;
@@ -221,20 +221,31 @@ async fn come_back_once(
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     stream.write_all(request).await?;
-    let mut bytes = Vec::with_capacity(16 * 1024);
+    let mut bytes = Vec::with_capacity(64 * 1024);
+    let (mut seen, mut looked_at) = (0, 0);
     loop {
         let read = timeout(PATIENCE, stream.read_buf(&mut bytes))
             .await
-            .context("the missed events do not come")??;
+            .with_context(|| format!("{events} missed events do not come, after {seen}"))??;
         let elapsed = begun.elapsed();
-        let text = String::from_utf8_lossy(&bytes);
-        ensure!(read > 0, "the connection was closed after {text:?}");
-        if let Some(wait) = later(&text) {
-            return Ok(Err(wait));
+        let text = || String::from_utf8_lossy(&bytes[..bytes.len().min(2_048)]);
+        ensure!(read > 0, "the connection was closed after {}", text());
+        if looked_at == 0 {
+            if let Some(wait) = later(&text()) {
+                return Ok(Err(wait));
+            }
+            ensure!(text().starts_with("HTTP/1.1 200"), "refused: {}", text());
         }
-        ensure!(text.starts_with("HTTP/1.1 200"), "refused: {text}");
-        let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
-        if text[..whole].matches(word).count() >= events {
+        // Events count when they are whole.
+        let new = &bytes[looked_at..];
+        if let Some(end) = new.windows(2).rposition(|two| two == b"\n\n") {
+            seen += new[..end]
+                .windows(word.len())
+                .filter(|window| *window == word.as_bytes())
+                .count();
+            looked_at += end + 2;
+        }
+        if seen >= events {
             return Ok(Ok(elapsed));
         }
     }

@@ -1,0 +1,166 @@
+//! What is left of a fault when it is over (`testing.md` C13): a load of so many calls a second through the balancer, and one fault after the
+//! other. Counted are the seconds until as many are answered again as before, and what the nodes still hold a minute after the last one.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tokio::time::sleep;
+
+use crate::{
+    figure::{Bar, Figure, Table, number},
+    paced::Paced,
+    process,
+    scene::{Nodes, Place},
+};
+
+/// Calls a second: far less than the nodes bear, so that what is missing is missing because of the fault.
+const A_SECOND: u32 = 200;
+/// Connections of clients, half of them in sessions.
+const CLIENTS: usize = 16;
+/// How long the rate before a fault is taken, and how long the fault lasts.
+const BEFORE: Duration = Duration::from_secs(4);
+const LASTS: Duration = Duration::from_secs(3);
+/// After this it is said that the rate never came back.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// For the rest of a fault to be gone.
+const SETTLED: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    KilledNode,
+    HeldNode,
+    StoppedRedis,
+    EmptiedRedis,
+    StoppedPostgres,
+    ReplacedBalancer,
+}
+
+impl Fault {
+    const ALL: [Self; 6] = [
+        Self::KilledNode,
+        Self::HeldNode,
+        Self::StoppedRedis,
+        Self::EmptiedRedis,
+        Self::StoppedPostgres,
+        Self::ReplacedBalancer,
+    ];
+
+    /// Does it, waits, and undoes it.
+    async fn strike(self, nodes: &mut Nodes) -> Result<()> {
+        let cluster = &mut nodes.cluster;
+        let victim = Place::Sessions as usize;
+        match self {
+            Self::KilledNode => {
+                cluster.nodes[victim].kill()?;
+                sleep(LASTS).await;
+                cluster.nodes[victim].start()?;
+                cluster.nodes[victim].ready().await?;
+            }
+            Self::HeldNode => {
+                cluster.nodes[victim].pause()?;
+                sleep(LASTS).await;
+                cluster.nodes[victim].go_on()?;
+            }
+            Self::StoppedRedis => {
+                cluster.redis.stop()?;
+                sleep(LASTS).await;
+                cluster.redis.start_again().await?;
+            }
+            Self::EmptiedRedis => cluster.redis.empty().await?,
+            Self::StoppedPostgres => {
+                cluster.postgres.stop()?;
+                sleep(LASTS).await;
+                cluster.postgres.start_again().await?;
+            }
+            Self::ReplacedBalancer => {
+                let other = cluster.proxy.balancer().other();
+                cluster.proxy.stop()?;
+                sleep(LASTS).await;
+                cluster.proxy.start_again(other).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes, files and sockets of the two nodes that live through all of it.
+fn held(nodes: &Nodes) -> Result<[(f64, usize); 2]> {
+    let of = |place| {
+        let id = nodes.process_id(place)?;
+        anyhow::Ok((process::memory_now(id)?, process::open_files(id)?))
+    };
+    Ok([of(Place::Calls)?, of(Place::Streams)?])
+}
+
+/// Breaks one thing after the other under load.
+pub(crate) async fn measure(nodes: &mut Nodes, table: &mut Table) -> Result<()> {
+    let access = nodes.access.at(nodes.balancer()?);
+    let sessions = access.sessions(CLIENTS / 2).await?;
+    let in_sessions = sessions.iter().map(|session| access.call(session));
+    let requests = in_sessions.chain(vec![access.stateless_call(); CLIENTS / 2]);
+    let load = Paced::start(access.address, requests.collect(), A_SECOND, "NOBGO");
+    sleep(SETTLED / 2).await;
+    let before = held(nodes)?;
+
+    let (mut longest, mut all) = (0.0_f64, Vec::new());
+    for fault in Fault::ALL {
+        let begun = Instant::now();
+        sleep(BEFORE + SECOND).await;
+        let former = (0..BEFORE.as_secs())
+            .map(|second| load.good_within_a_second_of(begun + Duration::from_secs(second)))
+            .sum::<usize>();
+        let former = number(former) / BEFORE.as_secs_f64();
+        ensure!(
+            former > 0.9 * f64::from(A_SECOND),
+            "{former} calls a second before {fault:?}"
+        );
+        fault.strike(nodes).await?;
+        let over = Instant::now();
+        let mut from = over;
+        let back = loop {
+            sleep((from + SECOND).saturating_duration_since(Instant::now())).await;
+            if number(load.good_within_a_second_of(from)) >= 0.9 * former {
+                break from - over;
+            }
+            ensure!(
+                over.elapsed() < PATIENCE,
+                "{fault:?}: the rate does not come back"
+            );
+            from += SECOND / 4;
+        };
+        all.push(format!("{fault:?} {:.2}", back.as_secs_f64()));
+        longest = longest.max(back.as_secs_f64());
+    }
+    table.add(Figure {
+        what: format!("after a fault, until {A_SECOND} calls a second are answered again"),
+        seen: longest,
+        unit: "s",
+        bar: Bar::AtMost(10.0),
+        note: format!(
+            "nine in ten of those before; the longest of {}",
+            all.join(", ")
+        ),
+    });
+    sleep(SETTLED).await;
+    let after = held(nodes)?;
+    let pairs: Vec<_> = before.into_iter().zip(after).collect();
+    let most = |of: fn(&(f64, usize)) -> f64| {
+        let ratios = pairs.iter().map(|(before, after)| of(after) / of(before));
+        ratios.reduce(f64::max).context("a node")
+    };
+    for (what, seen) in [
+        ("memory", most(|held| held.0)?),
+        ("files and sockets", most(|held| number(held.1))?),
+    ] {
+        table.add(Figure {
+            what: format!("{what} of a node a minute after the last fault : before"),
+            seen,
+            unit: "",
+            bar: Bar::AtMost(1.1),
+            note: "under the same load, the higher of the two nodes that live through all of it"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,347 @@
+//! Calls that tell of their progress (`testing.md` L3, L8, L9), and the MCP server behind them, which tells as often and as much as it is asked
+//! to. What it tells says when it was told: so a client on another node knows how long that was on its way.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, ensure};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::Json,
+    http::StatusCode,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, Sse},
+    },
+    routing::post,
+};
+use futures_util::{Stream, StreamExt, future::try_join_all, stream};
+use portolan_tests::fleet;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{io::AsyncReadExt, net::TcpStream, time::sleep};
+
+use crate::{
+    Arguments,
+    access::Access,
+    figure::{Bar, Figure, Spread, Table, number},
+    load::{Load, find, permille},
+    scene::{Nodes, Place},
+    streams::{self, Begun},
+};
+
+/// How the tool is to tell.
+#[derive(Debug, Clone, Copy, Deserialize, serde::Serialize)]
+struct Telling {
+    /// How often.
+    count: u32,
+    /// Milliseconds between two times.
+    every_ms: u64,
+    /// Bytes of each.
+    bytes: usize,
+    /// Milliseconds from the last one to the result.
+    then_ms: u64,
+}
+
+/// The MCP server.
+pub(crate) fn router() -> Router {
+    Router::new().route("/mcp", post(answer))
+}
+
+async fn answer(body: Bytes) -> Response {
+    let Ok(message) = serde_json::from_slice::<Value>(&body) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let id = &message["id"];
+    if id.is_null() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "teller", "version": "1" }
+        }),
+        Some("tools/list") => {
+            let integer = json!({ "type": "integer" });
+            let names = ["count", "every_ms", "bytes", "then_ms"];
+            let properties: serde_json::Map<_, _> = names
+                .iter()
+                .map(|name| ((*name).to_owned(), integer.clone()))
+                .collect();
+            json!({ "tools": [{ "name": "tell", "inputSchema": { "type": "object", "properties": properties, "required": names } }] })
+        }
+        Some("tools/call") => {
+            let params = &message["params"];
+            return match serde_json::from_value(params["arguments"].clone()) {
+                Ok(telling) => {
+                    let token = params["_meta"]["progressToken"].clone();
+                    Sse::new(events(telling, token, id.clone())).into_response()
+                }
+                Err(_) => StatusCode::BAD_REQUEST.into_response(),
+            };
+        }
+        _ => {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            return Json(json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_response();
+        }
+    };
+    Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "two processes of one machine compare it, and nothing expires by it"
+)]
+fn nanos() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0))
+}
+
+/// Times are kept, so that who is late once is not late from then on.
+fn events(
+    telling: Telling,
+    token: Value,
+    id: Value,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let begun = tokio::time::Instant::now();
+    let every = Duration::from_millis(telling.every_ms);
+    let told = stream::iter(1..=telling.count).then(move |turn| {
+        let token = token.clone();
+        async move {
+            tokio::time::sleep_until(begun + every * turn).await;
+            let text = format!("{} {}", nanos(), "x".repeat(telling.bytes));
+            let params = json!({ "progressToken": token, "progress": turn, "total": telling.count, "message": text });
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+        }
+    });
+    let result = stream::once(async move {
+        sleep(Duration::from_millis(telling.then_ms)).await;
+        let content = json!([{ "type": "text", "text": DONE }]);
+        json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content } })
+    });
+    told.chain(result)
+        .map(|message| Ok(Event::default().data(message.to_string())))
+}
+
+/// What every call ends with.
+const DONE: &str = "all is told";
+/// What an event is known by.
+const PROGRESS: &str = "\"notifications/progress\"";
+/// What stands before the time of an event.
+const MESSAGE: &str = "\"message\":\"";
+/// Connections whose calls tell three times.
+const CONNECTIONS: usize = 32;
+/// Calls that tell a hundred times a second, and for how long they do.
+const TELLERS: usize = 10;
+const SECONDS: u32 = 10;
+/// Calls that are resumed, and how often each.
+const RESUMED: usize = 10;
+const TIMES: usize = 20;
+/// What they have missed: nearly as much as a log keeps, which is 256 events and 1 MiB with what they are sealed in.
+const MISSED: u32 = 250;
+const BYTES: usize = 3_800;
+
+impl Telling {
+    fn call(self) -> Value {
+        fleet::call(1, "tell", json!(self), Some("told"))
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    1e3 * time.as_secs_f64()
+}
+
+/// A second client for each part: one may open 60 streams a minute.
+pub(crate) async fn measure(
+    arguments: &Arguments,
+    nodes: &Nodes,
+    teller: SocketAddr,
+    table: &mut Table,
+) -> Result<()> {
+    let [often, far, back] = nodes.tellers(teller).await?;
+    answered_by_events(arguments, &often, table).await?;
+    delivered_elsewhere(&far, nodes.address(Place::Streams)?, table).await?;
+    resumed(&back, nodes.address(Place::Streams)?, table).await
+}
+
+/// L3.
+async fn answered_by_events(
+    arguments: &Arguments,
+    access: &Access,
+    table: &mut Table,
+) -> Result<()> {
+    let sessions = access.sessions(CONNECTIONS).await?;
+    let telling = Telling {
+        count: 3,
+        every_ms: 0,
+        bytes: 16,
+        then_ms: 0,
+    };
+    let calls = sessions
+        .iter()
+        .map(|session| access.message(session, &telling.call()));
+    let mut load = Load::new(access.address, calls.collect(), DONE);
+    let calls = arguments.calls / 4;
+    load.run(calls).await?;
+    let (mut rates, mut times) = (Vec::new(), Vec::new());
+    let before = load.streamed();
+    for _ in 0..arguments.rounds {
+        let begun = Instant::now();
+        let made = load.run(calls).await?;
+        rates.push(number(made.len()) / begun.elapsed().as_secs_f64());
+        times.extend(made);
+    }
+    ensure!(
+        load.streamed() - before == times.len(),
+        "not all were answered by events"
+    );
+    let spread = Spread::of(&mut rates);
+    let what = "tools/call with three notices, answered by events";
+    table.add(Figure {
+        what: format!("{what}, a second"),
+        seen: spread.median,
+        unit: "",
+        bar: Bar::AtLeast(1_500.0),
+        note: format!(
+            "{}; {CONNECTIONS} connections, session in Redis",
+            spread.text()
+        ),
+    });
+    table.add(Figure {
+        what: format!("{what}, p99"),
+        seen: millis(permille(&mut times, 990)?),
+        unit: "ms",
+        bar: Bar::AtMost(60.0),
+        note: format!(
+            "of {} calls, p50 {:.2} ms",
+            times.len(),
+            millis(permille(&mut times, 500)?)
+        ),
+    });
+    Ok(())
+}
+
+/// Begins a call at one node, and comes back at another one.
+async fn moved(
+    access: &Access,
+    session: &str,
+    telling: Telling,
+    elsewhere: SocketAddr,
+) -> Result<(TcpStream, Vec<u8>)> {
+    let request = access.message(session, &telling.call());
+    let id = streams::break_off(access.address, &request).await?;
+    let resume = access.get(session, Some(&id));
+    match streams::begin(elsewhere, &resume).await? {
+        Begun::Open(stream, bytes) => Ok((stream, bytes)),
+        Begun::Later(_) => anyhow::bail!("too many streams"),
+    }
+}
+
+/// L8.
+async fn delivered_elsewhere(
+    access: &Access,
+    elsewhere: SocketAddr,
+    table: &mut Table,
+) -> Result<()> {
+    let sessions = access.sessions(TELLERS).await?;
+    let telling = Telling {
+        count: 100 * SECONDS,
+        every_ms: 10,
+        bytes: 16,
+        then_ms: 0,
+    };
+    let reading = sessions.iter().map(|session| async move {
+        let (mut stream, mut bytes) = moved(access, session, telling, elsewhere).await?;
+        let mut delays = Vec::new();
+        loop {
+            let now = nanos();
+            let mut from = 0;
+            while let Some(at) = find(&bytes[from..], MESSAGE.as_bytes()) {
+                let digits = from + at + MESSAGE.len();
+                let Some(end) = find(&bytes[digits..], b" ") else {
+                    break;
+                };
+                let told: u64 = std::str::from_utf8(&bytes[digits..digits + end])?.parse()?;
+                delays.push(Duration::from_nanos(now.saturating_sub(told)));
+                from = digits + end;
+            }
+            if find(&bytes[from..], DONE.as_bytes()).is_some() {
+                return anyhow::Ok(delays);
+            }
+            // What began may be cut in two.
+            bytes.drain(..from.max(bytes.len().saturating_sub(64)));
+            ensure!(
+                stream.read_buf(&mut bytes).await? > 0,
+                "the stream ended early"
+            );
+        }
+    });
+    let mut delays: Vec<Duration> = try_join_all(reading).await?.concat();
+    let all = number(TELLERS) * f64::from(telling.count);
+    ensure!(
+        number(delays.len()) > 0.9 * all,
+        "{} events of {all}",
+        delays.len()
+    );
+    let (p50, p99) = (permille(&mut delays, 500)?, permille(&mut delays, 990)?);
+    let what = "an event, 1,000 a second, to a client of another node";
+    for (rank, seen, bar) in [("p50", p50, 3.0), ("p99", p99, 25.0)] {
+        table.add(Figure {
+            what: format!("{what}, {rank}"),
+            seen: millis(seen),
+            unit: "ms",
+            bar: Bar::AtMost(bar),
+            note: format!(
+                "{} events, from the server that tells to the client",
+                delays.len()
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// L9.
+async fn resumed(access: &Access, elsewhere: SocketAddr, table: &mut Table) -> Result<()> {
+    let sessions = access.sessions(RESUMED).await?;
+    let telling = Telling {
+        count: MISSED,
+        every_ms: 2,
+        bytes: BYTES,
+        then_ms: 60_000,
+    };
+    let begun = sessions.iter().map(|session| async move {
+        let request = access.message(session, &telling.call());
+        let id = streams::break_off(access.address, &request).await?;
+        anyhow::Ok(access.get(session, Some(&id)))
+    });
+    let requests = try_join_all(begun).await?;
+    sleep(Duration::from_millis(telling.every_ms) * MISSED + Duration::from_secs(3)).await;
+    let missed = usize::try_from(MISSED)?;
+    let mut times = Vec::with_capacity(RESUMED * TIMES);
+    for round in 0..=TIMES {
+        for request in &requests {
+            let took = streams::come_back(elsewhere, request, PROGRESS, missed)
+                .await
+                .context("a resume")?;
+            // The first round is for the node to get to know the sessions, as it would have.
+            if round > 0 {
+                times.push(took);
+            }
+        }
+    }
+    table.add(Figure {
+        what: format!("resume on another node, {MISSED} missed events of 4 KB, p99"),
+        seen: millis(permille(&mut times, 990)?),
+        unit: "ms",
+        bar: Bar::AtMost(50.0),
+        note: format!(
+            "{} times, connecting included: p50 {:.2} ms",
+            times.len(),
+            millis(permille(&mut times, 500)?)
+        ),
+    });
+    Ok(())
+}
