@@ -110,6 +110,11 @@ impl Proxy {
         Ok(())
     }
 
+    /// Its process id; nginx has a child that works.
+    pub fn id(&self) -> Result<u32> {
+        Ok(self.process.as_ref().context("no balancer runs")?.id())
+    }
+
     /// Which one runs.
     pub fn balancer(&self) -> Balancer {
         self.balancer

@@ -101,7 +101,7 @@ impl Table {
 pub(crate) struct Spread {
     pub(crate) median: f64,
     /// Between which the middle half of them lies.
-    half: (f64, f64),
+    pub(crate) half: (f64, f64),
     /// Between which all of them lie.
     all: (f64, f64),
 }

@@ -3,10 +3,12 @@
 
 use std::{
     net::SocketAddr,
+    thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
+use futures_util::future::try_join_all;
 use portolan_tests::proxy::Balancer;
 use tokio::time::sleep;
 
@@ -15,7 +17,7 @@ use crate::{
     figure::{Bar, Figure, Spread, Table, each, number},
     load::{Load, permille},
     paced::Paced,
-    process::Spent,
+    process::{self, Spent},
     scene::{Nodes, Place},
     streams,
 };
@@ -161,38 +163,31 @@ pub(crate) async fn beside_noise(
     let first = noise();
     sleep(BURST).await;
     drop(first);
-    let (mut ratios, mut admitted, mut refused) = (Vec::new(), 0, 0);
-    let p99 = async |quiet: &mut Load| permille(&mut quiet.run(calls).await?, 990);
-    for round in 0..arguments.rounds {
-        let before = match round % 2 {
-            0 => Some(p99(&mut quiet).await?),
-            _ => None,
-        };
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let (mut admitted, mut refused) = (0, 0);
+    for _ in 0..arguments.rounds {
+        alone.extend(quiet.run(calls).await?);
         let noise = noise();
-        let meanwhile = p99(&mut quiet).await?;
+        beside.extend(quiet.run(calls).await?);
         let answers = noise.answers();
-        drop(noise);
         admitted += answers.0;
         refused += answers.1;
-        let alone = match before {
-            Some(before) => before,
-            None => p99(&mut quiet).await?,
-        };
-        ratios.push(meanwhile.as_secs_f64() / alone.as_secs_f64());
     }
     ensure!(
         refused > admitted,
         "{admitted} let in and {refused} refused is no noise"
     );
-    let spread = Spread::of(&mut ratios);
+    let (p99, p99_alone) = (permille(&mut beside, 990)?, permille(&mut alone, 990)?);
     table.add(Figure {
         what: "p99 of others beside a workspace at 50 times its limit : alone".to_owned(),
-        seen: spread.median,
+        seen: p99.as_secs_f64() / p99_alone.as_secs_f64(),
         unit: "",
         bar: Bar::AtMost(1.5),
         note: format!(
-            "{}; {admitted} let in, {refused} refused, no error of the others",
-            spread.text()
+            "{:.2} after {:.2} ms, of {} calls each; {admitted} let in, {refused} refused, no error of the others",
+            millis(p99),
+            millis(p99_alone),
+            alone.len()
         ),
     });
     Ok(())
@@ -215,6 +210,20 @@ pub(crate) async fn through_balancers(
     Ok(())
 }
 
+/// Seconds that so many calls take, on new connections, shared out among these addresses. nginx closes a connection after a thousand requests.
+async fn over(addresses: &[SocketAddr], requests: &[Vec<u8>], calls: usize) -> Result<f64> {
+    let begun = Instant::now();
+    let loads = addresses.iter().enumerate().map(|(number, address)| {
+        let share = requests.iter().skip(number).step_by(addresses.len());
+        let share: Vec<_> = share.cloned().collect();
+        let calls = calls * share.len() / requests.len();
+        let mut load = Load::new(*address, share, "NOBGO");
+        async move { load.run(calls).await.map(|times| times.len()) }
+    });
+    let made: usize = try_join_all(loads).await?.into_iter().sum();
+    Ok(each(begun.elapsed().as_secs_f64(), made))
+}
+
 async fn through(
     arguments: &Arguments,
     nodes: &Nodes,
@@ -224,35 +233,58 @@ async fn through(
     let access = &nodes.access;
     let front = nodes.balancer()?;
     let sessions = access.sessions(COMPARED).await?;
-    let requests: Vec<_> = sessions
-        .iter()
-        .map(|session| access.call(session))
-        .collect();
-    let mut direct = Load::new(access.address, requests.clone(), "NOBGO");
-    let mut over = Load::new(front, requests, "NOBGO");
-    for load in [&mut direct, &mut over] {
-        load.run(arguments.calls).await?;
+    let requests = sessions.iter().map(|session| access.call(session));
+    let requests: Vec<_> = requests.collect();
+    // The balancer has them take turns, and so do we.
+    let mut addresses = Vec::new();
+    for place in [Place::Calls, Place::Sessions, Place::Streams] {
+        addresses.push(nodes.address(place)?);
     }
-    let mut ratios = Vec::new();
+    let direct = async || over(&addresses, &requests, arguments.calls).await;
+    let through = async || over(&[front], &requests, arguments.calls).await;
+    direct().await?;
+    through().await?;
+    let balancer_id = nodes.cluster.proxy.id()?;
+    let works = || {
+        let children = process::cpu_seconds_of_children(balancer_id)?;
+        anyhow::Ok(process::cpu_seconds(balancer_id)? + children)
+    };
+    let cores = number(thread::available_parallelism()?.get());
+    let (mut by_the_clock, mut worked) = (Vec::new(), 0.0);
+    let (mut alone, mut behind) = (0.0, 0.0);
     for round in 0..arguments.rounds {
-        let mut took = [Duration::ZERO; 2];
-        for turn in [round % 2, (round + 1) % 2] {
-            let load = [&mut direct, &mut over].into_iter().nth(turn);
-            let begun = Instant::now();
-            if let Some(load) = load {
-                load.run(arguments.calls).await?;
-            }
-            took[turn] = begun.elapsed();
+        let turns = if round % 2 == 0 {
+            [false, true]
+        } else {
+            [true, false]
+        };
+        let mut took = [0.0; 2];
+        for is_behind in turns {
+            let before = works()?;
+            took[usize::from(is_behind)] = if is_behind {
+                through().await?
+            } else {
+                direct().await?
+            };
+            worked += if is_behind { works()? - before } else { 0.0 };
         }
-        ratios.push(took[0].as_secs_f64() / took[1].as_secs_f64());
+        by_the_clock.push(took[0] / took[1]);
+        alone += took[0];
+        behind += took[1];
     }
-    let spread = Spread::of(&mut ratios);
+    // What the balancer takes of the cores, it would not take if it had some of its own.
+    let worked = each(worked, arguments.calls) / cores;
     table.add(Figure {
         what: format!("tools/call a second through {balancer:?} : direct"),
-        seen: spread.median,
+        seen: alone / (behind - worked),
         unit: "",
         bar: Bar::AtLeast(0.7),
-        note: format!("{}; the balancer works on the same cores", spread.text()),
+        note: format!(
+            "of the cores that the balancer leaves, {:.2} of them; with it on the same two {:.2} ({})",
+            1.0 - worked / behind,
+            alone / behind,
+            Spread::of(&mut by_the_clock).text()
+        ),
     });
 
     let clients = nodes.clients(2, Place::Calls).await?;
