@@ -338,11 +338,15 @@ fn own_content(report: &mut Report, name: &str, call: &Call<'_>) {
     }
 }
 
+/// An error of ours about a call that was lost.
+const fn is_loss(code: i64) -> bool {
+    matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST)
+}
+
 /// C15: an error about a call that was stopped says whether it took effect, in one of three words (Appendix B of `streams.md`).
 fn honest_error(report: &mut Report, name: &str, code: i64, executed: Option<&str>) {
     let is_said = matches!(executed, Some("no" | "unknown" | "yes"));
-    let must_say = matches!(code, NODE_LOST | CALL_LOST | STREAM_LOST);
-    if !is_said && (must_say || executed.is_some()) {
+    if !is_said && (is_loss(code) || executed.is_some()) {
         report.broken(
             "C15",
             format!("{name}: error {code} does not say whether it took effect: {executed:?}"),

@@ -1,5 +1,7 @@
 //! C7: answers to what a call asks.
 
+use portolan_tests::checker::NODE_LOST;
+
 use super::*;
 
 /// A call that asks, is told once, and has a result.
@@ -119,6 +121,19 @@ pub(super) fn c7_an_answer_that_is_lost_doubled_changed_or_crossed_is_seen() {
         ["C7"],
         "a result that no answer led to"
     );
+    // The node of the call died long before there was an answer, and was found dead after it.
+    let after_its_node = |outcome: Outcome, kind: FaultKind| {
+        with(|whats| {
+            whats[5] = ended("a", outcome);
+            whats.remove(4);
+            whats.splice(2..2, quiet(5));
+            whats.splice(2..2, [fault("something", kind), over()]);
+        })
+    };
+    let nobody = || error(NODE_LOST, "unknown");
+    assert_eq!(after_its_node(nobody(), FaultKind::Node), nothing);
+    assert_eq!(after_its_node(stopped(), FaultKind::Node), ["C7"]);
+    assert_eq!(after_its_node(nobody(), FaultKind::Other), ["C7", "C15"]);
     // One that was refused need not be heard.
     let refused = with(|whats| {
         whats[5] = ended("a", stopped());

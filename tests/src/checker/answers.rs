@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Faults, Report};
+use super::{Faults, Report, is_loss};
 use crate::history::{Line, Outcome, What};
 
 /// Call and words.
@@ -15,6 +15,7 @@ struct Answers<'h> {
     taken: BTreeMap<Answer<'h>, u64>,
     heard: BTreeMap<Answer<'h>, usize>,
     asked: BTreeSet<&'h str>,
+    began: BTreeMap<&'h str, u64>,
     ended: BTreeMap<&'h str, (u64, &'h Outcome)>,
 }
 
@@ -22,6 +23,9 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
     let mut all = Answers::default();
     for line in lines {
         match &line.what {
+            What::Began { call, .. } => {
+                all.began.insert(call, line.at);
+            }
             What::Asked { call, about } => {
                 all.asked.insert(call);
                 if call != about {
@@ -63,11 +67,24 @@ pub(super) fn check(report: &mut Report, lines: &[Line], faults: &Faults) {
         }
     }
     for ((call, answer), at) in &all.taken {
-        let end = all.ended.get(call).map_or(u64::MAX, |(end, _)| *end);
-        if !all.heard.contains_key(&(*call, *answer)) && !faults.excuse_lost_answer((*at, end)) {
+        if all.heard.contains_key(&(*call, *answer)) {
+            continue;
+        }
+        let ended = all.ended.get(call);
+        let end = ended.map_or(u64::MAX, |(end, _)| *end);
+        // Before it was said, its call may have been lost, and nobody knew yet.
+        let with_its_call = match ended {
+            Some((_, Outcome::Error { code, .. })) if is_loss(*code) => {
+                let began = all.began.get(call).copied().unwrap_or(*at);
+                faults.explain(*code, (began, end))
+            }
+            _ => false,
+        };
+        if !with_its_call && !faults.excuse_lost_answer((*at, end)) {
+            let outcome = ended.map(|(_, outcome)| outcome);
             report.broken(
                 "C7",
-                format!("{call}: {answer:?} was taken, and nobody was told of it"),
+                format!("{call}: {answer:?} was taken at {at}, and nobody was told of it; the end at {end}: {outcome:?}"),
             );
         }
     }
