@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use portolan_tests::{
+    behind,
     cluster::Cluster,
-    fleet::{Fleet, call},
+    fixture::FixtureApi,
+    fleet::{Fleet, call, sign_up},
     mcp::{LEGACY, McpClient, modern_message},
     oauth::OAuthClient,
     process::eventually,
     proxy::Balancer,
     sse::{Event, SseStream},
+    upstream::{Fixture, Upstream},
 };
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -158,6 +161,50 @@ async fn l3_a_streamed_call_costs_redis_five_commands_and_one_for_each_notice() 
     );
     assert!(notices >= 3 && text.contains("structuredContent"), "{text}");
     assert!(commands.len() <= 5 + notices, "{commands:#?}");
+    Ok(())
+}
+
+/// Streamed calls that are counted together: what one of them has too much on a slow machine is little of all.
+const STREAMED: usize = 20;
+
+/// The same for the tool of the conformance suite that tells three times and answers at once, behind an MCP server.
+#[tokio::test]
+async fn l3_a_call_that_tells_three_times_at_once_costs_seven_commands() -> Result<()> {
+    let upstream = Upstream::start(Fixture::Rmcp)?;
+    let fixture = FixtureApi::start()?;
+    let allowed = format!("{},{}", fixture.address(), upstream.address());
+    let cluster = Cluster::builder().nodes(1).setting("egress_allow", allowed);
+    let cluster = cluster.start(&fixture).await?;
+    let owner = sign_up(&cluster, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("tells").await?;
+    let published = behind::publish(&console, "tells", &upstream, &json!({})).await?;
+    let client = OAuthClient::register(cluster.url(), "Harness").await?;
+    let token = client.authorize(&owner, &published.url).await?.access;
+    let client = McpClient::new(&published.url)?.with_token(&token)?;
+    let (session, _) = cluster.on(0, &client)?.initialize(LEGACY).await?;
+    let tell = async |id: usize| {
+        let message = call(id, "test_tool_with_progress", json!({}), Some("t"));
+        let text = session.message(&message).await?.text;
+        ensure!(
+            text.matches("notifications/progress").count() == 3,
+            "{text}"
+        );
+        anyhow::Ok(())
+    };
+    // The first one also finds out what the server can.
+    tell(0).await?;
+    let watch = cluster.redis.watch().await?;
+    for id in 1..=STREAMED {
+        tell(id).await?;
+    }
+    let lines = watch.stop(&cluster.redis).await?;
+    let commands = of_sessions(&lines);
+    println!(
+        "{STREAMED} calls with three notices: {} commands",
+        commands.len()
+    );
+    assert!(commands.len() <= 7 * STREAMED, "{commands:#?}");
     Ok(())
 }
 

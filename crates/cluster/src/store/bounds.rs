@@ -15,7 +15,7 @@ pub struct Bounds {
     pub closed_for_if_full: Duration,
     /// What an open log lives beyond its deadline.
     pub open_grace: Duration,
-    /// Events and bytes of one answer of `attach` and `read`.
+    /// Events and bytes of one answer of `attach` and `read`: as much as may wait for a client (§8), because what finds no room is read again.
     pub page: (usize, usize),
     /// Largest event that a doorbell carries.
     pub inline: usize,
@@ -49,7 +49,7 @@ impl Default for Bounds {
             closed_for: Duration::from_secs(300),
             closed_for_if_full: Duration::from_secs(60),
             open_grace: Duration::from_secs(600),
-            page: (64, 256 * 1024),
+            page: (16, 64 * 1024),
             inline: 4 * 1024,
             running: 256,
             idle: Duration::from_secs(24 * 3600),

@@ -37,15 +37,20 @@ if m[5] == 'O' then
   ag = ag + 1
   redis.call('HSET', KEYS[2], 'at', ARGV[5], 'ag', int(ag))
 end
-local out, bytes, more = {}, 0, 0
+local out, bytes, more, most = {}, 0, 0, tonumber(ARGV[9])
 if cur < tail then
-  local ev = redis.call('LRANGE', KEYS[3], int(-math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[3])))), -1)
-  for i = 1, #ev do
-    local s, at = string.match(ev[i], '^(%d+)|%a|()')
-    if tonumber(s) > cur then
-      if #out >= tonumber(ARGV[9]) or bytes > tonumber(ARGV[10]) then more = 1; break end
-      out[#out + 1] = ev[i]; bytes = bytes + #ev[i] - at + 1
+  local from = -math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[3])))
+  while from < 0 and more == 0 do
+    -- An answer holds a part of a long log, and what it leaves is not looked at.
+    local ev = redis.call('LRANGE', KEYS[3], int(from), int(math.min(from + most, -1)))
+    for i = 1, #ev do
+      local s, at = string.match(ev[i], '^(%d+)|%a|()')
+      if tonumber(s) > cur then
+        if #out >= most or bytes > tonumber(ARGV[10]) then more = 1; break end
+        out[#out + 1] = ev[i]; bytes = bytes + #ev[i] - at + 1
+      end
     end
+    from = from + most + 1
   end
 end
 local t = redis.call('TIME')

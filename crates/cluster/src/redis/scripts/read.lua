@@ -6,7 +6,7 @@
 --         {owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, attached or '-'}
 -- Called by Store::read
 local function int(x) return string.format('%.0f', x) end
-local answers, now = {}, nil
+local answers, now, most = {}, nil, tonumber(ARGV[1])
 for i = 1, #KEYS, 2 do
   local j = 2 * i + 1
   local q = redis.call('HMGET', KEYS[i], 'own', 'tail', 'ag', 'st', 'try')
@@ -17,14 +17,18 @@ for i = 1, #KEYS, 2 do
     local m = redis.call('HMGET', KEYS[i], 'at', 'drop', 'dl', 'as')
     local cur, tail, out, bytes, more = tonumber(ARGV[j + 1]), tonumber(q[2]), {}, 0, 0
     if q[3] == ARGV[j] and cur < tail then
-      local some = math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[i + 1])))
-      local ev = redis.call('LRANGE', KEYS[i + 1], int(-some), -1)
-      for k = 1, #ev do
-        local s, at = string.match(ev[k], '^(%d+)|%a|()')
-        if tonumber(s) > cur then
-          if #out >= tonumber(ARGV[1]) or bytes > tonumber(ARGV[2]) then more = 1; break end
-          out[#out + 1] = ev[k]; bytes = bytes + #ev[k] - at + 1
+      local from = -math.min(tail - cur, math.max(1, redis.call('LLEN', KEYS[i + 1])))
+      while from < 0 and more == 0 do
+        -- An answer holds a part of a long log, and what it leaves is not looked at.
+        local ev = redis.call('LRANGE', KEYS[i + 1], int(from), int(math.min(from + most, -1)))
+        for k = 1, #ev do
+          local s, at = string.match(ev[k], '^(%d+)|%a|()')
+          if tonumber(s) > cur then
+            if #out >= most or bytes > tonumber(ARGV[2]) then more = 1; break end
+            out[#out + 1] = ev[k]; bytes = bytes + #ev[k] - at + 1
+          end
         end
+        from = from + most + 1
       end
     end
     if not now then
