@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races lint lint-deploy fmt bench profile prepare emit revisions fuzz deny test-tools clean-data mutants model simulate
+.PHONY: help run build test chaos races lint lint-deploy fmt bench soak profile prepare emit revisions fuzz deny test-tools clean-data mutants model simulate
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fmt: ## Formats everything
 
 bench: ## Prints what calls, sessions and streams cost, against bare servers (ARGS="--only streams")
 	@scripts/bench.sh $(ARGS)
+
+soak: ## An hour of use of three nodes: memory, open files, keys, errors (ARGS="--minutes 10")
+	@scripts/bench.sh --only soak $(ARGS)
 
 profile: ## Takes the profile that releases are built with: which code runs often (half an hour)
 	@scripts/profile.sh

@@ -1,6 +1,6 @@
 //! An access token at a node (`auth.md` §4.5; K1; cases 109 to 117): as a stranger sends it, and with header and claims of anybody's making
 //! under a signature that is right. What is accepted keeps the rules, which are written out once more here.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,6 @@
 //! A client assertion (RFC 7523; C13, AX-2; cases 66 to 73): as a stranger sends it, and with header and claims of anybody's making under
 //! a signature that is right, so that every claim is reached. What proves a client keeps the rules, which are written out once more here.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
 

@@ -1,6 +1,6 @@
 //! A client metadata document (C1, C3, C7, C14; cases 77, 81 to 83, 87 and 88): its URL, and what stands there. What is accepted keeps the
 //! rules, and a URL is fetched as it is written.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_keys::ClientKeys;

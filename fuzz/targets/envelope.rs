@@ -1,10 +1,10 @@
 //! A POST's body and what follows from it: never a panic, and what is read is written back the same.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_protocol::{
-    jsonrpc::{Body, BatchContent},
     header::Headers,
+    jsonrpc::{BatchContent, Body},
     negotiate,
     revision::Revision,
 };
@@ -24,7 +24,10 @@ fuzz_target!(|data: &[u8]| {
         let text = id.to_json();
         assert!(!text.is_empty() && text != "null", "J-2");
     }
-    let headers = Headers::collect([("mcp-session-id", &b"x"[..]), ("mcp-protocol-version", b"2025-11-25")]);
+    let headers = Headers::collect([
+        ("mcp-session-id", &b"x"[..]),
+        ("mcp-protocol-version", b"2025-11-25"),
+    ]);
     if let Err(refusal) = negotiate::admit(body, &headers) {
         assert!((400..500).contains(&refusal.status));
     }

@@ -1,5 +1,5 @@
 //! What is written as an event is read as that one event, whatever stands in it (T-10, T-24, T-25, T-34; S9 of the test plan).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_protocol::sse::{self, Decoder, Event};

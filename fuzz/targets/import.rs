@@ -1,5 +1,5 @@
 //! A document that somebody uploads: refused or imported, never a panic.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_http_tools::{Document, ImportOptions, import};

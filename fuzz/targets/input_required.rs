@@ -1,5 +1,5 @@
 //! What a client or an upstream sends in place of a result or of answers (MR-3, MR-12).
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_protocol::{

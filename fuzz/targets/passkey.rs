@@ -1,6 +1,6 @@
 //! What a browser and an authenticator bring (Web Authentication level 3, §7.1 and §7.2; L13; case 156): a new credential keeps the rules,
 //! and nobody but the authenticator signs.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;

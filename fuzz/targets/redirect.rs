@@ -1,6 +1,6 @@
 //! Redirect URIs (A3, C14; `auth.md` §6.3): what may be registered leads where it says, and what matches leads where the registration
 //! does, as a parser of browsers reads both.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_model::redirect::{self, Destination};

@@ -1,5 +1,5 @@
 //! A `requestState` that a client presents (MR-6): what was not sealed here does not open, and what is inside is read or refused, never a panic.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
 
@@ -30,9 +30,16 @@ fuzz_target!(|data: &[u8]| {
     };
     assert_eq!(read.to_bytes(), data, "one way to write it");
     let mut sealed = keys()
-        .seal_until(purpose, data, b"scope", NOW + std::time::Duration::from_secs(60))
+        .seal_until(
+            purpose,
+            data,
+            b"scope",
+            NOW + std::time::Duration::from_secs(60),
+        )
         .expect("it can be sealed");
-    let opened = keys().open(purpose, &sealed, b"scope", NOW).expect("it opens");
+    let opened = keys()
+        .open(purpose, &sealed, b"scope", NOW)
+        .expect("it opens");
     assert_eq!(opened.expose().as_slice(), data);
     assert!(keys().open(purpose, &sealed, b"other", NOW).is_err());
     // Any byte that differs is somebody else's.

@@ -1,6 +1,6 @@
 //! A schema of somebody's tool, and arguments against it (JS-5 to JS-7, TL-18; B6 of the test plan): refused with its field, or a tool whose
 //! arguments are judged, twice the same, with words for every fault.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_http_tools::{CompiledTool, HandMade};

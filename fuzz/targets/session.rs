@@ -1,6 +1,6 @@
 //! What clients give back and what is kept of a session (`streams.md` §3.1, §4; T-34, T-36, T-43): nobody else makes an id, and what is read is
 //! written the same.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::sync::OnceLock;
 
@@ -11,13 +11,14 @@ use portolan_keys::{Keys, MasterSecret, Purpose};
 #[path = "../../services/mcp/src/legacy/event_id.rs"]
 mod event_id;
 #[path = "../../services/mcp/src/catalog/marks.rs"]
-mod marks;
+pub(crate) mod marks;
 #[path = "../../services/mcp/src/legacy/session/written.rs"]
 mod written;
 
-/// Where the files look for it.
+/// Where the files look for it, in a program of its own.
+#[cfg(fuzzing)]
 mod catalog {
-    pub(crate) use crate::marks;
+    pub(crate) use super::marks;
 }
 
 use event_id::EventId;

@@ -1,6 +1,6 @@
 //! What comes from Redis, which somebody else may have written (`streams.md` §3, §7, §8): doorbells, answers of scripts with entries of a log, and
 //! what is kept about a stream. It is read or refused.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
@@ -13,17 +13,19 @@ mod answers;
 mod envelope;
 #[path = "../../crates/cluster/src/redis/keys.rs"]
 #[allow(dead_code, reason = "names of keys are not read")]
-mod keys;
+pub(crate) mod keys;
 #[path = "../../crates/cluster/src/redis/doorbells/text.rs"]
-mod text;
+pub(crate) mod text;
 
-// Where the files look for them.
+// Where the files look for them; at the root, in a program of its own.
+#[cfg(fuzzing)]
 use portolan_cluster::store;
 mod doorbells {
-    pub(crate) use crate::text;
+    pub(crate) use super::text;
 }
+#[cfg(fuzzing)]
 mod redis {
-    pub(crate) use crate::keys;
+    pub(crate) use super::keys;
 }
 
 /// As Redis would give it: a number where it is one.

@@ -1,6 +1,6 @@
 //! Templates of resources, and URIs against them (RFC 6570; RE-3, RE-10, RE-12): what is read can be written again by any template with
 //! the same variables, and leads back.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use libfuzzer_sys::fuzz_target;
 use portolan_model::uri_template::{UriTemplate, is_uri};

@@ -23,26 +23,33 @@ const AT_ONCE: usize = 64;
 pub(super) struct Lanes {
     dirty: Mutex<BTreeMap<Lane, Vec<Arc<Connection>>>>,
     wake: Notify,
+    at_once: Notify,
 }
 
 impl Lanes {
     /// Puts a connection on its lane's list, unless it is there. Never waits.
     pub(super) fn mark(&self, connection: &Arc<Connection>) {
-        self.list(connection, false);
+        self.list(connection, false, &self.wake);
     }
 
     /// The same for one of which nothing was heard.
     pub(super) fn look(&self, connection: &Arc<Connection>) {
-        self.list(connection, true);
+        self.list(connection, true, &self.wake);
     }
 
-    fn list(&self, connection: &Arc<Connection>, is_look: bool) {
+    /// The same for one whose client has taken what waited for it: its next page gathers nobody else, because a client that missed much
+    /// would wait so for each of many pages.
+    pub(super) fn go_on(&self, connection: &Arc<Connection>) {
+        self.list(connection, false, &self.at_once);
+    }
+
+    fn list(&self, connection: &Arc<Connection>, is_look: bool, wake: &Notify) {
         if connection.queue(is_look) {
             lock(&self.dirty)
                 .entry(connection.stream.session.lane())
                 .or_default()
                 .push(Arc::clone(connection));
-            self.wake.notify_one();
+            wake.notify_one();
         }
     }
 
@@ -104,6 +111,7 @@ pub(super) async fn read(inner: Arc<Inner>) {
                     start_at = Some(Instant::now());
                 }
             }
+            () = inner.lanes.at_once.notified() => start_at = Some(Instant::now()),
             () = inner.lanes.wake.notified(), if start_at.is_none() => {
                 start_at = Some(Instant::now() + inner.settings.gather);
             }

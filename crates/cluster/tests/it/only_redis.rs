@@ -11,8 +11,8 @@ use portolan_cluster::{
     redis::RedisStore,
     store::{
         Adopted, Append, Appended, Attached, Attempt, Begin, Bounds, Class, Doorbell, HoldWanted,
-        LeaseWanted, NodeId, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError,
-        Version,
+        LeaseWanted, NodeId, Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store,
+        StoreError, StreamKey, Version,
     },
 };
 use redis::Value;
@@ -327,7 +327,7 @@ async fn memory_per_session_stays_within_the_plan() {
         }),
         ..append(0, Vec::new())
     };
-    let of = |n: u64| portolan_cluster::store::StreamKey {
+    let of = |n: u64| StreamKey {
         session: session(n),
         ..stream(1)
     };
@@ -368,11 +368,70 @@ async fn memory_per_session_stays_within_the_plan() {
     );
 }
 
-async fn used(server: &RedisServer) -> u64 {
-    let Value::BulkString(info) = server.command(&["INFO", "memory"]).await else {
+/// A session whose calls are answered by streams has as many as ended in the last five minutes; a new one does not ask after all of them.
+#[tokio::test]
+async fn a_new_stream_costs_the_same_in_a_session_that_had_many() {
+    const MANY: u64 = 400;
+    let server = RedisServer::start();
+    let store = connect(&server, Bounds::default()).await;
+    begun(&store).await;
+    let of = |n: u64| {
+        let nonce = Nonce(n.to_be_bytes());
+        StreamKey { nonce, ..stream(1) }
+    };
+    let first = Append {
+        create: Some(create()),
+        ..append(0, Vec::new())
+    };
+    for n in 0..MANY {
+        store.append(of(n), &first).await.expect("made");
+    }
+    let before = asked_after(&server).await;
+    for n in MANY..2 * MANY {
+        store.append(of(n), &first).await.expect("made");
+    }
+    let each = (asked_after(&server).await - before) / MANY;
+    println!("a new stream looks at {each} others");
+    assert!(each <= 8, "{each}");
+    // What is gone leaves the list, although few are looked at.
+    let all = keys(&server).await;
+    for key in all.iter().filter(|key| key.contains("}:m:")) {
+        server.command(&["DEL", key]).await;
+    }
+    for n in 2 * MANY..3 * MANY {
+        store.append(of(n), &first).await.expect("made");
+    }
+    let list = all.iter().find(|key| key.contains("}:x:")).expect("a list");
+    let Value::Int(listed) = server.command(&["HLEN", list]).await else {
+        panic!("HLEN")
+    };
+    println!("{listed} listed, {MANY} of them there");
+    assert!(
+        u64::try_from(listed).is_ok_and(|listed| listed <= MANY + 100),
+        "{listed}"
+    );
+}
+
+/// How often scripts asked whether a key is there.
+async fn asked_after(server: &RedisServer) -> u64 {
+    let info = info(server, "commandstats").await;
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_exists:calls="));
+    let number = line.and_then(|rest| rest.split(',').next()?.parse().ok());
+    number.unwrap_or_default()
+}
+
+async fn info(server: &RedisServer, section: &str) -> String {
+    let Value::BulkString(info) = server.command(&["INFO", section]).await else {
         panic!("INFO")
     };
-    String::from_utf8_lossy(&info)
+    String::from_utf8_lossy(&info).into_owned()
+}
+
+async fn used(server: &RedisServer) -> u64 {
+    info(server, "memory")
+        .await
         .lines()
         .find_map(|line| line.strip_prefix("used_memory:"))
         .and_then(|number| number.trim().parse().ok())

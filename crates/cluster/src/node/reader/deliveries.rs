@@ -74,7 +74,7 @@ impl Stream for StreamReader {
             self.inner.vitals.delivered(since, now);
         }
         if wants_more {
-            self.inner.lanes.mark(&self.connection);
+            self.inner.lanes.go_on(&self.connection);
         }
         Poll::Ready(Some(delivery))
     }
