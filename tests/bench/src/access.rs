@@ -155,6 +155,6 @@ impl Access {
 }
 
 /// What every tool call of the comparisons asks for; see [`crate::bare::API_PATH`].
-fn port_call() -> Value {
+pub(crate) fn port_call() -> Value {
     json!({ "name": "getPort", "arguments": { "port_id": "NOBGO" } })
 }

@@ -13,7 +13,7 @@ use portolan_tests::proxy::Balancer;
 use tokio::time::sleep;
 
 use crate::{
-    Arguments,
+    Arguments, access,
     figure::{Bar, Figure, Spread, Table, each, number},
     load::{Load, permille},
     paced::Paced,
@@ -31,6 +31,8 @@ const QUIET: usize = 4;
 /// What the noisy one may have in a minute, and wants in a second: fifty times as much.
 const MAY: u32 = 600;
 const WANTS: u32 = 500;
+/// Bytes that each of its calls brings.
+const EACH_BYTES: usize = 16 * 1024;
 /// After this it has used up a minute's worth.
 const BURST: Duration = Duration::from_secs(3);
 /// Streams that are opened over either way.
@@ -155,8 +157,11 @@ pub(crate) async fn beside_noise(
     );
     let calls = arguments.calls;
     quiet.run(calls).await?;
+    let mut large = access::port_call();
+    large["padding"] = "x".repeat(EACH_BYTES).into();
+    let large = noisy.stateless("getPort", large);
     let noise = || {
-        let requests = vec![noisy.stateless_call(); COMPARED];
+        let requests = vec![large.clone(); COMPARED];
         Paced::start(noisy.address, requests, WANTS, "NOBGO")
     };
     // What may be asked for at once, to begin with.
@@ -184,7 +189,7 @@ pub(crate) async fn beside_noise(
         unit: "",
         bar: Bar::AtMost(1.5),
         note: format!(
-            "{:.2} after {:.2} ms, of {} calls each; {admitted} let in, {refused} refused, no error of the others",
+            "{:.2} after {:.2} ms, of {} calls each; {admitted} of 16 KB let in, {refused} refused, no error of the others",
             millis(p99),
             millis(p99_alone),
             alone.len()

@@ -233,6 +233,7 @@ async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Resul
     let path = format!("/workspaces/{workspace}/tools/enabled");
     let is_news = |event: &Event| event.message()["method"] == "notifications/tools/list_changed";
     let mut longest = Duration::ZERO;
+    let read_before = reads_of_the_registry(&fleet).await?;
     let watch = fleet.cluster.redis.watch().await?;
     for change in 0..CHANGES {
         let body = json!({"ids": [tool], "enabled": change % 2 == 1});
@@ -253,7 +254,29 @@ async fn l6_a_change_of_the_tools_costs_redis_nothing_for_each_stream() -> Resul
     assert!(longest < Duration::from_secs(7), "{longest:?}");
     // The places of running streams are told again once in a while.
     assert!(commands.len() <= 10 * CHANGES, "{commands:#?}");
+    // What is heard is read once, for all who hear it; once more where the news came while it was being read.
+    for (before, after) in read_before.iter().zip(reads_of_the_registry(&fleet).await?) {
+        println!("{} reads of the registry", after - before);
+        assert!(
+            after > *before && after - before <= 2 * CHANGES,
+            "{before}, then {after}"
+        );
+    }
     Ok(())
+}
+
+/// How often each node has read what is published.
+async fn reads_of_the_registry(fleet: &Fleet) -> Result<Vec<usize>> {
+    let mut reads = Vec::new();
+    for node in &fleet.cluster.nodes {
+        let text = node.metrics().await?;
+        let count = text
+            .lines()
+            .find_map(|line| line.strip_prefix("registry_reload_seconds_count "))
+            .context("a count")?;
+        reads.push(count.parse()?);
+    }
+    Ok(reads)
 }
 
 /// Calls a minute of one person with one client: one a second, and a minute's worth at once.
