@@ -91,6 +91,8 @@ pub(super) async fn read(inner: Arc<Inner>) {
     loop {
         let gather = async {
             match start_at {
+                // A timer is a millisecond late.
+                Some(at) if at <= Instant::now() => {}
                 Some(at) => tokio::time::sleep_until(at).await,
                 None => std::future::pending().await,
             }
