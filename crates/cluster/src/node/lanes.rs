@@ -78,6 +78,10 @@ impl Lanes {
         batches
     }
 
+    fn has(&self, lane: Lane) -> bool {
+        lock(&self.dirty).contains_key(&lane)
+    }
+
     fn has_any(&self, busy: &HashSet<Lane>) -> bool {
         busy.len() < AT_ONCE && lock(&self.dirty).keys().any(|lane| !busy.contains(lane))
     }
@@ -108,8 +112,8 @@ pub(super) async fn read(inner: Arc<Inner>) {
             }
             Some(lane) = flight.next() => {
                 busy.remove(&lane);
-                // More came for it while it was busy.
-                if start_at.is_none() && inner.lanes.has_any(&busy) {
+                // More came for it while it was busy, as every page but the last brings the next one; or there were too many lanes.
+                if inner.lanes.has(lane) || start_at.is_none() && inner.lanes.has_any(&busy) {
                     start_at = Some(Instant::now());
                 }
             }
