@@ -505,6 +505,19 @@ fn c9_a_session_that_comes_back_or_dies_by_itself_is_seen() {
     };
     assert_eq!(lost_after(0), nothing, "it was on its way");
     assert_eq!(lost_after(1), ["C9"], "it had arrived");
+    let held_for = |seconds: usize, then: usize| {
+        let mut whats = good("a", 1);
+        let began = whats.remove(0);
+        let mut all = vec![deleted.clone(), fault("hold mcp-1", FaultKind::Node), began];
+        all.extend(quiet(seconds));
+        all.push(over());
+        all.extend(quiet(then));
+        all.push(fault("stop redis", FaultKind::StoreAway));
+        all.extend(whats);
+        broken(all)
+    };
+    assert_eq!(held_for(5, 0), nothing, "looked at when the node went on");
+    assert_eq!(held_for(5, 2), ["C9"], "that was before");
     let died = vec![began("a", "s", false), ended("a", Outcome::Http(404))];
     assert_eq!(broken(died), ["C9"], "404, and nobody deleted it");
 }

@@ -169,11 +169,17 @@ impl Faults {
             .forgot
             .iter()
             .any(|(from, until)| touches((from.saturating_sub(BEHIND), *until), deleted, 0));
+        // A node that is held looks at what was sent to it when it goes on.
+        let held = self
+            .nodes
+            .iter()
+            .filter(|span| touches(**span, (at, at), ON_ITS_WAY));
+        let looked_at = held.fold(at, |last, (_, until)| last.max(*until));
         let in_grace = self.away.iter().any(|(gone, back)| {
             let last = back
                 .min(&gone.saturating_add(SESSION_GRACE))
                 .saturating_add(NOTICES);
-            gone.saturating_sub(ON_ITS_WAY) <= at && at <= last
+            gone.saturating_sub(ON_ITS_WAY) <= looked_at && at <= last
         });
         was_lost || in_grace || self.emptied.iter().any(|emptied| *emptied >= deleted.0)
     }
