@@ -121,11 +121,12 @@ async fn l9_a_resume_of_256_events_is_a_command_for_every_eight_of_them_at_most(
         some(&mut here, 1).await;
     }
     let before = stores[1].redis_commands();
+    let began = std::time::Instant::now();
     let mut there = b.resume(stream, START).await;
     let got = some(&mut there, EVENTS).await;
-    let spent = stores[1].redis_commands() - before;
+    let (spent, took) = (stores[1].redis_commands() - before, began.elapsed());
     let bytes: usize = got.iter().map(String::len).sum();
-    println!("{EVENTS} events, {bytes} bytes: {spent} commands");
+    println!("{EVENTS} events, {bytes} bytes: {spent} commands, {took:?}");
     assert!(got[0].starts_with("1 x") && got[EVENTS - 1].starts_with("256 x"));
     assert!(bytes > bounds.bytes * 9 / 10, "{bytes} bytes");
     assert!(spent <= 1 + (EVENTS / HALF) as u64, "{spent} commands");
