@@ -218,8 +218,8 @@ async fn measure(arguments: &Arguments) -> Result<bool> {
             many::resume(&nodes, &mut table).await?;
         }
         if wants(SceneName::Streams) {
-            many::open_streams(&nodes, arguments.streams, &mut table).await?;
-            many::listen_streams(&nodes, arguments.streams, &mut table).await?;
+            let beside = many::open_streams(&nodes, arguments.streams, &mut table).await?;
+            many::listen_streams(&nodes, &beside, arguments.streams, &mut table).await?;
         }
         if let Some(idle) = idle {
             idle.measure(&nodes, &mut table).await?;

@@ -186,8 +186,13 @@ pub(crate) async fn resume(nodes: &Nodes, table: &mut Table) -> Result<()> {
     waited(&what, 10.0, &mut times, table)
 }
 
-/// Open streams: their memory here and in Redis, news for all of them, and coming back to a node that has them.
-pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table) -> Result<()> {
+/// Open streams: their memory here and in Redis, news for all of them, and coming back to a node that has them. Answers their clients,
+/// and the KiB of a bare one.
+pub(crate) async fn open_streams(
+    nodes: &Nodes,
+    count: usize,
+    table: &mut Table,
+) -> Result<(Vec<Access>, f64)> {
     let needed = count + 2_000;
     let most = process::most_files()?;
     ensure!(
@@ -211,7 +216,7 @@ pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table)
         anyhow::Ok(requests.unzip::<_, _, Vec<_>, Vec<_>>())
     };
     // What the very first ones cost is not what one more costs.
-    let (first, clients) = clients.split_first().context("a client")?;
+    let (first, others) = clients.split_first().context("a client")?;
     let (warm, _) = requests(first.clone(), STREAMS_OF_A_CLIENT).await?;
     Streams::open(address, warm, NEWS).await?.close().await;
 
@@ -219,7 +224,7 @@ pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table)
     let before = process::memory(process).await?;
     let redis_before = redis.info("used_memory").await?;
     let (mut asked, mut lists) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for access in clients {
+    for access in others {
         let share = STREAMS_OF_A_CLIENT.min(count - asked.len());
         let (streams, of_tools) = requests(access.clone(), share).await?;
         asked.extend(streams);
@@ -274,7 +279,7 @@ pub(crate) async fn open_streams(nodes: &Nodes, count: usize, table: &mut Table)
         "  the node with the streams, meanwhile"
     );
     open.close().await;
-    Ok(())
+    Ok((clients, bare))
 }
 
 /// How long a change of the tools takes to every stream.
@@ -323,12 +328,15 @@ async fn crowd(address: SocketAddr, lists: &[Vec<u8>], table: &mut Table) -> Res
     Ok(())
 }
 
-/// What a listen stream costs, on a node that has none.
-pub(crate) async fn listen_streams(nodes: &Nodes, count: usize, table: &mut Table) -> Result<()> {
-    let clients = nodes
-        .clients(count.div_ceil(STREAMS_OF_A_CLIENT) + 1, Place::Sessions)
-        .await?;
+/// What a listen stream of one of these clients costs, on a node that has none.
+pub(crate) async fn listen_streams(
+    nodes: &Nodes,
+    (clients, bare): &(Vec<Access>, f64),
+    count: usize,
+    table: &mut Table,
+) -> Result<()> {
     let address = nodes.address(Place::Sessions)?;
+    let clients: Vec<_> = clients.iter().map(|access| access.at(address)).collect();
     let process = nodes.process_id(Place::Sessions)?;
     let (first, clients) = clients.split_first().context("a client")?;
     let warm = vec![first.listen(); STREAMS_OF_A_CLIENT];
@@ -340,12 +348,13 @@ pub(crate) async fn listen_streams(nodes: &Nodes, count: usize, table: &mut Tabl
     let open = Streams::open(address, all.take(count).collect(), NEWS).await?;
     let after = process::memory(process).await?;
     open.close().await;
+    let ours = each(after - before, count) / 1024.0;
     table.add(Figure {
-        what: format!("a listen stream, {count} on one node"),
-        seen: each(after - before, count) / 1024.0,
-        unit: "KiB",
-        bar: Bar::AtMost(20.0),
-        note: String::new(),
+        what: format!("a listen stream, {count} on one node : bare axum's"),
+        seen: ours / bare,
+        unit: "",
+        bar: Bar::AtMost(1.0),
+        note: format!("{ours:.1} KiB, bare {bare:.1} KiB"),
     });
     Ok(())
 }

@@ -85,11 +85,12 @@ fn growth(looks: &[Look]) -> f64 {
     10.0 * along / across
 }
 
-/// Keys of Redis but the tombstones of sessions, which stay for as long as their ids would be good (ADR 7); channels.
+/// Keys of Redis but the tombstones of sessions, which stay for as long as their ids would be good (ADR 7), and each client's list of its sessions,
+/// which is kept for a day; channels.
 async fn of_redis(nodes: &Nodes) -> Result<(usize, usize)> {
     let redis = &nodes.cluster.redis;
     let count = "local n = 0 for _, key in ipairs(redis.call('KEYS', '*')) do \
-                 if not (string.find(key, '}:s:', 1, true) and redis.call('GETRANGE', key, 0, 0) == 'E') then n = n + 1 end end return n";
+                 if not (string.match(key, '}:s$') or string.find(key, '}:s:', 1, true) and redis.call('GETRANGE', key, 0, 0) == 'E') then n = n + 1 end end return n";
     let keys = redis.command(&["EVAL", count, "0"]).await?.parse()?;
     let count = "return #redis.call('PUBSUB', 'CHANNELS') + #redis.call('PUBSUB', 'SHARDCHANNELS')";
     let channels = redis.command(&["EVAL", count, "0"]).await?.parse()?;
@@ -187,7 +188,7 @@ pub(crate) async fn soak(arguments: &Arguments, nodes: &Nodes, table: &mut Table
         note: format!("{files_before:?}, then {files_after:?}"),
     });
     table.add(Figure {
-        what: "keys of Redis but tombstones, and its channels, afterwards : before".to_owned(),
+        what: "keys of Redis but tombstones and lists of clients, and its channels, afterwards : before".to_owned(),
         seen: more(
             &[redis_after.0, redis_after.1],
             &[redis_before.0, redis_before.1],
