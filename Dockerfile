@@ -20,7 +20,7 @@ COPY . .
 COPY --from=web /src/web/dist web/dist
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    scripts/release.sh --locked --package portolan \
+    scripts/release.sh --locked --bin portolan \
     && install -D target/release/portolan /out/portolan
 
 FROM ${RUNTIME_IMAGE} AS runtime

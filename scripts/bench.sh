@@ -9,7 +9,7 @@ scripts/postgres.sh >/dev/null
 scripts/unpack.sh redis-server redis-server redis-tools
 scripts/unpack.sh haproxy haproxy
 scripts/web.sh
-scripts/release.sh --quiet -p portolan -p portolan-bench
+scripts/release.sh --quiet --bin portolan --bin portolan-bench
 # Ten thousand open streams are as many files, in the node and in the generator.
 ulimit -n "$(ulimit -Hn)"
 exec target/release/portolan-bench "$@"

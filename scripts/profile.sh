@@ -1,6 +1,6 @@
 #!/bin/bash
 # Takes the profile that scripts/release.sh builds with: a build that counts runs the scenes of `make bench`, and its counts become
-# deploy/portolan.profdata. Needs the llvm-profdata of the compiler's LLVM.
+# deploy/portolan.profdata.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,17 +9,16 @@ scripts/postgres.sh >/dev/null
 scripts/unpack.sh redis-server redis-server redis-tools
 scripts/unpack.sh haproxy haproxy
 scripts/web.sh
-llvm=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
-scripts/apt.sh "llvm-profdata-$llvm" "llvm-$llvm"
+llvm=$(scripts/llvm.sh)
 
 counts=$PWD/target/profile/counts
 mkdir -p "$counts"
 # Build scripts and macros count too; theirs are not wanted.
 LLVM_PROFILE_FILE=/dev/null RUSTFLAGS="-Cprofile-generate=$counts" SQLX_OFFLINE=true \
-    cargo build --release --target-dir target/profile -p portolan -p portolan-bench
+    cargo build --release --target-dir target/profile -p portolan -p portolan-bench --bin portolan --bin portolan-bench
 rm -rf "$counts"
 ulimit -n "$(ulimit -Hn)"
 target/profile/release/portolan-bench --rounds 10 --streams 2000 --sessions 2000
 # What never ran is left out: the file is a fifth as large.
-"llvm-profdata-$llvm" merge --sparse -o deploy/portolan.profdata "$counts"/*.profraw
+"$llvm/llvm-profdata" merge --sparse -o deploy/portolan.profdata "$counts"/*.profraw
 ls -l deploy/portolan.profdata

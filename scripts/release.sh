@@ -1,6 +1,7 @@
 #!/bin/sh
-# release.sh -p PACKAGE...: builds what is released, guided by the profile in deploy/ (which code runs often, which never; `make profile`
+# release.sh --bin PROGRAM...: builds what is released, guided by the profile in deploy/ (which code runs often, which never; `make profile`
 # takes it). A profile that this compiler cannot read is left out, and said so: the build is right without it, only slower to run.
+# The profile knows functions by names in which the features of all dependencies have a part, so the packages are always the same two.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,4 +17,4 @@ if said=$(echo 'pub fn one() -> u8 { 1 }' | rustc --crate-name probe --crate-typ
 else
     echo "portolan: $(rustc --version) cannot read $profile; building without it" >&2
 fi
-SQLX_OFFLINE=true exec cargo build --release "$@"
+SQLX_OFFLINE=true exec cargo build --release -p portolan -p portolan-bench "$@"
