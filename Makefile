@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races lint lint-deploy fmt bench soak profile prepare emit revisions fuzz deny test-tools clean-data mutants model simulate
+.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ chaos: ## Kills, holds, drains and empties everything under load for half an hou
 
 races: ## Tries what must happen once by many at the same instant, a thousand rounds of each race (ARGS=ROUNDS)
 	@scripts/races.sh $(ARGS)
+
+full: ## Streams, calls, sessions and floods as many as the test plan has them (a quarter of an hour; ARGS=TEST)
+	@scripts/full.sh $(ARGS)
 
 mutants: ## Breaks readers and writers of streams on purpose and expects the tests to notice
 	@scripts/mutants.sh
@@ -62,6 +65,9 @@ emit: ## Refreshes what is generated from the code: API document and configurati
 
 fuzz: ## Fuzzes the readers of foreign bytes and what judges them, 10 minutes each (SECONDS=…)
 	@scripts/fuzz.sh $${SECONDS:-600}
+
+coverage: ## Counts the lines of decoders that the kept inputs of fuzzing reach
+	@scripts/coverage.sh $(ARGS)
 
 revisions: ## Writes docs/revisions.md and tests/rules-open.txt anew: which test holds which rule of the protocol
 	@REVISIONS_WRITE=1 cargo nextest run --workspace -E 'test(/^revisions::/)'

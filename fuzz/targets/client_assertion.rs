@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use libfuzzer_sys::fuzz_target;
-use portolan_keys::{Assertion, ClientKeys};
+use portolan_keys::{Assertion, AssertionError, ClientKeys};
 use portolan_model::Timestamp;
 use serde_json::{Value, json};
 
@@ -27,6 +27,8 @@ const REFUSED: [&str; 8] = ["crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "e
 struct Client {
     pair: Ed25519KeyPair,
     keys: ClientKeys,
+    /// The same key, beside another of its kind.
+    two: ClientKeys,
 }
 
 fn client() -> &'static Client {
@@ -34,9 +36,12 @@ fn client() -> &'static Client {
     CLIENT.get_or_init(|| {
         let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
         let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
-        let jwks = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "k"}]});
+        let key = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "k"});
+        let other = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": "other"});
+        let read = |keys: Value| ClientKeys::read(&keys).expect("its public half");
         Client {
-            keys: ClientKeys::read(&jwks).expect("its public half"),
+            keys: read(json!({"keys": [key]})),
+            two: read(json!({"keys": [other, key]})),
             pair,
         }
     })
@@ -46,13 +51,22 @@ fn now() -> Timestamp {
     Timestamp::from_unix_timestamp(NOW).expect("a time")
 }
 
+/// A developer may read it: ASCII without quote and backslash (E11).
+fn can_be_told(refused: AssertionError) {
+    let text = refused.to_string();
+    assert!(text.is_ascii() && !text.is_empty() && !text.contains(['"', '\\']));
+}
+
 fuzz_target!(|data: &[u8]| {
     let client = client();
-    if let Ok(text) = std::str::from_utf8(data)
-        && let Ok(read) = Assertion::read(text)
-    {
-        let proof = read.verify(&client.keys, &AUDIENCES, now());
-        assert!(proof.is_err(), "nobody else signs");
+    if let Ok(text) = std::str::from_utf8(data) {
+        match Assertion::read(text) {
+            Ok(read) => {
+                let proof = read.verify(&client.keys, &AUDIENCES, now());
+                can_be_told(proof.expect_err("nobody else signs"));
+            }
+            Err(refused) => can_be_told(refused),
+        }
     }
 
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
@@ -65,11 +79,17 @@ fuzz_target!(|data: &[u8]| {
     );
     let signature = client.pair.sign(signed.as_bytes()).as_ref().to_vec();
     let jwt = format!("{signed}.{}", URL_SAFE_NO_PAD.encode(&signature));
-    let Ok(read) = Assertion::read(&jwt) else {
-        return;
+    let read = match Assertion::read(&jwt) {
+        Ok(read) => read,
+        Err(refused) => return can_be_told(refused),
     };
-    let Ok(proof) = read.verify(&client.keys, &AUDIENCES, now()) else {
-        return;
+    assert!(
+        format!("{read:?} {:?}", client.keys).len() < 32,
+        "no names in a log"
+    );
+    let proof = match read.verify(&client.keys, &AUDIENCES, now()) {
+        Ok(proof) => proof,
+        Err(refused) => return can_be_told(refused),
     };
 
     assert!(std::str::from_utf8(header).is_ok() && std::str::from_utf8(claims).is_ok());
@@ -84,6 +104,13 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(header["alg"], "EdDSA");
     assert!(header["kid"].is_null() || header["kid"] == "k");
     assert!(REFUSED.iter().all(|member| header[*member].is_null()));
+    match read.verify(&client.two, &AUDIENCES, now()) {
+        Ok(by_two) => assert!(header["kid"] == "k" && by_two == proof),
+        Err(refused) => {
+            assert!(header["kid"].is_null() && refused == AssertionError::Ambiguous);
+            can_be_told(refused);
+        }
+    }
     assert_eq!(claims["iss"], read.client_id());
     assert_eq!(claims["sub"], read.client_id());
     let audiences = match &claims["aud"] {

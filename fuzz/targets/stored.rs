@@ -48,10 +48,28 @@ fn answer(data: &[u8]) {
         _ => value(line),
     });
     let whole = ::redis::Value::Array(values.collect());
+    assert!(answers::int("read", &whole).is_err());
     let mut answer = answers::Answer::list("read", whole).expect("a list");
     if let Ok(view) = answer.view() {
         let bytes: usize = view.events.iter().map(|event| event.payload.len()).sum();
         assert!(bytes < data.len());
+    }
+}
+
+/// What a script answers that is one value.
+fn one(data: &[u8]) {
+    let number = std::str::from_utf8(data)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    assert_eq!(answers::int("beat", &value(data)).ok(), number);
+    assert!(answers::Answer::list("beat", value(data)).is_err());
+    let version = |text: &[u8]| {
+        let one = ::redis::Value::Array(vec![bulk(text)]);
+        let mut answer = answers::Answer::list("beat", one).expect("a list");
+        answer.version().ok()
+    };
+    if let Some(read) = version(data) {
+        assert_eq!(version(format!("{:08x}", read.0).as_bytes()), Some(read));
     }
 }
 
@@ -79,6 +97,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(keys::parse_member(written.as_bytes()), Some(stream));
     }
     answer(data);
+    one(data);
     let read = envelope::open(&Bytes::copy_from_slice(data));
     let written = envelope::seal(&read.rpc, read.tenant, read.trace.as_ref(), &read.about);
     assert_eq!(envelope::open(&written), read);

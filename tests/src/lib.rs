@@ -42,6 +42,7 @@ pub mod races;
 pub mod raw;
 pub mod redis;
 mod rmcp_upstream;
+pub mod scale;
 pub mod scene;
 pub mod sdk;
 pub mod sentinels;

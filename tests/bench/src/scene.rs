@@ -1,7 +1,7 @@
 //! The product as a tenant would have it: signed up, an API imported and published, clients with tokens. Alone, and as several nodes.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
@@ -26,8 +26,6 @@ use url::Url;
 
 use crate::access::Access;
 
-/// Clients that may register from one network within an hour.
-const FROM_ONE_NETWORK: usize = 20;
 /// Clients and people that are let in at once.
 pub(crate) const LET_IN_AT_ONCE: usize = 8;
 
@@ -234,12 +232,8 @@ impl Nodes {
         stream::iter(0..count)
             .map(|_| async move {
                 let number = self.clients.fetch_add(1, Ordering::Relaxed);
-                let network = u8::try_from(1 + number / FROM_ONE_NETWORK)?;
-                let from = IpAddr::from([127, network, 0, 1]);
-                let (site, name) = (self.cluster.url(), format!("Bench {number}"));
-                let client = OAuthClient::register_from(site, &name, Some(from)).await?;
-                let token = client.authorize(&self.owner, &self.slow.url).await?.access;
-                Ok(Access::new(&self.slow.url, &self.slow.url, &token)?.at(address))
+                let tokens = fleet::let_in(&self.cluster, &self.owner, &self.slow, number).await?;
+                Ok(Access::new(&self.slow.url, &self.slow.url, &tokens.access)?.at(address))
             })
             .buffer_unordered(LET_IN_AT_ONCE)
             .try_collect()

@@ -1,4 +1,5 @@
-//! Callers that want what is not theirs, a store that somebody else has written to, and floods (testing.md §5 and §6).
+//! Callers that want what is not theirs, a store that somebody else has written to, and floods (testing.md §5 and §6; ten times as large in
+//! `make full`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,6 +10,7 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
     process::eventually,
+    scale::sized,
     sse::Event,
 };
 use reqwest::{Method, StatusCode};
@@ -18,7 +20,9 @@ use tokio::{task::JoinSet, time::sleep};
 use super::{Order, echo, feed::join, is_progress, price::sent, response};
 
 /// Requests of a flood.
-const FLOOD: usize = 10_000;
+fn a_flood() -> usize {
+    sized(10_000, 100_000)
+}
 
 /// What Redis keeps of sessions, streams, requests and questions: names, and digests of contents.
 async fn kept(fleet: &Fleet) -> Result<String> {
@@ -296,8 +300,9 @@ async fn b8_a_flood_of_forged_event_ids_asks_redis_nothing() -> Result<()> {
     };
     eventually("Redis hears of nothing", Duration::from_secs(30), is_quiet).await?;
     let session = &session;
+    let many = a_flood();
     let busy = sent(&fleet, async || {
-        let known = (0..FLOOD).map(&forged).filter(|id| !id.is_empty());
+        let known = (0..many).map(&forged).filter(|id| !id.is_empty());
         flood(known.map(|id| async move {
             let answer = session.resume(&id).await?.whole()?;
             let status = answer.status;
@@ -308,7 +313,7 @@ async fn b8_a_flood_of_forged_event_ids_asks_redis_nothing() -> Result<()> {
     })
     .await?;
     println!(
-        "{FLOOD} forged ids in {:?}: {} leases",
+        "{many} forged ids in {:?}: {} leases",
         busy.took, busy.leases
     );
     assert!(
@@ -338,8 +343,9 @@ async fn b12_b13_answers_and_cancellations_of_nothing_leave_nothing() -> Result<
     flood((0..1_000).map(|number| send(&session, answers(number)))).await?;
     flood((0..1_000).map(|number| send(&session, cancels(number)))).await?;
     let (node_before, redis_before) = (fleet.cluster.nodes[0].memory()?, memory().await?);
-    flood((0..FLOOD).map(|number| send(&session, answers(number)))).await?;
-    flood((0..FLOOD).map(|number| send(&session, cancels(number)))).await?;
+    let many = a_flood();
+    flood((0..many).map(|number| send(&session, answers(number)))).await?;
+    flood((0..many).map(|number| send(&session, cancels(number)))).await?;
     // Somebody else's request has the same number.
     let mut order = Order::start(&fleet, &session, 7).await?;
     send(
@@ -349,9 +355,7 @@ async fn b12_b13_answers_and_cancellations_of_nothing_leave_nothing() -> Result<
     .await?;
     let node = fleet.cluster.nodes[0].memory()?.saturating_sub(node_before);
     let redis = memory().await?.saturating_sub(redis_before);
-    println!(
-        "{FLOOD} answers and {FLOOD} cancellations: {node} bytes of the node, {redis} of Redis"
-    );
+    println!("{many} answers and {many} cancellations: {node} bytes of the node, {redis} of Redis");
     assert!(
         node < GROWTH && redis < 1024 * 1024,
         "{node} bytes of the node, {redis} of Redis"
@@ -383,17 +387,15 @@ async fn b12_b13_answers_and_cancellations_of_nothing_leave_nothing() -> Result<
     Ok(())
 }
 
-/// Clients that open an answer and never read it.
-const DEAF: usize = 40;
-/// Bytes of each answer.
+/// Bytes of an answer that nobody reads.
 const LONG: usize = 400_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Result<()> {
     let fleet = Fleet::of(1).await?;
     let quiet = fleet.cluster.nodes[0].memory()?;
-    let mut clients = Vec::new();
-    for number in 0..DEAF {
+    let deaf = sized(40, 1_000);
+    let open = async |number: usize| {
         let session = fleet.session(LEGACY).await?;
         let work = json!({"call": format!("deaf-{number}"), "millis": 1_500, "size": LONG});
         let mut stream = session
@@ -402,21 +404,23 @@ async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Resul
             .stream()?;
         let first = stream.until(|event| event.id.is_some()).await?;
         let id = first_id(&first)?.to_owned();
-        clients.push((session, stream, id));
+        anyhow::Ok((session, stream, id))
+    };
+    let opened = stream::iter(0..deaf).map(open).buffer_unordered(20);
+    let clients: Vec<_> = opened.try_collect().await?;
+    for number in 0..deaf {
+        let all = &fleet.fixture.held;
+        all.until(&format!("deaf-{number}"), |fate| fate.answered == 1)
+            .await?;
     }
-    fleet
-        .fixture
-        .held
-        .until(&format!("deaf-{}", DEAF - 1), |fate| fate.answered == 1)
-        .await?;
     // Nobody reads; everybody else is served.
     let session = fleet.session(LEGACY).await?;
     for number in 0..50 {
         echo(&session, &format!("beside {number}")).await?;
     }
     let memory = fleet.cluster.nodes[0].memory()?;
-    println!("{DEAF} clients that do not read {LONG} bytes each: the node holds {memory} bytes");
-    let held = memory.saturating_sub(quiet) / u64::try_from(DEAF)?;
+    println!("{deaf} clients that do not read {LONG} bytes each: the node holds {memory} bytes");
+    let held = memory.saturating_sub(quiet) / u64::try_from(deaf)?;
     // The answer once, as text, until it is in the log and the client is hung up on: no copy for each part of the way.
     assert!(held < 4 * u64::try_from(LONG)?, "{held} bytes for each");
     for (session, stream, id) in clients {

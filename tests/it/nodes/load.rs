@@ -1,5 +1,5 @@
 //! Rows of the load table that are counts, or need no machine of their own (testing.md §4: L3 to L7, L10, L13, L14). The others are scenes of
-//! `make bench` (docs/performance.md).
+//! `make bench` (docs/performance.md). L7, L10 and L14 are as large as the table has them in `make full`.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,12 @@ use portolan_tests::{
     behind,
     cluster::Cluster,
     fixture::FixtureApi,
-    fleet::{Fleet, call, sign_up},
+    fleet::{Fleet, call, let_in, sign_up},
     mcp::{LEGACY, McpClient, modern_message},
     oauth::OAuthClient,
     process::eventually,
     proxy::Balancer,
+    scale::sized,
     sse::{Event, SseStream},
     upstream::{Fixture, Upstream},
 };
@@ -282,7 +283,9 @@ async fn reads_of_the_registry(fleet: &Fleet) -> Result<Vec<usize>> {
 /// Calls a minute of one person with one client: one a second, and a minute's worth at once.
 const A_MINUTE: u32 = 60;
 /// How long it is exceeded.
-const OVERLOAD: Duration = Duration::from_secs(6);
+fn overload() -> Duration {
+    Duration::from_secs(sized(6, 60))
+}
 /// Clients at each node that ask as fast as they can.
 const ASKING: usize = 3;
 
@@ -296,7 +299,7 @@ struct Decided {
 async fn ask_too_much(client: &McpClient, began: Instant) -> Result<Decided> {
     let mut decided = Decided::default();
     let params = json!({"name": "echo_message", "arguments": {"message": "more"}});
-    while began.elapsed() < OVERLOAD {
+    while began.elapsed() < overload() {
         let asked = Instant::now();
         let answer = client.modern("tools/call", params.clone()).await?;
         if answer.status == StatusCode::OK {
@@ -381,39 +384,42 @@ async fn l10_three_nodes_hold_one_limit_under_ten_times_as_many_calls() -> Resul
     Ok(())
 }
 
-/// Clients whose streams end with their node, and streams of each of either era. A client may open sixty of sessions a minute, twice these; a
-/// node that dies takes with it what it has leased ahead, a quarter of them if it knew of no other node yet (§16.1).
-const CLIENTS: usize = 8;
+/// Streams that each client has of sessions. A client may open sixty of them a minute, twice these; a node that dies takes with it what it has
+/// leased ahead, a quarter of them if it knew of no other node yet (§16.1).
 const OF_SESSIONS: usize = 20;
-const ALONE: usize = 15;
-/// Calls that run when it is told to go, each for so long.
-const RUNNING: usize = 20;
-const MILLIS: u64 = 3_000;
+/// Clients that are let in at once.
+const AT_ONCE: usize = 4;
 
-/// Clients of the first node: streams of sessions, each with its session at the other node, and so many listen streams of each client.
-async fn crowd(
-    fleet: &Fleet,
-    alone: usize,
-) -> Result<(Vec<(McpClient, SseStream)>, Vec<(usize, SseStream)>)> {
-    let (mut of_sessions, mut listening) = (Vec::new(), Vec::new());
-    for number in 0..CLIENTS {
-        let name = format!("Client {number}");
-        let client = OAuthClient::register(fleet.cluster.url(), &name).await?;
-        let tokens = client.authorize(&fleet.owner, &fleet.published.url).await?;
+/// Streams of sessions, each with its session at another node, and listen streams, each with the id of its request.
+type Crowd = (Vec<(McpClient, SseStream)>, Vec<(usize, SseStream)>);
+
+/// So many clients of the first node with their streams of sessions, and so many listen streams each.
+async fn crowd(fleet: &Fleet, clients: usize, alone: usize) -> Result<Crowd> {
+    let others = fleet.cluster.nodes.len() - 1;
+    let one = async |number: usize| {
+        let tokens = let_in(&fleet.cluster, &fleet.owner, &fleet.published, number).await?;
         let mcp = McpClient::new(&fleet.published.url)?.with_token(&tokens.access)?;
         let here = fleet.on(0, &mcp)?;
-        let opened = stream::iter(0..OF_SESSIONS).map(|_| async {
+        let mut of_sessions = Vec::new();
+        for _ in 0..OF_SESSIONS {
             let (session, _) = here.initialize(LEGACY).await?;
             let mut open = session.listen().await?;
             open.next().await?.context("a priming event")?;
-            anyhow::Ok((fleet.on(1, &session)?, open))
-        });
-        of_sessions.extend(opened.buffer_unordered(8).try_collect::<Vec<_>>().await?);
+            of_sessions.push((fleet.on(1 + number % others, &session)?, open));
+        }
+        let mut listening = Vec::new();
         for id in 0..alone {
             listening.push((id, listen(&here, id).await?));
         }
+        anyhow::Ok((of_sessions, listening))
+    };
+    let each = stream::iter(0..clients).map(one).buffer_unordered(AT_ONCE);
+    let mut all = Crowd::default();
+    for (of_sessions, listening) in each.try_collect::<Vec<_>>().await? {
+        all.0.extend(of_sessions);
+        all.1.extend(listening);
     }
-    Ok((of_sessions, listening))
+    Ok(all)
 }
 
 /// Reads an answer to its end, wherever that is.
@@ -452,19 +458,23 @@ async fn said_goodbye(mut stream: SseStream, id: usize) -> Result<()> {
     Ok(())
 }
 
-/// testing.md L14, with fewer streams.
+/// testing.md L14: 5,000 streams and 200 calls of ten seconds in `make full`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush() -> Result<()> {
+    let (clients, alone) = sized((8, 15), (125, 20));
+    let (running, millis) = sized((20, 3_000), (200, 10_000));
     let builder = Cluster::builder()
         .nodes(2)
+        .setting("address_requests_per_minute", 0)
         .setting("drain_accept_secs", 2)
         .setting("drain_secs", 20);
     let mut fleet = Fleet::with(builder).await?;
-    let (sessions, alone) = crowd(&fleet, ALONE).await?;
+    let (sessions, alone) = crowd(&fleet, clients, alone).await?;
+    let streams = sessions.len() + alone.len();
     let mut calls = Vec::new();
-    for number in 0..RUNNING {
+    for number in 0..running {
         let session = fleet.session(LEGACY).await?;
-        let work = json!({"call": format!("running-{number}"), "millis": MILLIS});
+        let work = json!({"call": format!("running-{number}"), "millis": millis});
         let message = call(number, "do_work", work, Some("t"));
         calls.push((
             number,
@@ -491,7 +501,7 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     let goodbyes = alone.into_iter().map(|(id, open)| said_goodbye(open, id));
     let (held, node) = (fleet.fixture.held.clone(), &mut fleet.cluster.nodes[0]);
     let drained = async {
-        for number in 0..RUNNING {
+        for number in 0..running {
             held.arrived(&format!("running-{number}"), 1).await?;
         }
         let began = Instant::now();
@@ -516,9 +526,8 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     };
     let rush = since.iter().map(within_a_second).max().unwrap_or(0);
     println!(
-        "{} streams and {RUNNING} calls: the node ended after {took:?}; streams of sessions were back between {first:?} and {last:?}, \
+        "{streams} streams and {running} calls: the node ended after {took:?}; streams of sessions were back between {first:?} and {last:?}, \
          {mean:.1} a second, {rush} in the worst one",
-        CLIENTS * (OF_SESSIONS + ALONE)
     );
     assert!(took < Duration::from_secs(30), "{took:?}");
     assert!(rate(rush, SECOND) <= 2.0 * mean, "{rush} at once");
@@ -529,11 +538,15 @@ async fn l14_a_node_with_many_streams_is_drained_without_a_failed_call_or_a_rush
     .await
 }
 
-/// testing.md L7, with fewer streams: whoever loses a node is served by another one at once.
+/// testing.md L7: whoever loses a node is served by another one at once. 10,000 streams and three nodes in `make full`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn l7_the_streams_of_a_killed_node_are_back_on_another_one_in_time() -> Result<()> {
-    let mut fleet = Fleet::of(2).await?;
-    let (sessions, _) = crowd(&fleet, 0).await?;
+    let (nodes, clients) = sized((2, 8), (3, 500));
+    let builder = Cluster::builder()
+        .nodes(nodes)
+        .setting("address_requests_per_minute", 0);
+    let mut fleet = Fleet::with(builder).await?;
+    let (sessions, _) = crowd(&fleet, clients, 0).await?;
     let count = sessions.len();
     let lost = sessions
         .into_iter()

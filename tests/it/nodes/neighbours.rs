@@ -5,18 +5,21 @@ use portolan_tests::{
     fleet::{Fleet, call, sign_up},
     mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
+    scale::sized,
 };
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// Calls of each worker.
-const CALLS: usize = 400;
+/// Calls of each worker: 100,000 of all eight in `make full`.
+fn calls() -> usize {
+    sized(400, 12_500)
+}
 /// Workers of each tenant, one half of them without a session.
 const WORKERS: usize = 4;
 
 /// Calls one after the other, and finds its own words in every answer, and nobody else's.
 async fn work(client: McpClient, own: &'static str, other: &'static str) -> Result<()> {
-    for number in 0..CALLS {
+    for number in 0..calls() {
         let text = format!("{own}-{number}");
         let arguments = json!({"message": text});
         let answer = if client.header("mcp-session-id").is_some() {

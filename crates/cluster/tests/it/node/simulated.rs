@@ -38,7 +38,7 @@ use super::chance::Chance;
 use crate::history::Line;
 
 /// Seeds of every run of the tests; the variable `PORTOLAN_TEST_SEEDS` asks for more, and `PORTOLAN_TEST_SEED` for one.
-const SEEDS: u64 = 1_750;
+const SEEDS: u64 = 2_000;
 /// One of so many is run twice.
 const TWICE: u64 = 100;
 /// Clients that call one after the other.
