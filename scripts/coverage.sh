@@ -9,7 +9,7 @@ llvm=$(scripts/llvm.sh)
 place=$PWD/target/coverage
 mkdir -p "$place"
 mapfile -t decoders < <(grep -v '^#' fuzz/decoders.txt)
-# Build scripts and macros count too; theirs are not wanted. Two builds would be merged for nothing.
+# Build scripts and macros count too; theirs are not wanted.
 program=$(LLVM_PROFILE_FILE=/dev/null RUSTFLAGS=-Cinstrument-coverage CARGO_TARGET_DIR=$place SQLX_OFFLINE=true \
     cargo test --package portolan-replay --test it --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')

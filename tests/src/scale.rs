@@ -2,10 +2,6 @@
 //! `PORTOLAN_TEST_FULL`).
 
 /// `pushed` in `make test`, `full` in `make full`.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how large a test is is no setting of the product"
-)]
 pub fn sized<T>(pushed: T, full: T) -> T {
     match std::env::var_os("PORTOLAN_TEST_FULL") {
         Some(_) => full,

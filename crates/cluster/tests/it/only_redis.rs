@@ -298,10 +298,6 @@ async fn keys(server: &RedisServer) -> Vec<String> {
 }
 
 /// Whether tests are as large as testing.md has them (`make full`).
-#[expect(
-    clippy::disallowed_methods,
-    reason = "how large a test is is no setting of the product"
-)]
 fn is_full() -> bool {
     std::env::var_os("PORTOLAN_TEST_FULL").is_some()
 }
