@@ -387,14 +387,15 @@ async fn b12_b13_answers_and_cancellations_of_nothing_leave_nothing() -> Result<
     Ok(())
 }
 
-/// Bytes of an answer that nobody reads.
+/// Clients that open an answer and never read it.
+const DEAF: usize = 40;
+/// Bytes of each answer.
 const LONG: usize = 400_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Result<()> {
     let fleet = Fleet::of(1).await?;
     let quiet = fleet.cluster.nodes[0].memory()?;
-    let deaf = sized(40, 1_000);
     let open = async |number: usize| {
         let session = fleet.session(LEGACY).await?;
         let work = json!({"call": format!("deaf-{number}"), "millis": 1_500, "size": LONG});
@@ -406,9 +407,9 @@ async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Resul
         let id = first_id(&first)?.to_owned();
         anyhow::Ok((session, stream, id))
     };
-    let opened = stream::iter(0..deaf).map(open).buffer_unordered(20);
+    let opened = stream::iter(0..DEAF).map(open).buffer_unordered(20);
     let clients: Vec<_> = opened.try_collect().await?;
-    for number in 0..deaf {
+    for number in 0..DEAF {
         let all = &fleet.fixture.held;
         all.until(&format!("deaf-{number}"), |fate| fate.answered == 1)
             .await?;
@@ -419,8 +420,8 @@ async fn b11_who_never_reads_is_hung_up_on_and_finds_everything_later() -> Resul
         echo(&session, &format!("beside {number}")).await?;
     }
     let memory = fleet.cluster.nodes[0].memory()?;
-    println!("{deaf} clients that do not read {LONG} bytes each: the node holds {memory} bytes");
-    let held = memory.saturating_sub(quiet) / u64::try_from(deaf)?;
+    println!("{DEAF} clients that do not read {LONG} bytes each: the node holds {memory} bytes");
+    let held = memory.saturating_sub(quiet) / u64::try_from(DEAF)?;
     // The answer once, as text, until it is in the log and the client is hung up on: no copy for each part of the way.
     assert!(held < 4 * u64::try_from(LONG)?, "{held} bytes for each");
     for (session, stream, id) in clients {
