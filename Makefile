@@ -69,7 +69,7 @@ fuzz: ## Fuzzes the readers of foreign bytes and what judges them, 10 minutes ea
 coverage: ## Counts the lines of decoders that the kept inputs of fuzzing reach
 	@scripts/coverage.sh $(ARGS)
 
-revisions: ## Writes docs/revisions.md and tests/rules-open.txt anew: which test holds which rule of the protocol
+revisions: ## Writes docs/revisions.md, authorization-rules.md, translation-rules.md and tests/rules-open.txt anew: which test holds which rule
 	@REVISIONS_WRITE=1 cargo nextest run --workspace -E 'test(/^revisions::/)'
 
 deny: ## Checks licences, sources, bans and advisories of all dependencies (cargo-deny, needs the network)

@@ -4,6 +4,7 @@
 mod admission;
 mod answers_wire;
 mod asking_wire;
+mod bridge_wire;
 mod default_wire;
 mod endings_wire;
 mod legacy_wire;

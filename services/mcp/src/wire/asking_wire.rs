@@ -258,7 +258,7 @@ async fn x_7b_a_question_that_is_no_longer_of_use_is_withdrawn() {
 }
 
 /// An upstream of 2026-07-28: asks, and is called again.
-async fn modern_upstream(asker: Asker, asked: Value) -> Result<String, Unanswered> {
+pub(super) async fn modern_upstream(asker: Asker, asked: Value) -> Result<String, Unanswered> {
     let asked = InputRequired::read(&Raw::of(&asked).unwrap()).unwrap();
     match asker.round(asked).await? {
         Round::Again(responses) => {
