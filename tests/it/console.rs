@@ -349,36 +349,6 @@ async fn a_tool_made_by_hand_works_like_an_imported_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn connection_snippets_name_the_server_for_each_client() -> Result<()> {
-    let scene = Scene::new().await?;
-    let console = scene.owner.console();
-    let connection = console
-        .get(&format!(
-            "/workspaces/{}/servers/{}/connection",
-            scene.published.workspace, scene.published.server_id
-        ))
-        .await?;
-    let clients: Vec<&Value> = connection["clients"]
-        .as_array()
-        .context("clients")?
-        .iter()
-        .collect();
-    for name in ["claude", "claude_code", "chatgpt", "cursor", "vscode"] {
-        let client = clients
-            .iter()
-            .find(|client| client["client"] == name)
-            .with_context(|| format!("{name} in {connection}"))?;
-        assert!(
-            client["snippet"]
-                .as_str()
-                .is_some_and(|snippet| snippet.contains(&scene.published.url)),
-            "{client}"
-        );
-    }
-    Ok(())
-}
-
-#[tokio::test]
 async fn calls_and_changes_leave_a_trace_that_the_owner_can_read() -> Result<()> {
     let scene = Scene::new().await?;
     scene

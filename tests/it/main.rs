@@ -29,6 +29,7 @@ mod passkeys;
 mod revisions;
 mod secrets;
 mod sign_in_with_others;
+mod snippets;
 mod tasks;
 mod tenancy;
 mod test_plan;

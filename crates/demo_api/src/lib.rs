@@ -9,6 +9,7 @@ mod calendar;
 mod chart;
 mod error;
 mod harbours;
+mod mcp;
 mod ports;
 mod ships;
 
@@ -70,6 +71,7 @@ pub fn router() -> Router {
     Router::new()
         .route("/", get(welcome))
         .route("/openapi.json", get(openapi))
+        .route("/mcp", mcp::route())
         .merge(guarded)
         .fallback(|| async {
             Problem::not_found("There is no such path. The operations are listed in /openapi.json.")
@@ -86,7 +88,8 @@ async fn key_required(request: Request, next: Next) -> Response {
 }
 
 async fn welcome() -> &'static str {
-    "Harbour, the demo API. Document: /openapi.json  Key: header X-Api-Key: harbour-demo-key\n"
+    "Harbour, the demo API. Document: /openapi.json  Key: header X-Api-Key: harbour-demo-key\n\
+     As an MCP server, without a key: /mcp\n"
 }
 
 /// Served with the address that the caller used, so that an import from this URL calls back to the same place.

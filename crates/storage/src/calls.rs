@@ -174,7 +174,7 @@ pub struct Counts {
     pub tools_enabled: i64,
     /// Servers that answer.
     pub servers_published: i64,
-    /// Has any call been made through a server?
+    /// Has a call through a server succeeded?
     pub has_call: bool,
 }
 
@@ -189,7 +189,8 @@ pub async fn counts(tx: &mut TenantTx) -> Result<Counts, StorageError> {
                   (select count(*) from tools t join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
                     where t.tenant_id = $1 and t.enabled and t.state = 'active' and s.deleted_at is null) as "tools_enabled!",
                   (select count(*) from servers where tenant_id = $1 and status = 'published' and deleted_at is null) as "servers_published!",
-                  exists (select 1 from tool_calls where tenant_id = $1 and server_id is not null) as "has_call!""#,
+                  exists (select 1 from tool_calls
+                    where tenant_id = $1 and server_id is not null and outcome = 'ok') as "has_call!""#,
         tenant
     )
     .fetch_one(tx.connection())

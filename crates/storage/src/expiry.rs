@@ -200,7 +200,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from sources where (tenant_id, id) in
                    (select tenant_id, id from sources where deleted_at < $1 limit $2 for update skip locked)",
-                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                now - crate::trash::KEPT - crate::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -223,7 +223,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
                      delete from server_resources using over
                       where server_resources.tenant_id = over.tenant_id and server_resources.server_id = over.id)
                    select count(*) as "count!" from over"#,
-                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                now - crate::trash::KEPT - crate::trash::GRACE,
                 BATCH
             )
             .fetch_one(connection)
@@ -234,7 +234,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from prompts where (tenant_id, id) in
                    (select tenant_id, id from prompts where deleted_at < $1 limit $2 for update skip locked)",
-                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                now - crate::trash::KEPT - crate::trash::GRACE,
                 BATCH
             )
             .execute(connection)
@@ -244,7 +244,7 @@ pub async fn purge(tx: &mut SystemTx, what: Expired, now: Timestamp) -> Result<u
             sqlx::query!(
                 "delete from resources where (tenant_id, id) in
                    (select tenant_id, id from resources where deleted_at < $1 limit $2 for update skip locked)",
-                now - Duration::minutes(2 * crate::sources::UNDO_MINUTES),
+                now - crate::trash::KEPT - crate::trash::GRACE,
                 BATCH
             )
             .execute(connection)

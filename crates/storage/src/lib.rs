@@ -67,6 +67,7 @@ pub mod sources;
 pub mod tenant_domains;
 pub mod tenants;
 pub mod tools;
+pub mod trash;
 pub mod upstream_oauth;
 pub mod upstreams;
 pub mod users;

@@ -200,10 +200,11 @@ pub async fn delete(tx: &mut TenantTx, id: PromptId, now: Timestamp) -> Result<b
     )
     .execute(tx.connection())
     .await?;
+    crate::trash::bound(tx).await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::sources::UNDO_MINUTES`]. A name that was taken meanwhile violates [`NAME_TAKEN`].
+/// Takes a deletion back within [`crate::trash::KEPT`]. A name that was taken meanwhile violates [`NAME_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: PromptId,
@@ -214,7 +215,7 @@ pub async fn restore(
         "update prompts set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
         tenant,
         id.uuid(),
-        now - time::Duration::minutes(crate::sources::UNDO_MINUTES)
+        now - crate::trash::KEPT
     )
     .execute(tx.connection())
     .await?;

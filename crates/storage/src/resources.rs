@@ -345,10 +345,11 @@ pub async fn delete(
     )
     .execute(tx.connection())
     .await?;
+    crate::trash::bound(tx).await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::sources::UNDO_MINUTES`]. A URI that was taken meanwhile violates [`URI_TAKEN`].
+/// Takes a deletion back within [`crate::trash::KEPT`]. A URI that was taken meanwhile violates [`URI_TAKEN`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: ResourceId,
@@ -359,7 +360,7 @@ pub async fn restore(
         "update resources set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
         tenant,
         id.uuid(),
-        now - time::Duration::minutes(crate::sources::UNDO_MINUTES)
+        now - crate::trash::KEPT
     )
     .execute(tx.connection())
     .await?;

@@ -229,7 +229,7 @@ pub async fn delete(tx: &mut TenantTx, id: ServerId, now: Timestamp) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// Takes a deletion back within [`crate::sources::UNDO_MINUTES`].
+/// Takes a deletion back within [`crate::trash::KEPT`].
 pub async fn restore(
     tx: &mut TenantTx,
     id: ServerId,
@@ -240,7 +240,7 @@ pub async fn restore(
         "update servers set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
         tenant,
         id.uuid(),
-        now - time::Duration::minutes(crate::sources::UNDO_MINUTES)
+        now - crate::trash::KEPT
     )
     .execute(tx.connection())
     .await?;

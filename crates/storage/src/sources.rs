@@ -10,9 +10,6 @@ use sqlx::types::Json;
 
 use crate::{StorageError, TenantTx};
 
-/// How long a deleted source or server can be brought back.
-pub const UNDO_MINUTES: i64 = 10;
-
 /// A source, without its document.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -286,7 +283,7 @@ pub async fn replace_document(
     Ok(done.rows_affected() == 1)
 }
 
-/// Marks a source deleted: its tools are published no more. It can be restored for [`UNDO_MINUTES`].
+/// Marks a source deleted: its tools are published no more. It can be restored for [`crate::trash::KEPT`].
 pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<bool, StorageError> {
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
@@ -297,6 +294,7 @@ pub async fn delete(tx: &mut TenantTx, id: SourceId, now: Timestamp) -> Result<b
     )
     .execute(tx.connection())
     .await?;
+    crate::trash::bound(tx).await?;
     Ok(done.rows_affected() == 1)
 }
 
@@ -311,7 +309,7 @@ pub async fn restore(
         "update sources set deleted_at = null where tenant_id = $1 and id = $2 and deleted_at > $3",
         tenant,
         id.uuid(),
-        now - time::Duration::minutes(UNDO_MINUTES)
+        now - crate::trash::KEPT
     )
     .execute(tx.connection())
     .await?;

@@ -112,6 +112,8 @@ pub struct DemoApi {
     pub title: String,
     /// How to sign in to it, in words.
     pub credential_hint: String,
+    /// The same as an MCP server, which needs no credential.
+    pub mcp_url: String,
 }
 
 /// Absolute URLs and cookie names. Everything absolute is built from configuration, never from `Host` (S10).

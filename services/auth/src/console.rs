@@ -38,6 +38,7 @@ pub mod sign_in;
 pub mod single_sign_on;
 pub mod sources;
 pub mod tools;
+pub mod trash;
 pub mod trial;
 pub mod upstreams;
 pub mod workspace;
@@ -139,6 +140,7 @@ fn documented() -> OpenApiRouter<AuthState> {
         .routes(routes!(registered_clients::revoke_client_secret))
         .routes(routes!(connects::list_connects))
         .routes(routes!(overview::show_overview))
+        .routes(routes!(trash::list_trash))
         .routes(routes!(audit::list_audit_events))
         .routes(routes!(audit::export_audit_events))
         .routes(routes!(limits::show_limits, limits::change_limits))

@@ -500,6 +500,7 @@ pub(crate) fn demo_api(address: std::net::SocketAddr) -> DemoApi {
             "API key in the header X-Api-Key: {}",
             portolan_demo_api::API_KEY
         ),
+        mcp_url: format!("http://{address}/mcp"),
     }
 }
 

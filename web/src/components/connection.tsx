@@ -1,4 +1,4 @@
-import { Button, SegmentedControl, Stack, Tabs } from '@mantine/core';
+import { Alert, Button, SegmentedControl, Stack, Tabs } from '@mantine/core';
 import { IconExternalLink } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ClientConnection, Connection } from '../api/servers';
@@ -59,6 +59,11 @@ function ConnectionTabs({ clients }: { clients: ClientConnection[] }) {
       </Tabs.List>
       {clients.map((one) => (
         <Tabs.Panel key={one.client} value={one.client}>
+          {one.note && (
+            <Alert color="yellow" mb="md">
+              {one.note}
+            </Alert>
+          )}
           <ol className={classes.steps}>
             {one.steps.map((step) => (
               <li key={step}>{step}</li>

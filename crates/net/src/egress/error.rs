@@ -53,7 +53,10 @@ impl Phase {
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The host is, or resolves to, an address that is not public. Nothing was sent.
-    #[error("{host} is not a public internet address, so it is not called")]
+    #[error(
+        "{host} is not a public internet address, so it is not called. The operator of this \
+         installation can allow it with the setting egress_allow (PORTOLAN_EGRESS_ALLOW)"
+    )]
     BlockedAddress {
         /// Host as in the URL.
         host: String,

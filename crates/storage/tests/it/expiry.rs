@@ -9,7 +9,7 @@ use portolan_model::{
 use portolan_storage::{
     Reason, Store, clients,
     expiry::{self, Expired},
-    grants, servers, sources, users,
+    grants, servers, sources, trash, users,
 };
 use serde_json::json;
 use time::Duration;
@@ -69,7 +69,7 @@ async fn l7_an_address_that_was_never_verified_is_forgotten_after_a_day() {
 }
 
 #[tokio::test]
-async fn a_deleted_source_can_be_restored_for_ten_minutes_and_is_gone_after_twenty() {
+async fn a_deleted_source_can_be_restored_for_30_days_and_is_gone_afterwards() {
     let store = Database::new().await.store(4).await;
     let scene = Scene::new(&store).await;
     let now = Clock::system().now();
@@ -86,26 +86,63 @@ async fn a_deleted_source_can_be_restored_for_ten_minutes_and_is_gone_after_twen
     sources::insert(&mut tx, &new, now).await.unwrap();
     assert!(sources::delete(&mut tx, id, now).await.unwrap());
     assert!(
-        sources::restore(&mut tx, id, now + Duration::minutes(9))
+        sources::restore(&mut tx, id, now + Duration::days(29))
             .await
             .unwrap()
     );
     assert!(sources::delete(&mut tx, id, now).await.unwrap());
     assert!(
-        !sources::restore(&mut tx, id, now + Duration::minutes(11))
+        !sources::restore(&mut tx, id, now + Duration::days(31))
             .await
             .unwrap(),
         "too late"
     );
     tx.commit().await.unwrap();
     assert_eq!(
-        purge(&store, Expired::Sources, now + Duration::minutes(15)).await,
+        purge(&store, Expired::Sources, now + Duration::days(30)).await,
         0
     );
     assert_eq!(
-        purge(&store, Expired::Sources, now + Duration::minutes(21)).await,
+        purge(&store, Expired::Sources, now + Duration::days(31)).await,
         1
     );
+}
+
+/// ux-review §4, bug 2: a trash that lists what can be restored, and is bounded.
+#[tokio::test]
+async fn the_trash_lists_deletions_newest_first_and_keeps_a_hundred_sources() {
+    let store = Database::new().await.store(4).await;
+    let scene = Scene::new(&store).await;
+    let now = Clock::system().now();
+    let mut tx = store.tenant(scene.tenant).await.unwrap();
+    let mut ids = Vec::new();
+    for n in 0..=trash::MOST {
+        let id = SourceId::generate();
+        let name = format!("Source {n}");
+        let new = sources::NewSource {
+            id,
+            kind: SourceKind::Http,
+            name: &name,
+            base_url: "https://api.example.com",
+            document: None,
+            security: &json!([]),
+        };
+        sources::insert(&mut tx, &new, now).await.unwrap();
+        let at = now + Duration::seconds(n);
+        assert!(sources::delete(&mut tx, id, at).await.unwrap());
+        ids.push(id);
+    }
+    let later = now + Duration::hours(1);
+    let listed = trash::list(&mut tx, later).await.unwrap();
+    assert_eq!(listed.len(), ids.len() - 1, "the oldest gave way");
+    assert_eq!(listed[0].name, format!("Source {}", trash::MOST));
+    assert_eq!(listed[0].kind, trash::Kind::Source);
+    assert!(!sources::restore(&mut tx, ids[0], later).await.unwrap());
+    assert!(sources::restore(&mut tx, ids[1], later).await.unwrap());
+    let listed = trash::list(&mut tx, later).await.unwrap();
+    assert_eq!(listed.len(), ids.len() - 2);
+    let over = now + trash::KEPT + Duration::hours(1);
+    assert!(trash::list(&mut tx, over).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -125,7 +162,7 @@ async fn m3_the_address_of_a_deleted_server_is_never_given_to_another() {
     servers::insert(&mut tx, &server(id), now).await.unwrap();
     assert!(servers::delete(&mut tx, id, now).await.unwrap());
     tx.commit().await.unwrap();
-    let later = now + Duration::minutes(21);
+    let later = now + Duration::days(31);
     assert_eq!(purge(&store, Expired::Servers, later).await, 1);
     assert_eq!(
         purge(&store, Expired::Servers, later).await,

@@ -386,7 +386,7 @@ async fn what_was_deleted_and_not_restored_is_purged() {
     prompts::delete(&mut tx, id, now()).await.unwrap();
     resources::delete(&mut tx, held, now()).await.unwrap();
     tx.commit().await.unwrap();
-    for (after, rows) in [(Duration::minutes(15), 0), (Duration::minutes(25), 1)] {
+    for (after, rows) in [(Duration::days(30), 0), (Duration::days(31), 1)] {
         for what in [Expired::Prompts, Expired::Resources] {
             let mut tx = store.system(Reason::Janitor).await.unwrap();
             assert_eq!(

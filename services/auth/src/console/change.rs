@@ -1,6 +1,6 @@
 //! A change of a workspace's registry: nodes hear of it and the audit log has it, in the transaction of the change itself.
 
-use portolan_storage::{TenantTx, audit, registry_news, sources::UNDO_MINUTES};
+use portolan_storage::{TenantTx, audit, registry_news, trash};
 use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -42,7 +42,7 @@ impl Deleted {
     /// Deleted just now.
     pub(super) fn at(now: OffsetDateTime) -> Self {
         Self {
-            undo_until: now + time::Duration::minutes(UNDO_MINUTES),
+            undo_until: now + trash::KEPT,
         }
     }
 }

@@ -64,7 +64,7 @@ pub struct Setup {
     has_credential: bool,
     /// A server is published.
     has_server: bool,
-    /// An AI client has called a tool.
+    /// An AI client has called a tool, and the call succeeded.
     has_call: bool,
 }
 

@@ -522,7 +522,7 @@ pub(crate) async fn switch_prompt(
     Ok(Json(view(after)))
 }
 
-/// Deletes a prompt. It can be restored for ten minutes.
+/// Deletes a prompt. It can be restored for 30 days.
 #[utoipa::path(delete, path = "/workspaces/{ws}/prompts/{id}", tag = "prompts",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Prompt")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]

@@ -324,7 +324,7 @@ pub(crate) async fn switch_resource(
     Ok(Json(after))
 }
 
-/// Deletes a resource. It can be restored for ten minutes.
+/// Deletes a resource. It can be restored for 30 days.
 #[utoipa::path(delete, path = "/workspaces/{ws}/resources/{id}", tag = "resources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Resource")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]

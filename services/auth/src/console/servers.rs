@@ -606,7 +606,7 @@ pub(crate) async fn pause_server(
     .await
 }
 
-/// Deletes a server. It can be restored for ten minutes; its address is not given to another.
+/// Deletes a server. It can be restored for 30 days; its address is not given to another.
 #[utoipa::path(delete, path = "/workspaces/{ws}/servers/{id}", tag = "servers",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Server")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]

@@ -518,7 +518,7 @@ pub(crate) async fn change_source(
     Ok(Json(view(source)))
 }
 
-/// Deletes a source; its tools answer no more. It can be restored for ten minutes.
+/// Deletes a source; its tools answer no more. It can be restored for 30 days.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Deleted.", body = Deleted)))]

@@ -800,9 +800,17 @@ async fn a_server_is_made_published_renamed_and_brought_back() {
         )["undo_until"]
             .is_string()
     );
-    house.wait(time::Duration::minutes(11));
-    let late = post(&ann, &format!("/sources/{id}/restore"), json!({})).await;
-    assert_eq!(late.status, StatusCode::NOT_FOUND, "ten minutes are over");
+    house.wait(time::Duration::days(1));
+    let trash = fine(ann.call(Method::GET, &format!("{WS}/trash"), None).await);
+    let entry = &trash["items"][0];
+    assert_eq!(
+        (&entry["kind"], &entry["id"]),
+        (&json!("source"), &json!(id))
+    );
+    assert!(entry["restorable_until"].is_string(), "{trash}");
+    fine(post(&ann, &format!("/sources/{id}/restore"), json!({})).await);
+    let trash = fine(ann.call(Method::GET, &format!("{WS}/trash"), None).await);
+    assert_eq!(trash["items"], json!([]));
 }
 
 #[tokio::test]

@@ -1,0 +1,32 @@
+import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
+import { answer, api, type Schemas } from './http';
+
+export type DeletedThing = Schemas['DeletedThing'];
+export type DeletedKind = Schemas['DeletedKind'];
+
+export const trashQuery = (ws: string) =>
+  queryOptions({
+    queryKey: [ws, 'trash'],
+    queryFn: () => answer(api.GET('/api/v1/workspaces/{ws}/trash', { params: { path: { ws } } })),
+  });
+
+/** Brings a deleted thing back, whatever its kind. */
+export function useRestore(ws: string) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async ({ kind, id }: Pick<DeletedThing, 'kind' | 'id'>): Promise<unknown> => {
+      const params = { path: { ws, id } };
+      switch (kind) {
+        case 'source':
+          return answer(api.POST('/api/v1/workspaces/{ws}/sources/{id}/restore', { params }));
+        case 'server':
+          return answer(api.POST('/api/v1/workspaces/{ws}/servers/{id}/restore', { params }));
+        case 'prompt':
+          return answer(api.POST('/api/v1/workspaces/{ws}/prompts/{id}/restore', { params }));
+        case 'resource':
+          return answer(api.POST('/api/v1/workspaces/{ws}/resources/{id}/restore', { params }));
+      }
+    },
+    onSuccess: () => client.invalidateQueries({ queryKey: [ws] }),
+  });
+}
