@@ -15,6 +15,7 @@ pub(crate) struct Wanted {
     pub(crate) burst: u64,
     pub(crate) want: u64,
     pub(crate) debt: u64,
+    pub(crate) back: u64,
 }
 
 impl From<&LeaseWanted> for Wanted {
@@ -26,6 +27,7 @@ impl From<&LeaseWanted> for Wanted {
             burst: wanted.burst.min(most),
             want: wanted.want.min(most),
             debt: wanted.debt.min(most),
+            back: wanted.back.min(most),
         }
     }
 }
@@ -38,8 +40,11 @@ pub(crate) fn take(arrival: Option<u64>, now: u64, wanted: Wanted) -> (Option<u6
         burst,
         want,
         debt,
+        back,
     } = wanted;
-    let due = (arrival.unwrap_or(now).max(now) + debt * interval_us).min(now + 2 * MOST_US);
+    let due = (arrival.unwrap_or(now).max(now) + debt * interval_us)
+        .saturating_sub(back * interval_us)
+        .clamp(now, now + 2 * MOST_US);
     let room = (now + burst * interval_us).saturating_sub(due) / interval_us;
     let granted = want.min(room);
     let due = due + granted * interval_us;
@@ -52,7 +57,7 @@ pub(crate) fn take(arrival: Option<u64>, now: u64, wanted: Wanted) -> (Option<u6
         granted,
         wait: Duration::from_millis(wait_us.div_ceil(1000)),
     };
-    ((granted > 0 || debt > 0).then_some(due), lease)
+    ((granted > 0 || debt > 0 || back > 0).then_some(due), lease)
 }
 
 #[cfg(test)]
@@ -65,6 +70,7 @@ mod tests {
             burst: 5,
             want,
             debt,
+            back: 0,
         }
     }
 
@@ -93,6 +99,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_given_back_can_be_taken_again_and_is_never_more_than_the_burst() {
+        let now = 1_000_000_000;
+        let back = |back| Wanted {
+            back,
+            ..wanted(0, 0)
+        };
+        let (due, _) = take(None, now, wanted(5, 0));
+        let (due, _) = take(due, now, back(2));
+        let (due, lease) = take(due, now, wanted(9, 0));
+        assert_eq!(lease.granted, 2);
+        let (due, _) = take(due, now, back(1_000));
+        let (_, lease) = take(due, now, wanted(9, 0));
+        assert_eq!(lease.granted, 5);
+        let (due, _) = take(None, now, back(3));
+        let (_, lease) = take(due, now, wanted(9, 0));
+        assert_eq!(lease.granted, 5, "of a bucket that was full");
+    }
+
+    #[test]
     fn absurd_numbers_stay_within_exact_arithmetic() {
         let absurd = LeaseWanted {
             shard: String::new(),
@@ -101,6 +126,7 @@ mod tests {
             burst: u64::MAX,
             want: u64::MAX,
             debt: u64::MAX,
+            back: 0,
         };
         let now = 1_800_000_000_000_000;
         let mut due = None;

@@ -452,6 +452,8 @@ pub struct LeaseWanted {
     pub want: u64,
     /// Tokens spent already that were never granted; always taken.
     pub debt: u64,
+    /// Tokens granted before that were not needed; given back first, and never more than the bucket holds.
+    pub back: u64,
 }
 
 /// Answer for one bucket.

@@ -286,6 +286,7 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
                 burst: rate.burst,
                 want: ask.want,
                 debt: ask.debt,
+                back: 0,
             });
             asks.push((key, ask));
         }

@@ -65,7 +65,8 @@ impl RedisStore {
                     call.arg(wanted.interval_us)
                         .arg(wanted.burst)
                         .arg(wanted.want)
-                        .arg(wanted.debt);
+                        .arg(wanted.debt)
+                        .arg(wanted.back);
                 }
             })
             .await?;

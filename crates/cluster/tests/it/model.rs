@@ -675,7 +675,7 @@ impl Model {
     /// In tokens: none comes while a walk lasts, and the clock of a walk moves less than one token's time.
     fn lease(&mut self, wanted: &LeaseWanted) -> Lease {
         let spent = self.buckets.entry(wanted.bucket.clone()).or_default();
-        *spent += wanted.debt;
+        *spent = (*spent + wanted.debt).saturating_sub(wanted.back);
         let granted = wanted.want.min(wanted.burst.saturating_sub(*spent));
         *spent += granted;
         let missing = if granted == 0 {

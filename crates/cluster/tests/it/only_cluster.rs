@@ -85,6 +85,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
             burst: 100,
             want: n,
             debt: 0,
+            back: 0,
         })
         .collect();
     let granted: Vec<_> = store

@@ -37,6 +37,7 @@ fn tokens() -> LeaseWanted {
         burst: 10,
         want: 1,
         debt: 0,
+        back: 0,
     }
 }
 

@@ -318,6 +318,7 @@ impl Draw {
                         burst: 20,
                         want: u64::from(self.name),
                         debt: u64::from(self.wrong / 6),
+                        back: u64::from(self.wrong % 3),
                     })
                     .collect(),
             ),

@@ -10,6 +10,7 @@ super::cases![
     a_bucket_gives_its_burst_and_then_its_rate,
     buckets_are_counted_apart_and_answered_in_order,
     debt_is_always_taken,
+    what_is_given_back_can_be_taken_again,
     absurd_wishes_do_no_harm,
     no_more_is_admitted_than_the_rate_and_the_burst,
     members_see_each_other_and_the_dead with short_memory,
@@ -31,6 +32,7 @@ fn wanted(bucket: &str, want: u64, debt: u64) -> LeaseWanted {
         burst: 5,
         want,
         debt,
+        back: 0,
     }
 }
 
@@ -85,6 +87,26 @@ async fn debt_is_always_taken(ground: &Ground) {
     let lease = take(ground, wanted("x", 0, 3)).await;
     assert_eq!(lease.granted, 0);
     assert!(lease.wait > Duration::from_secs(38), "{lease:?}");
+}
+
+async fn what_is_given_back_can_be_taken_again(ground: &Ground) {
+    let back = |back| LeaseWanted {
+        back,
+        ..wanted("x", 0, 0)
+    };
+    assert_eq!(take(ground, wanted("x", 5, 0)).await.granted, 5);
+    assert_eq!(take(ground, wanted("x", 1, 0)).await.granted, 0);
+    assert_eq!(take(ground, back(2)).await.granted, 0);
+    assert_eq!(take(ground, wanted("x", 9, 0)).await.granted, 2);
+    // Never more than the bucket holds, and nothing for the next one.
+    take(ground, back(1_000)).await;
+    assert_eq!(take(ground, wanted("x", 9, 0)).await.granted, 5);
+    // What was taken by the same question counts after what is given back by it.
+    let exchange = LeaseWanted {
+        back: 3,
+        ..wanted("x", 9, 0)
+    };
+    assert_eq!(take(ground, exchange).await.granted, 3);
 }
 
 async fn absurd_wishes_do_no_harm(ground: &Ground) {
