@@ -20,9 +20,11 @@ random() {
 secret master_secret "$(random)"
 secret postgres_password "$(random)"
 secret database_password "$(random)"
+secret mcp_database_password "$(random)"
 secret redis_password "$(random)"
 secret database_owner_url "postgres://postgres:$(cat postgres_password)@postgres:5432/portolan"
 secret database_url "postgres://portolan_login:$(cat database_password)@postgres:5432/portolan"
+secret mcp_database_url "postgres://portolan_mcp_login:$(cat mcp_database_password)@postgres:5432/portolan"
 secret redis_url "redis://portolan:$(cat redis_password)@redis:6379/0"
 secret redis_acl "user default off
 user portolan on >$(cat redis_password) ~pl1:* &pl1:* +@all -@dangerous -@admin +info

@@ -218,11 +218,47 @@ async fn a_paused_server_is_closed_and_opens_again() -> Result<()> {
     );
     console.post(&format!("{server}/pause"), json!({})).await?;
     let lists = |text: &str| text.contains("\"tools\"");
-    until(&scene, "a paused server lists nothing", |text| !lists(text)).await?;
+    // Bug 15: told to the holder of a token for it.
+    let is_paused = |text: &str| !lists(text) && text.contains("This server is paused.");
+    until(&scene, "a paused server says so", is_paused).await?;
     console
         .post(&format!("{server}/publish"), json!({}))
         .await?;
     until(&scene, "a published server lists its tools", lists).await
+}
+
+/// Bug 5: the time of the last request, and not of the last token.
+#[tokio::test]
+async fn bug_5_an_app_was_last_used_when_it_last_asked_for_something() -> Result<()> {
+    let scene = Scene::new().await?;
+    let console = scene.owner.console();
+    let path = format!("/workspaces/{}/apps", scene.published.workspace);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let before = console.get(&path).await?;
+    assert_eq!(
+        before["items"].as_array().map(Vec::len),
+        Some(1),
+        "{before}"
+    );
+    assert!(
+        before["items"][0]["last_used_at"].is_null(),
+        "a token is no use: {before}"
+    );
+    scene.mcp.modern("tools/list", json!({})).await?;
+    loop {
+        let app = console.get(&path).await?["items"][0].clone();
+        if app["last_used_at"].is_string() {
+            break;
+        }
+        anyhow::ensure!(Instant::now() < deadline, "not within 10 seconds: {app}");
+    }
+    let clients = format!("/workspaces/{}/clients", scene.published.workspace);
+    let clients = console.get(&clients).await?;
+    assert!(
+        clients["clients"][0]["last_used_at"].is_string(),
+        "{clients}"
+    );
+    Ok(())
 }
 
 #[tokio::test]

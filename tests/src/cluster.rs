@@ -129,12 +129,16 @@ impl ClusterBuilder {
             .map(|number| node(format!("mcp-{number}"), "mcp"))
             .collect::<Result<Vec<_>>>()?;
         let mut links = Vec::new();
+        for node in &mut nodes {
+            let url = if self.is_linked {
+                postgres.open_way(&node.name)?
+            } else {
+                postgres.mcp_url()
+            };
+            node.environment
+                .push(("PORTOLAN_DATABASE_URL".to_owned(), url));
+        }
         if self.is_linked {
-            for node in &mut nodes {
-                let url = postgres.open_way(&node.name)?;
-                node.environment
-                    .push(("PORTOLAN_DATABASE_URL".to_owned(), url));
-            }
             for node in nodes.iter_mut().chain([&mut auth]) {
                 let link = Link::start(redis.address())?;
                 let url = format!("redis://{}/", link.address());

@@ -22,6 +22,10 @@ use crate::{
 
 /// Who the service logs in as, in a data folder that `portolan dev` has made.
 const LOGIN_ROLE: &str = "portolan_dev";
+/// Who MCP endpoints alone log in as (S-13).
+const MCP_LOGIN_ROLE: &str = "portolan_dev_mcp";
+/// Who owns all of it.
+const OWNER: &str = "postgres";
 /// Where `portolan dev` keeps its tables.
 const DATABASE: &str = "portolan";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,6 +49,9 @@ impl PostgresServer {
             folder,
         };
         server.start_again().await?;
+        let mut owner = server.owner().await?;
+        let login = format!("create role {MCP_LOGIN_ROLE} login noinherit in role portolan_mcp");
+        owner.ask(&format!("reset role; {login}")).await?;
         Ok(server)
     }
 
@@ -60,23 +67,28 @@ impl PostgresServer {
             .to_owned())
     }
 
-    /// For the service.
+    /// For the service, with every door.
     pub fn url(&self) -> String {
-        url_of(&self.place().join("socket"))
+        url_of(LOGIN_ROLE, &self.place().join("socket"))
     }
 
-    /// For one node of the service: a way of its own, that can be closed.
+    /// For MCP endpoints alone.
+    pub fn mcp_url(&self) -> String {
+        url_of(MCP_LOGIN_ROLE, &self.place().join("socket"))
+    }
+
+    /// For one node with MCP endpoints alone: a way of its own, that can be closed.
     pub fn open_way(&self, name: &str) -> Result<String> {
         let way = self.folder().join(name);
         symlink(self.place().join("socket"), &way)?;
-        Ok(url_of(&way))
+        Ok(url_of(MCP_LOGIN_ROLE, &way))
     }
 
     /// Nobody connects over this way any more, and what is open ends. Nobody else's connection can be told from those, so that all of the
     /// service end, and the others make theirs again.
     pub async fn close_way(&self, name: &str) -> Result<()> {
         fs::remove_file(self.folder().join(name))?;
-        let mut sql = self.sql().await?;
+        let mut sql = self.owner().await?;
         sql.ask(
             "reset role; select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'portolan'",
         )
@@ -87,6 +99,10 @@ impl PostgresServer {
     /// Connects past the service.
     pub async fn sql(&self) -> Result<Sql> {
         Sql::connect(&self.place().join("socket"), LOGIN_ROLE, DATABASE).await
+    }
+
+    async fn owner(&self) -> Result<Sql> {
+        Sql::connect(&self.place().join("socket"), OWNER, DATABASE).await
     }
 
     /// Everything that it has written.
@@ -161,10 +177,10 @@ impl Drop for PostgresServer {
     }
 }
 
-fn url_of(socket: &Path) -> String {
+fn url_of(login: &str, socket: &Path) -> String {
     let host: String =
         url::form_urlencoded::byte_serialize(socket.as_os_str().as_encoded_bytes()).collect();
-    format!("postgres://{LOGIN_ROLE}@localhost/{DATABASE}?host={host}")
+    format!("postgres://{login}@localhost/{DATABASE}?host={host}")
 }
 
 fn binaries() -> Result<PathBuf> {

@@ -56,10 +56,53 @@ pub enum InvalidRedirect {
     /// A scheme that would run something else than the app.
     #[error("redirect URI uses a scheme that is not allowed")]
     Scheme,
+    /// A scheme that is no domain name of the app's maker in reverse (RFC 8252 §7.1), nor one of a known app.
+    #[error(
+        "redirect URI uses a private-use scheme without a dot: use a domain name in reverse, as com.example.app"
+    )]
+    Undotted,
 }
 
-/// Schemes that execute, read local files, or belong to the browser or the system.
-const REFUSED_SCHEMES: [&str; 29] = [
+/// Schemes without a dot that known AI apps have claimed. They prove nothing: any program may claim them, too.
+const KNOWN_SCHEMES: [&str; 33] = [
+    "amp",
+    "antigravity",
+    "chatgpt",
+    "cherrystudio",
+    "claude",
+    "cline",
+    "code-oss",
+    "codex",
+    "continue",
+    "cursor",
+    "cursor-nightly",
+    "goose",
+    "jan",
+    "jetbrains",
+    "kiro",
+    "librechat",
+    "lmstudio",
+    "msty",
+    "opencode",
+    "perplexity",
+    "positron",
+    "raycast",
+    "trae",
+    "trae-cn",
+    "void",
+    "vscode",
+    "vscode-insiders",
+    "vscodium",
+    "warp",
+    "warppreview",
+    "windsurf",
+    "windsurf-next",
+    "zed",
+];
+
+/// Schemes that execute, read local files, or belong to the browser or the system. With a dot or without: what was registered before a
+/// rule became stricter is not answered there either.
+const REFUSED_SCHEMES: [&str; 63] = [
     "javascript",
     "data",
     "vbscript",
@@ -89,12 +132,72 @@ const REFUSED_SCHEMES: [&str; 29] = [
     "shell",
     "gopher",
     "news",
+    "afp",
+    "bitcoin",
+    "callto",
+    "cifs",
+    "dav",
+    "davs",
+    "dns",
+    "facetime",
+    "facetime-audio",
+    "feed",
+    "finger",
+    "git",
+    "help",
+    "http",
+    "https",
+    "imap",
+    "irc",
+    "ircs",
+    "ldap",
+    "ldaps",
+    "magnet",
+    "market",
+    "microsoft-edge",
+    "nfs",
+    "pop",
+    "rdp",
+    "rtsp",
+    "search",
+    "sip",
+    "sips",
+    "smb",
+    "steam",
+    "telnet",
+    "vnc",
 ];
 /// And families of them.
-const REFUSED_PREFIXES: [&str; 5] = ["chrome", "ms-", "moz-", "edge", "safari-"];
+const REFUSED_PREFIXES: [&str; 11] = [
+    "chrome",
+    "ms-",
+    "moz-",
+    "edge",
+    "safari-",
+    "search-",
+    "ie.",
+    "itms",
+    "x-apple",
+    "com.apple.",
+    "microsoft-",
+];
 
 /// Checks a URI that a client wants to register, and tells where it goes (C14).
 pub fn check(uri: &str) -> Result<Destination, InvalidRedirect> {
+    let destination = destination(uri)?;
+    match &destination {
+        Destination::App { scheme }
+            if !scheme.contains('.') && !KNOWN_SCHEMES.contains(&scheme.as_str()) =>
+        {
+            Err(InvalidRedirect::Undotted)
+        }
+        _ => Ok(destination),
+    }
+}
+
+/// Where a registered URI goes, if it may be answered there: as [`check`], without the rule for new schemes. Schemes without a dot
+/// that were registered before that rule keep working, with what the consent page says of them.
+pub fn destination(uri: &str) -> Result<Destination, InvalidRedirect> {
     if uri.len() > MAX_BYTES {
         return Err(InvalidRedirect::Length);
     }
@@ -181,13 +284,13 @@ pub fn matches(registered: &str, requested: &str) -> bool {
         return false;
     }
     if registered == requested {
-        return check(requested).is_ok();
+        return destination(requested).is_ok();
     }
     let (Some(registered), Some(asked)) = (Loopback::split(registered), Loopback::split(requested))
     else {
         return false;
     };
-    registered.host == asked.host && registered.tail == asked.tail && check(requested).is_ok()
+    registered.host == asked.host && registered.tail == asked.tail && destination(requested).is_ok()
 }
 
 /// The URI without a loopback port: two registrations that differ in nothing else are the same client (C10).
@@ -326,6 +429,45 @@ mod tests {
             check(&format!("https://good.example/{}", "a".repeat(2048))),
             Err(InvalidRedirect::Length)
         );
+    }
+
+    /// S-9: RFC 8252 §7.1.
+    #[test]
+    fn s9_a_private_scheme_has_a_dot_or_is_that_of_a_known_app() {
+        for scheme in KNOWN_SCHEMES {
+            let uri = format!("{scheme}://oauth/callback");
+            assert!(matches!(check(&uri), Ok(Destination::App { .. })), "{uri}");
+        }
+        for undotted in ["myapp://cb", "acme:/cb", "web+acme://cb"] {
+            assert_eq!(
+                check(undotted),
+                Err(InvalidRedirect::Undotted),
+                "{undotted}"
+            );
+            assert!(
+                matches(undotted, undotted),
+                "{undotted}: registered before the rule"
+            );
+        }
+        for system in [
+            "search-ms:query=x",
+            "search:x",
+            "smb://evil.example/share",
+            "ldap://evil.example/x",
+            "itms-services://?action=download-manifest&url=x",
+            "microsoft-edge:https://evil.example",
+            "ie.http:https://evil.example",
+            "telnet://evil.example",
+            "nfs://evil.example/x",
+            "steam://run/1",
+            "x-apple.systempreferences:com.apple.preference",
+        ] {
+            assert_eq!(check(system), Err(InvalidRedirect::Scheme), "{system}");
+            assert!(
+                !matches(system, system),
+                "{system}: not answered, whenever it was registered"
+            );
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::Timestamp;
 
 /// A superseded token is answered for this long after its own supersession (K9).
 pub const REPLAY_WINDOW: Duration = Duration::seconds(120);
-/// The immediate predecessor is answered for this long while its successor was never presented: the answer was lost (K10).
+/// The immediate predecessor is answered for this long, to the network that superseded it, while its successor was never presented:
+/// the answer was lost (K10, S-10).
 pub const LOST_ANSWER_WINDOW: Duration = Duration::hours(24);
 /// Most replays of one superseded token. As many as a family may refresh in a minute (K17), so that fifty processes that wake up
 /// together (case 119) all go on; a loop does not.
@@ -59,8 +60,8 @@ pub enum Verdict {
 }
 
 impl Presented {
-    /// Decides at `now`. `strict` is the tenant's wish to do without the lost-answer window.
-    pub fn verdict(&self, now: Timestamp, strict: bool) -> Verdict {
+    /// Decides at `now`. `from_same_network`: it comes from the address block that superseded it; false if that is not known.
+    pub fn verdict(&self, now: Timestamp, from_same_network: bool) -> Verdict {
         if self.revoked || now >= self.idle_expires_at || now >= self.expires_at {
             return Verdict::Ended;
         }
@@ -71,7 +72,11 @@ impl Presented {
         let immediate = self.generation + 1 == self.head_generation;
         let verdict = if age <= REPLAY_WINDOW {
             Verdict::ReplayInWindow
-        } else if !strict && immediate && !self.head_presented && age <= LOST_ANSWER_WINDOW {
+        } else if from_same_network
+            && immediate
+            && !self.head_presented
+            && age <= LOST_ANSWER_WINDOW
+        {
             Verdict::ReplayLostAnswer
         } else {
             return Verdict::Reuse;
@@ -111,22 +116,27 @@ mod tests {
             Verdict::ReplayInWindow
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), false),
+            token.verdict(START + Duration::seconds(121), true),
             Verdict::Reuse
         );
     }
 
     #[test]
-    fn case_121_a_lost_answer_is_given_again_for_a_day_unless_the_tenant_is_strict() {
+    fn case_121_s10_a_lost_answer_is_given_again_for_a_day_to_the_same_network_only() {
         let token = Presented {
             head_presented: false,
             ..superseded()
         };
         let six_hours = START + Duration::hours(6);
-        assert_eq!(token.verdict(six_hours, false), Verdict::ReplayLostAnswer);
-        assert_eq!(token.verdict(six_hours, true), Verdict::Reuse);
+        assert_eq!(token.verdict(six_hours, true), Verdict::ReplayLostAnswer);
+        assert_eq!(token.verdict(six_hours, false), Verdict::Reuse);
         assert_eq!(
-            token.verdict(START + Duration::hours(25), false),
+            token.verdict(START + Duration::seconds(120), false),
+            Verdict::ReplayInWindow,
+            "K9: two minutes are everybody's"
+        );
+        assert_eq!(
+            token.verdict(START + Duration::hours(25), true),
             Verdict::Reuse
         );
     }
@@ -139,11 +149,11 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            token.verdict(START + Duration::seconds(60), false),
+            token.verdict(START + Duration::seconds(60), true),
             Verdict::ReplayInWindow
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), false),
+            token.verdict(START + Duration::seconds(121), true),
             Verdict::Reuse
         );
     }
@@ -156,21 +166,21 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            head.verdict(START + IDLE_LIFE - Duration::SECOND, false),
+            head.verdict(START + IDLE_LIFE - Duration::SECOND, true),
             Verdict::Rotate
         );
-        assert_eq!(head.verdict(START + IDLE_LIFE, false), Verdict::Ended);
+        assert_eq!(head.verdict(START + IDLE_LIFE, true), Verdict::Ended);
         let busy = Presented {
             idle_expires_at: START + Duration::days(1000),
             ..head
         };
-        assert_eq!(busy.verdict(START + ABSOLUTE_LIFE, false), Verdict::Ended);
+        assert_eq!(busy.verdict(START + ABSOLUTE_LIFE, true), Verdict::Ended);
         assert_eq!(
             Presented {
                 revoked: true,
                 ..head
             }
-            .verdict(START, false),
+            .verdict(START, true),
             Verdict::Ended
         );
     }
@@ -182,11 +192,11 @@ mod tests {
             ..superseded()
         };
         assert_eq!(
-            token.verdict(START + Duration::SECOND, false),
+            token.verdict(START + Duration::SECOND, true),
             Verdict::Throttled
         );
         assert_eq!(
-            token.verdict(START + Duration::seconds(121), false),
+            token.verdict(START + Duration::seconds(121), true),
             Verdict::Reuse
         );
     }

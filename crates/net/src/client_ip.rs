@@ -77,6 +77,12 @@ pub fn block(address: IpAddr) -> IpNet {
     }
 }
 
+/// The block that tells one network from another: /24 and /64, what shares one link.
+pub fn network_block(address: IpAddr) -> IpNet {
+    let bits = if address.is_ipv4() { 24 } else { 64 };
+    IpNet::new(address, bits).map_or_else(|_| IpNet::from(address), |net| net.trunc())
+}
+
 /// What a person wrote, an address or a network, as a network without the bits of a host: `192.0.2.7` is `192.0.2.7/32`.
 pub fn network(text: &str) -> Option<String> {
     let net = match text.parse::<IpNet>() {
@@ -223,5 +229,16 @@ mod tests {
             block("2001:db8:1:2::3".parse().unwrap()).to_string(),
             "2001:db8:1::/48"
         );
+    }
+
+    #[test]
+    fn s10_a_network_is_what_shares_one_link() {
+        for (address, network) in [
+            ("203.0.113.77", "203.0.113.0/24"),
+            ("2001:db8:1:2::3", "2001:db8:1:2::/64"),
+        ] {
+            let address = address.parse().unwrap();
+            assert_eq!(network_block(address).to_string(), network);
+        }
     }
 }

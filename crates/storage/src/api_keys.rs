@@ -7,7 +7,7 @@ use portolan_model::{
 };
 use uuid::Uuid;
 
-use crate::{StorageError, SystemTx, grants::REVOCATION_MEMORY, revocations};
+use crate::{EdgeTx, StorageError, SystemTx, TenantTx, grants::REVOCATION_MEMORY, revocations};
 
 /// A key as the console shows it.
 #[derive(Debug, Clone)]
@@ -252,21 +252,41 @@ pub struct Opened {
     pub member_epoch: i32,
 }
 
-/// Looks a presented key up and notes its use. `None` if it is unknown, revoked or over, or if whoever it speaks for may not act in the
-/// tenant any more: all of it alike.
+/// Whose key is presented; `None` if it is unknown. [`open`] says whether it is good.
+pub async fn tenant_of(tx: &mut EdgeTx, digest: &Digest) -> Result<Option<TenantId>, StorageError> {
+    // The door shows the one row of this digest.
+    sqlx::query!(
+        "select set_config('app.presented', encode($1, 'hex'), true)",
+        digest.as_bytes().as_slice(),
+    )
+    .fetch_one(tx.connection())
+    .await?;
+    let tenant = sqlx::query_scalar!(
+        "select tenant_id from api_keys where digest = $1",
+        digest.as_bytes().as_slice(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(tenant.map(TenantId::from_uuid))
+}
+
+/// Looks a presented key of the transaction's tenant up and notes its use. `None` if it is unknown, revoked or over, or if whoever it
+/// speaks for may not act in the tenant any more: all of it alike.
 pub async fn open(
-    tx: &mut SystemTx,
+    tx: &mut TenantTx,
     digest: &Digest,
     now: Timestamp,
 ) -> Result<Option<Opened>, StorageError> {
     let row = sqlx::query!(
         r#"update api_keys k set last_used_at = $2
            from tenants t join tenant_slugs s on s.tenant_id = t.id and s.state = 'primary'
-           where k.digest = $1 and k.revoked_at is null and k.expires_at > $2 and t.id = k.tenant_id and t.status = 'active'
+           where k.tenant_id = $3 and k.digest = $1 and k.revoked_at is null and k.expires_at > $2 and t.id = k.tenant_id
+             and t.status = 'active'
            returning k.id, k.tenant_id, s.slug, k.user_id, k.service_account_id, k.resource, k.networks::text[] as "networks!", k.expires_at,
              t.epoch as tenant_epoch"#,
         digest.as_bytes().as_slice(),
         now,
+        tx.tenant().uuid(),
     )
     .fetch_optional(tx.connection())
     .await?;

@@ -147,6 +147,19 @@ pub async fn published(
     }))
 }
 
+/// Whether the server of that slug, or without one the default server, was published and is paused.
+pub async fn is_paused(tx: &mut TenantTx, server_slug: Option<&str>) -> Result<bool, StorageError> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from servers v join tenants t on t.id = v.tenant_id
+            where v.tenant_id = $1 and (v.slug = $2 or ($2::text is null and v.id = t.default_server))
+              and v.status = 'paused' and v.deleted_at is null) as "paused!""#,
+        tx.tenant().uuid(),
+        server_slug
+    )
+    .fetch_one(tx.connection())
+    .await?)
+}
+
 async fn tools(tx: &mut TenantTx, server: Uuid) -> Result<Vec<PublishedTool>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(

@@ -278,7 +278,7 @@ pub async fn administrators(
         .collect())
 }
 
-/// A client that has a grant in a tenant, or about which something was decided or asked.
+/// A client that has a grant in a tenant, or had one until it was not admitted any more, or about which something was decided or asked.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Which.
@@ -289,7 +289,7 @@ pub struct Seen {
     pub apps: i64,
     /// People with one.
     pub people: i64,
-    /// When one of them was last used.
+    /// The last request of one of them at an MCP endpoint, to the minute.
     pub last_used_at: Option<Timestamp>,
 }
 
@@ -302,12 +302,14 @@ pub async fn seen(
     let rows = sqlx::query!(
         r#"with live as (
              select g.client_ref, count(*) as apps, count(distinct g.user_id) as people,
-               max(coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at)) as last_used_at
-             from grants g left join refresh_families f on f.grant_id = g.id
+               max(n.used_at) as last_used_at
+             from grants g left join grant_uses n on n.tenant_id = g.tenant_id and n.grant_id = g.id
              where g.tenant_id = $1 and g.revoked_at is null and g.expires_at > $2 group by g.client_ref
            ), known as (
              select client_ref from live union select client_ref from client_decisions where tenant_id = $1
              union select client_ref from client_requests where tenant_id = $1
+             -- Cut off by a rule: whoever made it can allow them all the same.
+             union select client_ref from grants where tenant_id = $1 and revoke_reason = 'client_not_admitted'
            )
            select k.client_ref as "client_ref!", d.decision as "decision?", coalesce(l.apps, 0) as "apps!", coalesce(l.people, 0) as "people!",
              l.last_used_at as "last_used_at?"
@@ -367,7 +369,8 @@ pub async fn is_seen(
 ) -> Result<bool, StorageError> {
     Ok(sqlx::query_scalar!(
         r#"select exists (select 1 from oauth_clients where id = $2 and kind in ('dynamic', 'cimd')) and (
-             exists (select 1 from grants where tenant_id = $1 and client_ref = $2 and revoked_at is null and expires_at > $3)
+             exists (select 1 from grants where tenant_id = $1 and client_ref = $2
+               and (revoked_at is null and expires_at > $3 or revoke_reason = 'client_not_admitted'))
              or exists (select 1 from client_decisions where tenant_id = $1 and client_ref = $2)
              or exists (select 1 from client_requests where tenant_id = $1 and client_ref = $2)) as "seen!""#,
         tenant.uuid(),

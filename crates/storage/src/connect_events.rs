@@ -16,7 +16,7 @@ use time::Duration;
 use uuid::Uuid;
 
 pub use self::read::{Event, Read, Which, list};
-use crate::{StorageError, SystemTx};
+use crate::{StorageError, Tx};
 
 /// Steps of one computer that are this far apart may belong together.
 pub const TOGETHER: Duration = Duration::minutes(10);
@@ -264,7 +264,7 @@ fn rounds(events: &[NewEvent]) -> Vec<(Repeat, &NewEvent)> {
 /// Writes many steps, all that are new in one statement. A step that names a slug of nobody's is left out: strangers could invent any number of
 /// them. A refusal that stands there already is counted there. Returns the slugs that are somebody's, of those that were named.
 pub async fn insert_many(
-    tx: &mut SystemTx,
+    tx: &mut impl Tx,
     events: &[NewEvent],
 ) -> Result<HashSet<String>, StorageError> {
     let slugs: Vec<String> = events
@@ -278,7 +278,7 @@ pub async fn insert_many(
         "select slug, tenant_id from tenant_slugs where slug = any($1) and state <> 'tombstone'",
         &slugs
     )
-    .fetch_all(tx.connection())
+    .fetch_all(tx.raw())
     .await?
     .into_iter()
     .map(|row| (row.slug, row.tenant_id))
@@ -321,7 +321,7 @@ pub async fn insert_many(
          on conflict (grant_id) where step = 'request' and outcome = 'ok' do nothing",
         Json(rows) as _,
     )
-    .execute(tx.connection())
+    .execute(tx.raw())
     .await?;
     Ok(tenants.into_keys().collect())
 }
@@ -337,13 +337,13 @@ struct Round<'a> {
 }
 
 /// Counts rounds at the step that tells of their loop, each loop at most once among them. Returns those of which there is no step.
-pub async fn repeated(tx: &mut SystemTx, repeats: &[Repeat]) -> Result<Vec<Repeat>, StorageError> {
+pub async fn repeated(tx: &mut impl Tx, repeats: &[Repeat]) -> Result<Vec<Repeat>, StorageError> {
     if repeats.is_empty() {
         return Ok(Vec::new());
     }
     // Of several processes that see the first round at once one writes it: "loop" in ASCII, a number of our own among advisory locks.
     sqlx::query!("select pg_advisory_xact_lock(1819242352)")
-        .execute(tx.connection())
+        .execute(tx.raw())
         .await?;
     let rounds: Vec<Round<'_>> = repeats
         .iter()
@@ -366,7 +366,7 @@ pub async fn repeated(tx: &mut SystemTx, repeats: &[Repeat]) -> Result<Vec<Repea
            returning r.number as "number!""#,
         Json(rounds) as _,
     )
-    .fetch_all(tx.connection())
+    .fetch_all(tx.raw())
     .await?;
     let counted: HashSet<usize> = counted
         .into_iter()

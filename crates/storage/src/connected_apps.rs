@@ -36,8 +36,10 @@ pub struct ConnectedApp {
     pub resource: String,
     /// When it was allowed.
     pub created_at: Timestamp,
-    /// When a token was last issued for it.
+    /// Its last request at an MCP endpoint, to the minute.
     pub last_used_at: Option<Timestamp>,
+    /// When its refresh token was last presented again from another network (S-10).
+    pub elsewhere_at: Option<Timestamp>,
     /// When it ends by itself.
     pub expires_at: Timestamp,
     /// Network block of the browser that allowed it.
@@ -69,15 +71,17 @@ pub async fn list(
 ) -> Result<Vec<ConnectedApp>, StorageError> {
     let rows = sqlx::query!(
         r#"select g.id, g.tenant_id, t.name as tenant_name, g.user_id as "user_id!", u.display_name, e.address, c.client_id, c.name, g.scopes,
-             g.resource, g.created_at, greatest(g.last_used_at, f.last_used_at) as last_used_at, g.expires_at, g.ip_block, g.ua_label, coalesce(f.generation, 0) as "refreshes!"
+             g.resource, g.created_at, n.used_at as "last_used_at?", f.elsewhere_at as "elsewhere_at?", g.expires_at, g.ip_block, g.ua_label,
+             coalesce(f.generation, 0) as "refreshes!"
            from grants g join tenants t on t.id = g.tenant_id join users u on u.id = g.user_id
            join user_emails e on e.user_id = u.id and e.is_primary
            join oauth_clients c on c.id = g.client_ref left join refresh_families f on f.grant_id = g.id
+             left join grant_uses n on n.tenant_id = g.tenant_id and n.grant_id = g.id
            where g.revoked_at is null and g.expires_at > $5
              and coalesce($1::uuid, $2::uuid, $3::uuid, $4::uuid) is not null
              and ($1::uuid is null or g.tenant_id = $1) and ($2::uuid is null or g.user_id = $2)
              and ($3::uuid is null or g.client_ref = $3) and ($4::uuid is null or g.id = $4)
-           order by coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at) desc, g.id desc limit 1000"#,
+           order by coalesce(n.used_at, g.created_at) desc, g.id desc limit 1000"#,
         which.tenant.map(TenantId::uuid),
         which.user.map(UserId::uuid),
         which.client.map(ClientId::uuid),
@@ -101,12 +105,43 @@ pub async fn list(
             resource: row.resource,
             created_at: row.created_at,
             last_used_at: row.last_used_at,
+            elsewhere_at: row.elsewhere_at,
             expires_at: row.expires_at,
             ip_block: row.ip_block,
             ua_label: row.ua_label,
             refreshes: row.refreshes,
         })
         .collect())
+}
+
+/// A connection that ended because a refresh token was used again when it should be long forgotten (K11).
+#[derive(Debug, Clone)]
+pub struct EndedByReuse {
+    /// As the client calls itself, cleaned.
+    pub client_name: String,
+    /// What people call the workspace.
+    pub tenant_name: String,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// Those of a person since `since`, newest first, at most twenty.
+pub async fn ended_by_reuse(
+    tx: &mut SystemTx,
+    user: UserId,
+    since: Timestamp,
+) -> Result<Vec<EndedByReuse>, StorageError> {
+    Ok(sqlx::query_as!(
+        EndedByReuse,
+        r#"select c.name as client_name, t.name as tenant_name, g.revoked_at as "ended_at!"
+           from grants g join tenants t on t.id = g.tenant_id join oauth_clients c on c.id = g.client_ref
+           where g.user_id = $1 and g.revoke_reason = 'refresh_reuse' and g.revoked_at > $2
+           order by g.revoked_at desc limit 20"#,
+        user.uuid(),
+        since,
+    )
+    .fetch_all(tx.connection())
+    .await?)
 }
 
 /// What was ended, each with its tenant, in the order of tenants: the one in which the audit log is written.

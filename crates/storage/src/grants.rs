@@ -11,7 +11,7 @@ use portolan_model::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{StorageError, SystemTx, revocations};
+use crate::{StorageError, SystemTx, Tx, revocations};
 
 /// Longest life of an access token, and a little more: how long a revocation must be remembered.
 pub const REVOCATION_MEMORY: time::Duration = time::Duration::minutes(8 * 60 + 10);
@@ -172,8 +172,9 @@ pub async fn beyond_cap(
 ) -> Result<Vec<GrantId>, StorageError> {
     let rows = sqlx::query_scalar!(
         "select g.id from grants g left join refresh_families f on f.grant_id = g.id
+           left join grant_uses n on n.tenant_id = g.tenant_id and n.grant_id = g.id
          where g.tenant_id = $1 and g.user_id = $2 and g.client_ref = $3 and g.revoked_at is null
-         order by coalesce(greatest(g.last_used_at, f.last_used_at), g.created_at) desc, g.id desc offset $4",
+         order by coalesce(greatest(g.last_used_at, f.last_used_at, n.used_at), g.created_at) desc, g.id desc offset $4",
         tenant.uuid(),
         user.uuid(),
         client.uuid(),
@@ -324,7 +325,7 @@ pub struct Standing {
 
 /// The standing of a person in a tenant; `None` if they never were a member.
 pub async fn standing(
-    tx: &mut SystemTx,
+    tx: &mut impl Tx,
     tenant: TenantId,
     user: UserId,
 ) -> Result<Option<Standing>, StorageError> {
@@ -336,7 +337,7 @@ pub async fn standing(
         tenant.uuid(),
         user.uuid(),
     )
-    .fetch_optional(tx.connection())
+    .fetch_optional(tx.raw())
     .await?;
     Ok(row.map(|row| Standing {
         is_active: row.is_active,

@@ -8,6 +8,11 @@
 //! - [`Store::node`]: the same for MCP nodes, with grants on the registry only.
 //! - [`Store::system`]: spans tenants (sign-in, OAuth, key rotation); the reason is logged.
 //!
+//! And a hatch for MCP nodes, whose login need not be able to open the last door (S-13):
+//!
+//! - [`Store::edge`]: what a node needs before it knows a tenant, and nothing of people: revocations, verification keys, whose API key it
+//!   is, the flight recorder.
+//!
 //! What happens often and is one step may do without the messages that begin and end a transaction, and share its message with whoever else asks
 //! in the same moment: functions of the database that open the last door themselves (`together`, ADR 31).
 //!
@@ -40,6 +45,7 @@ pub mod endings;
 pub mod expiry;
 pub mod factor_rules;
 pub mod grant_state;
+pub mod grant_uses;
 pub mod grants;
 pub mod identities;
 pub mod identity_offers;
@@ -48,6 +54,7 @@ pub mod limits;
 pub mod login_attempts;
 pub mod mails;
 pub mod members;
+pub mod offered_servers;
 pub mod operators;
 pub mod passkeys;
 pub mod prompts;
@@ -92,7 +99,8 @@ pub use migrate::{MigrateError, SchemaState, bootstrap, ensure_login, migrate, s
 /// How to reach Postgres.
 #[derive(Debug, Clone)]
 pub struct StorageConfig {
-    /// `postgres://user:password@host:port/database`. The login role needs membership of `portolan_app` and no more.
+    /// `postgres://user:password@host:port/database`. The login role needs membership of `portolan_app` and no more; that of a process
+    /// with MCP endpoints alone membership of `portolan_mcp`.
     pub url: String,
     /// Most connections held at once.
     pub max_connections: u32,
@@ -106,6 +114,15 @@ pub struct Store {
     pool: PgPool,
     looks: Arc<Together<refresh_tokens::Look>>,
     rotations: Arc<Together<refresh_tokens::Rotation>>,
+}
+
+/// Which doors a process opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// All: the authorization service, alone or with MCP endpoints, and operators' commands. A login in `portolan_app`.
+    EveryDoor,
+    /// MCP endpoints alone. A login in `portolan_mcp`.
+    Nodes,
 }
 
 /// Why a transaction spans tenants. Logged, so that an odd one stands out.
@@ -199,20 +216,47 @@ impl Store {
         Ok(SystemTx { tx })
     }
 
+    /// Begins a transaction that spans tenants, for what a node needs before it knows one.
+    pub async fn edge(&self, reason: Reason) -> Result<EdgeTx, StorageError> {
+        let begin = "set local role portolan_edge; begin";
+        let tx = self.pool.begin_with(begin).await?;
+        tracing::debug!(?reason, "edge transaction");
+        Ok(EdgeTx { tx })
+    }
+
     /// True if the database answers.
     pub async fn is_healthy(&self) -> bool {
         sqlx::query("select 1").execute(&self.pool).await.is_ok()
     }
 
+    /// Whether the login role may open [`Store::system`]: then row-level security is no second line against SQL that is not ours (S-13).
+    pub async fn may_become_core(&self) -> Result<bool, StorageError> {
+        Ok(sqlx::query_scalar!(
+            r#"select pg_has_role(session_user, 'portolan_core', 'member') as "may!""#
+        )
+        .fetch_one(&self.pool)
+        .await?)
+    }
+
     /// What is wrong with the login role: it must not be a superuser, bypass row-level security or own tables, and it must be able to
-    /// become each of the roles of the doors. Empty if nothing is.
-    pub async fn role_faults(&self) -> Result<Vec<&'static str>, StorageError> {
+    /// become each of the roles of the doors that it needs. Empty if nothing is.
+    pub async fn role_faults(&self, needs: Needs) -> Result<Vec<&'static str>, StorageError> {
+        let roles: &[&str] = match needs {
+            Needs::EveryDoor => &[
+                "portolan_core",
+                "portolan_tenant",
+                "portolan_node",
+                "portolan_edge",
+            ],
+            Needs::Nodes => &["portolan_node", "portolan_edge"],
+        };
+        let roles: Vec<String> = roles.iter().map(|&role| role.to_owned()).collect();
         let row = sqlx::query!(
             r#"select r.rolsuper as "superuser!", r.rolbypassrls as "bypasses!",
                  exists (select 1 from pg_class c where c.relowner = r.oid and c.relnamespace = 'public'::regnamespace) as "owns!",
-                 (select bool_and(pg_has_role(r.oid, g.oid, 'member')) from pg_roles g
-                   where g.rolname in ('portolan_core', 'portolan_tenant', 'portolan_node')) as "member!"
-               from pg_roles r where r.rolname = session_user"#
+                 (select bool_and(pg_has_role(r.oid, g.oid, 'member')) from pg_roles g where g.rolname = any($1)) as "member!"
+               from pg_roles r where r.rolname = session_user"#,
+            &roles,
         )
         .fetch_one(&self.pool)
         .await?;
@@ -229,7 +273,10 @@ impl Store {
             );
         }
         if !row.member {
-            faults.push("the login role is not a member of portolan_app");
+            faults.push(match needs {
+                Needs::EveryDoor => "the login role is not a member of portolan_app",
+                Needs::Nodes => "the login role is not a member of portolan_mcp",
+            });
         }
         Ok(faults)
     }
@@ -296,7 +343,24 @@ impl SystemTx {
     }
 }
 
-/// Nouns that both doors may write (the audit log) take either.
+/// A transaction of a node that spans tenants, and sees nothing of people. Rolled back unless [`EdgeTx::commit`] is called.
+#[derive(Debug)]
+pub struct EdgeTx {
+    tx: Transaction<'static, Postgres>,
+}
+
+impl EdgeTx {
+    /// Makes the changes last.
+    pub async fn commit(self) -> Result<(), StorageError> {
+        Ok(self.tx.commit().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+
+/// Nouns of several doors (the audit log, the feed) take either.
 pub trait Tx: Send {
     /// The connection inside the transaction; only this crate can use it.
     #[doc(hidden)]
@@ -308,6 +372,11 @@ impl Tx for TenantTx {
     }
 }
 impl Tx for SystemTx {
+    fn raw(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}
+impl Tx for EdgeTx {
     fn raw(&mut self) -> &mut PgConnection {
         &mut self.tx
     }

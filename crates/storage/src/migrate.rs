@@ -50,9 +50,9 @@ pub async fn bootstrap(server_url: &str, name: &str) -> Result<(), StorageError>
     Ok(connection.close().await?)
 }
 
-/// Makes a role that can log in and is a member of `portolan_app` and nothing else, unless it is there. For servers of our own: in
-/// production the operator makes the login role.
-pub async fn ensure_login(owner_url: &str, role: &str) -> Result<(), StorageError> {
+/// Makes a role that can log in and is a member of `group` (`portolan_app`, or `portolan_mcp`) and nothing else, unless it is there. For
+/// servers of our own: in production the operator makes the login roles.
+pub async fn ensure_login(owner_url: &str, role: &str, group: &str) -> Result<(), StorageError> {
     let mut connection = PgConnection::connect(owner_url).await?;
     let there: bool =
         sqlx::query_scalar("select exists (select 1 from pg_roles where rolname = $1)")
@@ -61,8 +61,9 @@ pub async fn ensure_login(owner_url: &str, role: &str) -> Result<(), StorageErro
             .await?;
     if !there {
         let statement = AssertSqlSafe(format!(
-            "create role {} login noinherit nobypassrls in role portolan_app",
-            quoted(role)
+            "create role {} login noinherit nobypassrls in role {}",
+            quoted(role),
+            quoted(group)
         ));
         sqlx::query(statement).execute(&mut connection).await?;
     }
@@ -116,7 +117,7 @@ pub async fn schema_state(store: &Store) -> Result<SchemaState, StorageError> {
 }
 
 async fn applied(store: &Store) -> Result<Vec<i64>, StorageError> {
-    let mut tx = store.system(Reason::Operator).await?;
+    let mut tx = store.edge(Reason::Operator).await?;
     Ok(
         sqlx::query_scalar("select version from _sqlx_migrations where success")
             .fetch_all(tx.connection())

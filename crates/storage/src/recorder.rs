@@ -149,7 +149,7 @@ impl RecordWriter {
     }
 
     async fn insert(&self, events: &[NewEvent]) -> Result<HashSet<String>, StorageError> {
-        let mut tx = self.store.system(Reason::Recorder).await?;
+        let mut tx = self.store.edge(Reason::Recorder).await?;
         let somebodys = connect_events::insert_many(&mut tx, events).await?;
         tx.commit().await?;
         Ok(somebodys)
@@ -176,7 +176,7 @@ impl RecordWriter {
     }
 
     async fn add(&self, repeats: &[Repeat]) -> Result<Vec<Repeat>, StorageError> {
-        let mut tx = self.store.system(Reason::Recorder).await?;
+        let mut tx = self.store.edge(Reason::Recorder).await?;
         let gone = connect_events::repeated(&mut tx, repeats).await?;
         tx.commit().await?;
         Ok(gone)

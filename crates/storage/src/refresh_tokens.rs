@@ -149,16 +149,19 @@ pub struct Rotation {
     head: Digest,
     successor: Digest,
     successor_sealed: Vec<u8>,
+    network: Digest,
     now: Timestamp,
 }
 
 impl Rotation {
-    /// `successor_sealed` can be opened with the old token only (K9).
+    /// `successor_sealed` can be opened with the old token only (K9). `network` is a digest of the old token and the address block that
+    /// presents it (S-10).
     pub fn new(
         found: &Found,
         head: &Digest,
         successor: &Digest,
         successor_sealed: Vec<u8>,
+        network: Digest,
         now: Timestamp,
     ) -> Self {
         Self {
@@ -167,6 +170,7 @@ impl Rotation {
             head: *head,
             successor: *successor,
             successor_sealed,
+            network,
             now,
         }
     }
@@ -203,7 +207,7 @@ async fn rotate_all(
         all.iter().map(of).collect()
     }
     let places = sqlx::query_scalar!(
-        r#"select rotate_refresh_tokens($1, $2, $3, $4, $5, $6, $7) as "place!""#,
+        r#"select rotate_refresh_tokens($1, $2, $3, $4, $5, $6, $7, $8) as "place!""#,
         &each(all, |one| one.family.uuid()),
         &each(all, |one| one.generation),
         &each(all, |one| one.head.as_bytes().as_slice()) as &[&[u8]],
@@ -211,6 +215,7 @@ async fn rotate_all(
         &each(all, |one| one.successor_sealed.as_slice()) as &[&[u8]],
         &each(all, |one| one.now),
         &each(all, |one| one.now + IDLE_LIFE),
+        &each(all, |one| one.network.as_bytes().as_slice()) as &[&[u8]],
     )
     .fetch_all(connection)
     .await?;
@@ -245,27 +250,49 @@ pub async fn keep(
     Ok(())
 }
 
-/// Counts a replay that is answered with the head.
+/// The digest of the address block that superseded a token (S-10). `None` if it is the head, or a release before that was noted did it.
+pub async fn network_of(
+    tx: &mut SystemTx,
+    presented: &Digest,
+) -> Result<Option<Digest>, StorageError> {
+    let bytes = sqlx::query_scalar!(
+        "select presented_network from refresh_tokens where digest = $1",
+        presented.as_bytes().as_slice(),
+    )
+    .fetch_optional(tx.connection())
+    .await?
+    .flatten();
+    Ok(bytes.and_then(|bytes| Digest::from_slice(&bytes)))
+}
+
+/// Counts a replay that is answered with the head. `elsewhere`: another network presented it than the one that superseded it.
+/// Returns when that last happened in this family before.
 pub async fn note_replay(
     tx: &mut SystemTx,
     found: &Found,
     presented: &Digest,
+    elsewhere: bool,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> Result<Option<Timestamp>, StorageError> {
     sqlx::query!(
         "update refresh_tokens set replays = replays + 1 where digest = $1",
         presented.as_bytes().as_slice()
     )
     .execute(tx.connection())
     .await?;
-    sqlx::query!(
-        "update refresh_families set replays = replays + 1, last_used_at = $2 where id = $1",
+    // Under the lock of the family: nothing changes between the two looks at its row.
+    Ok(sqlx::query_scalar!(
+        "update refresh_families f set replays = f.replays + 1, last_used_at = $2,
+           elsewhere_at = case when $3 then $2 else f.elsewhere_at end
+         from (select id, elsewhere_at from refresh_families where id = $1) before where f.id = before.id
+         returning before.elsewhere_at",
         found.family.uuid(),
         now,
+        elsewhere,
     )
-    .execute(tx.connection())
-    .await?;
-    Ok(())
+    .fetch_optional(tx.connection())
+    .await?
+    .flatten())
 }
 
 /// The grant and client behind a token, without a lock: for revocation.

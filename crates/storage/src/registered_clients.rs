@@ -44,7 +44,9 @@ pub async fn list(
     now: Timestamp,
 ) -> Result<Vec<RegisteredClient>, StorageError> {
     let rows = sqlx::query!(
-        r#"select c.id, c.client_id, c.name, c.auth_method, c.metadata, c.status, c.created_at, c.last_used_at,
+        r#"select c.id, c.client_id, c.name, c.auth_method, c.metadata, c.status, c.created_at,
+             (select max(n.used_at) from grants g join grant_uses n on n.tenant_id = g.tenant_id and n.grant_id = g.id
+               where g.client_ref = c.id) as last_used_at,
              array(select uri from oauth_client_redirects where client_ref = c.id order by uri) as "redirect_uris!",
              exists (select 1 from client_decisions d where d.tenant_id = $1 and d.client_ref = c.id and d.decision = 'blocked') as "is_blocked!",
              (select count(*) from grants g where g.client_ref = c.id and g.revoked_at is null and g.expires_at > $2) as "apps!"

@@ -2,7 +2,7 @@
 
 use portolan_model::{Timestamp, id::TenantId};
 
-use crate::{StorageError, Store, SystemTx, doorbell::Doorbell};
+use crate::{StorageError, Store, SystemTx, Tx, doorbell::Doorbell};
 
 /// What an entry names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,7 +109,7 @@ pub async fn insert(tx: &mut SystemTx, new: &New<'_>) -> Result<(), StorageError
 ///
 /// Sequence numbers commit out of order, so a reader asks again for the last seconds each time: applying twice does no harm.
 pub async fn live(
-    tx: &mut SystemTx,
+    tx: &mut impl Tx,
     since: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Vec<Revocation>, StorageError> {
@@ -119,7 +119,7 @@ pub async fn live(
         now,
         since,
     )
-    .fetch_all(tx.connection())
+    .fetch_all(tx.raw())
     .await?;
     Ok(rows
         .into_iter()
@@ -141,9 +141,9 @@ pub async fn live(
 }
 
 /// The time by which entries are dated: the database's. Who reads on from a mark takes it here, before the look.
-pub async fn clock(tx: &mut SystemTx) -> Result<Timestamp, StorageError> {
+pub async fn clock(tx: &mut impl Tx) -> Result<Timestamp, StorageError> {
     let now = sqlx::query_scalar!(r#"select clock_timestamp() as "now!""#);
-    Ok(now.fetch_one(tx.connection()).await?)
+    Ok(now.fetch_one(tx.raw()).await?)
 }
 
 /// Whether one of these is revoked at `now`: for who asks about one token, and keeps no set of its own.

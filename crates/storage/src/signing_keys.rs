@@ -3,7 +3,7 @@
 use portolan_model::Timestamp;
 use serde_json::Value;
 
-use crate::{StorageError, SystemTx};
+use crate::{EdgeTx, StorageError, SystemTx};
 
 /// A key as stored.
 #[derive(Debug, Clone)]
@@ -30,6 +30,16 @@ pub async fn list(tx: &mut SystemTx, now: Timestamp) -> Result<Vec<StoredKey>, S
         StoredKey,
         "select kid, public_jwk, private_sealed, publish_at, sign_from, sign_until, gone_at from signing_keys
          where gone_at > $1 and denied_at is null order by sign_from, kid",
+        now,
+    )
+    .fetch_all(tx.connection())
+    .await?)
+}
+
+/// The public halves of the same keys, for nodes.
+pub async fn list_public(tx: &mut EdgeTx, now: Timestamp) -> Result<Vec<Value>, StorageError> {
+    Ok(sqlx::query_scalar!(
+        "select public_jwk from signing_keys where gone_at > $1 and denied_at is null order by sign_from, kid",
         now,
     )
     .fetch_all(tx.connection())

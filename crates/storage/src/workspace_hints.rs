@@ -94,21 +94,6 @@ pub async fn choice_by_slug(
     .transpose()
 }
 
-/// Name of a tenant's server, for the consent page; `None` if nothing of that slug is published.
-pub async fn published_server_name(
-    tx: &mut SystemTx,
-    tenant: TenantId,
-    slug: &str,
-) -> Result<Option<String>, StorageError> {
-    Ok(sqlx::query_scalar!(
-        "select name from servers where tenant_id = $1 and slug = $2 and status = 'published' and deleted_at is null",
-        tenant.uuid(),
-        slug,
-    )
-    .fetch_optional(tx.connection())
-    .await?)
-}
-
 /// Remembers which workspace a client of this person wants.
 pub async fn remember(
     tx: &mut SystemTx,

@@ -12,7 +12,7 @@ use axum::{
     extract::{Path, State, rejection::FormRejection},
     response::Response,
 };
-use http::StatusCode;
+use http::{HeaderMap, StatusCode, header};
 use portolan_keys::{Purpose, SecretToken, TokenForm};
 use portolan_model::{
     admission::Admission,
@@ -49,7 +49,7 @@ use crate::{
     forms,
     login::{self, login_path},
     pages::{self, Message, PageError},
-    session::{BrowserSession, MaybeAnySession},
+    session::{self, BrowserSession, MaybeAnySession},
     state::AuthState,
     visitor::Visitor,
 };
@@ -105,6 +105,7 @@ pub(crate) async fn decide(
     visitor: Visitor,
     MaybeAnySession(session): MaybeAnySession,
     Path(request): Path<String>,
+    headers: HeaderMap,
     form: Result<Form<Decision>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
@@ -155,6 +156,10 @@ pub(crate) async fn decide(
                 &form.workspace,
             )
             .await;
+        }
+        (None, "switch") => {
+            drop(tx);
+            return switch(&state, &headers, &visitor, &request).await;
         }
         (None, "deny") => return deny(&state, tx, &visitor, &request, &client, &session).await,
         (None, wish) => match wish.strip_prefix("ask ") {
@@ -234,7 +239,7 @@ async fn shown(
 ) -> Result<Response, PageError> {
     let target = Target::find(state, &mut tx, request, client, session).await?;
     // L14: what the workspace asks of sign-ins comes before its consent page.
-    if let Target::Fixed { offered, .. } = &target
+    if let Target::Fixed { offered, .. } | Target::NoServer { offered, .. } = &target
         && let Some(path) = lacking(&mut tx, request, session, &offered.choice).await?
     {
         return pages::see_other(&path);
@@ -440,6 +445,19 @@ async fn ask(
     pages::see_other(&crate::authorize::consent_path(request.id))
 }
 
+/// The person wants to decide with another account: the session ends, and the sign-in page leads back to this request.
+async fn switch(
+    state: &AuthState,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+) -> Result<Response, PageError> {
+    let removal = session::end(state, headers, visitor).await?;
+    let mut response = pages::see_other(&login_path(request.id, false))?;
+    response.headers_mut().append(header::SET_COOKIE, removal);
+    Ok(response)
+}
+
 async fn deny(
     state: &AuthState,
     mut tx: SystemTx,
@@ -448,12 +466,17 @@ async fn deny(
     client: &Client,
     session: &BrowserSession,
 ) -> Result<Response, PageError> {
+    let target = Target::find(state, &mut tx, request, client, session).await?;
+    let (code, description) = match target {
+        Target::NoServer { .. } => (ErrorCode::InvalidTarget, journey::NO_SERVER),
+        _ => (ErrorCode::AccessDenied, "the user did not allow it"),
+    };
     let answer = Answer::error(
         state.site.issuer(),
         &request.redirect_uri,
         request.state.as_deref(),
-        ErrorCode::AccessDenied,
-        "the user did not allow it",
+        code,
+        description,
     );
     if !settle(state, &mut tx, request, session, false, &answer).await? {
         drop(tx);
@@ -461,7 +484,7 @@ async fn deny(
     }
     tx.commit().await?;
     metrics::counter!("oauth_consent_total", "outcome" => "denied").increment(1);
-    journey::denied(state, visitor, request, client);
+    journey::denied(state, visitor, request, client, &target);
     answer.into_response(&client.name)
 }
 

@@ -116,7 +116,7 @@ async fn grant(
             ))
         }
         Some("refresh_token") => {
-            if let Some(tokens) = refresh::at_once(state, headers, &form, trail).await? {
+            if let Some(tokens) = refresh::at_once(state, visitor, headers, &form, trail).await? {
                 return Ok(("refresh_token", tokens));
             }
             // The client first: one that is gone has to register again, whatever its token looks like (C12). Then the token's

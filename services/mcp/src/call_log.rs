@@ -1,4 +1,4 @@
-//! The log of tool calls, off the request's path: a bounded queue and one writer that batches.
+//! The log of tool calls, and when apps were last used, off the request's path: a bounded queue and one writer that batches.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,14 @@ use std::{
     time::Duration,
 };
 
-use portolan_model::id::TenantId;
+use portolan_model::{
+    Timestamp,
+    id::{GrantId, TenantId},
+};
 use portolan_storage::{
     StorageError, Store,
     calls::{self, Call},
+    grant_uses,
 };
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -26,10 +30,17 @@ const COLLECT: Duration = Duration::from_millis(250);
 /// How long the writer waits for running calls after the process began to stop.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// What is written down.
+#[derive(Debug)]
+enum Entry {
+    Call(Call),
+    Use(GrantId, Timestamp),
+}
+
 /// The writing end. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct CallLog {
-    queue: mpsc::Sender<(TenantId, Call)>,
+    queue: mpsc::Sender<(TenantId, Entry)>,
     running: Arc<AtomicUsize>,
 }
 
@@ -46,7 +57,7 @@ impl Drop for Running {
 /// The reading end.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    queue: mpsc::Receiver<(TenantId, Call)>,
+    queue: mpsc::Receiver<(TenantId, Entry)>,
     running: Arc<AtomicUsize>,
     store: Store,
 }
@@ -82,9 +93,15 @@ impl CallLog {
 
     /// Hands over an entry. A full queue drops it: a call never waits for its log.
     pub(crate) fn write(&self, tenant: TenantId, call: Call) {
-        if self.queue.try_send((tenant, call)).is_err() {
+        let entry = Entry::Call(call);
+        if self.queue.try_send((tenant, entry)).is_err() {
             instruments::call_log_dropped(1);
         }
+    }
+
+    /// Notes that an app was used. A full queue drops it: the next minute notes it again.
+    pub(crate) fn note_use(&self, tenant: TenantId, grant: GrantId, now: Timestamp) {
+        let _full = self.queue.try_send((tenant, Entry::Use(grant, now)));
     }
 }
 
@@ -118,7 +135,7 @@ impl Writer {
         }
     }
 
-    fn take_waiting(&mut self, batch: &mut Vec<(TenantId, Call)>) {
+    fn take_waiting(&mut self, batch: &mut Vec<(TenantId, Entry)>) {
         while batch.len() < 4 * BATCH
             && let Ok(entry) = self.queue.try_recv()
         {
@@ -126,12 +143,23 @@ impl Writer {
         }
     }
 
-    async fn write(&self, batch: &mut Vec<(TenantId, Call)>) {
-        let mut tenants: HashMap<TenantId, Vec<Call>> = HashMap::new();
-        for (tenant, call) in batch.drain(..) {
-            tenants.entry(tenant).or_default().push(call);
+    async fn write(&self, batch: &mut Vec<(TenantId, Entry)>) {
+        let mut tenants: HashMap<TenantId, (Vec<Call>, Vec<(GrantId, Timestamp)>)> = HashMap::new();
+        for (tenant, entry) in batch.drain(..) {
+            let (calls, uses) = tenants.entry(tenant).or_default();
+            match entry {
+                Entry::Call(call) => calls.push(call),
+                Entry::Use(grant, at) => uses.push((grant, at)),
+            }
         }
-        for (tenant, calls) in tenants {
+        for (tenant, (calls, uses)) in tenants {
+            if let Err(error) = self.note(tenant, &uses).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    tenant.id = %tenant,
+                    "cannot write when apps were last used"
+                );
+            }
             if let Err(error) = self.insert(tenant, &calls).await {
                 instruments::call_log_dropped(calls.len() as u64);
                 tracing::warn!(
@@ -144,7 +172,23 @@ impl Writer {
         }
     }
 
+    async fn note(
+        &self,
+        tenant: TenantId,
+        uses: &[(GrantId, Timestamp)],
+    ) -> Result<(), StorageError> {
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.node(tenant).await?;
+        grant_uses::note(&mut tx, uses).await?;
+        tx.commit().await
+    }
+
     async fn insert(&self, tenant: TenantId, calls: &[Call]) -> Result<(), StorageError> {
+        if calls.is_empty() {
+            return Ok(());
+        }
         let mut tx = self.store.node(tenant).await?;
         calls::insert_many(&mut tx, calls).await?;
         tx.commit().await

@@ -54,6 +54,8 @@ pub(crate) struct Entry {
     resource: Resource,
     /// The server, if there is a published one.
     pub(crate) server: Option<Arc<Server>>,
+    /// There is one, and it is paused.
+    pub(crate) is_paused: bool,
     /// How the tenant's servers are reached.
     pub(crate) reach: Reach,
     loaded_at: Instant,
@@ -285,6 +287,7 @@ impl Catalog {
             slugs,
             resource: target.resource(),
             server: None,
+            is_paused: false,
             reach,
             loaded_at,
             as_of: 0,
@@ -299,7 +302,11 @@ impl Catalog {
             return Ok(nothing(Vec::new(), Reach::default()));
         };
         let Some(row) = catalog::published(&mut tx, target.server).await? else {
-            return Ok(nothing(address.slugs, address.reach));
+            let is_paused = catalog::is_paused(&mut tx, target.server).await?;
+            return Ok(Entry {
+                is_paused,
+                ..nothing(address.slugs, address.reach)
+            });
         };
         let own = limits::own(&mut tx).await?;
         tx.commit().await?;
@@ -377,6 +384,7 @@ impl Catalog {
             slugs,
             resource: target.resource(),
             server,
+            is_paused: false,
             reach: Reach::default(),
             loaded_at: Instant::now(),
             as_of: slot.changes.load(Ordering::Acquire),
@@ -393,6 +401,7 @@ impl Catalog {
             slugs: known.slugs.clone(),
             resource: target.resource(),
             server: known.server.clone(),
+            is_paused: known.is_paused,
             reach,
             loaded_at: Instant::now(),
             as_of: known.as_of,

@@ -269,7 +269,15 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
             .came(&target, &caller, outcome, parts, arrival, now);
     }
     authorized?;
-    let server = entry.server.clone().ok_or(McpError::NoSuchServer)?;
+    let server = entry.server.clone().ok_or(if entry.is_paused {
+        McpError::Paused
+    } else {
+        McpError::NoSuchServer
+    })?;
+    if caller.begins_a_minute(now) {
+        let claims = &caller.claims;
+        state.call_log.note_use(claims.tid, claims.gid, now);
+    }
     if target.door != Door::Mcp && !entry.reach.http_sse {
         return Err(McpError::TurnedOff);
     }

@@ -60,6 +60,9 @@ pub(crate) enum McpError {
     /// No such server, or one of somebody else: alike.
     #[error("no such server")]
     NoSuchServer,
+    /// The server is there and answers nobody until it is published again. Told only to the holder of a token for it.
+    #[error("the server is paused")]
+    Paused,
     /// HTTP+SSE, which the tenant does not serve (DP-6).
     #[error("HTTP+SSE is turned off")]
     TurnedOff,
@@ -245,6 +248,7 @@ impl IntoResponse for McpError {
                 StatusCode::NOT_FOUND,
                 "There is no such MCP server, or it is not yours",
             ),
+            Self::Paused => said(StatusCode::NOT_FOUND, "This server is paused."),
             Self::TurnedOff => said(
                 StatusCode::NOT_FOUND,
                 "This workspace does not serve HTTP+SSE. Connect to the address that ends in /mcp",

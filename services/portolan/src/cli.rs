@@ -35,6 +35,9 @@ pub enum Command {
     Check,
     /// Checks the configuration, and what it names: database, schema, clock, Redis, listeners.
     Doctor {
+        /// Which parts the process is to run: what its database role needs depends on it.
+        #[arg(long, value_enum, env = "PORTOLAN_ROLE", default_value = "all")]
+        role: Role,
         /// Print the findings as JSON.
         #[arg(long)]
         json: bool,

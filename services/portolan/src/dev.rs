@@ -127,7 +127,7 @@ async fn prepare(database: &EmbeddedPostgres) -> Result<()> {
         .context("cannot make the database")?;
     let owner = database.url("postgres", DATABASE);
     portolan_storage::migrate(&owner).await?;
-    portolan_storage::ensure_login(&owner, LOGIN_ROLE)
+    portolan_storage::ensure_login(&owner, LOGIN_ROLE, "portolan_app")
         .await
         .context("cannot make the service's role")
 }

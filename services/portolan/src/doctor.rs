@@ -4,10 +4,13 @@ use std::{net::TcpListener, process::ExitCode, time::Duration};
 
 use anyhow::Result;
 use portolan_model::Clock;
-use portolan_storage::{SchemaState, StorageConfig, Store};
+use portolan_storage::{Needs, SchemaState, StorageConfig, Store};
 use serde::Serialize;
 
-use crate::{node_store, open_files, say, settings::Settings};
+use crate::{
+    node_store, open_files, say,
+    settings::{Role, Settings},
+};
 
 /// Longest difference between this machine's clock and the database's (`auth.md` §4.7).
 pub(crate) const LONGEST_SKEW_SECONDS: f64 = 5.0;
@@ -20,9 +23,9 @@ struct Finding {
 }
 
 /// Looks at everything that the configuration names. Exit code 3 if something is wrong.
-pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
+pub async fn run(settings: &Settings, role: Role, json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
-    database(settings, &mut findings).await;
+    database(settings, role, &mut findings).await;
     findings.push(redis(settings).await);
     findings.push(files());
     for (what, address) in [
@@ -62,7 +65,7 @@ pub async fn run(settings: &Settings, json: bool) -> Result<ExitCode> {
     })
 }
 
-async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
+async fn database(settings: &Settings, role: Role, findings: &mut Vec<Finding>) {
     let config = StorageConfig {
         url: settings.database_url.reveal().to_owned(),
         max_connections: 2,
@@ -96,7 +99,7 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
         },
         Err(error) => Finding { what: "schema", ok: false, message: chain(&error) },
     });
-    findings.push(match store.role_faults().await {
+    findings.push(match store.role_faults(role.needs()).await {
         Ok(faults) if faults.is_empty() => Finding {
             what: "role",
             ok: true,
@@ -113,6 +116,24 @@ async fn database(settings: &Settings, findings: &mut Vec<Finding>) {
             message: chain(&error),
         },
     });
+    if role.needs() == Needs::Nodes {
+        findings.push(match store.may_become_core().await {
+            Ok(may) => Finding {
+                what: "role_of_nodes",
+                ok: true,
+                message: if may {
+                    "the login role may become portolan_core, which MCP endpoints do not need: give them one in portolan_mcp alone".into()
+                } else {
+                    "the login role sees no people and cannot become portolan_core".into()
+                },
+            },
+            Err(error) => Finding {
+                what: "role_of_nodes",
+                ok: false,
+                message: chain(&error),
+            },
+        });
+    }
     findings.push(
         match store.clock_skew_seconds(Clock::system().now()).await {
             Ok(skew) if skew.abs() <= LONGEST_SKEW_SECONDS => Finding {

@@ -88,13 +88,13 @@ impl Feed {
     }
 
     async fn read_keys(&self) -> anyhow::Result<()> {
-        let mut tx = self.store.system(Reason::KeyRotation).await?;
+        let mut tx = self.store.edge(Reason::KeyRotation).await?;
         let now = self.clock.now();
         // Also what is published only later: nothing is signed with it before, and a clock that is behind must not leave out what is in use (F13).
-        let keys = signing_keys::list(&mut tx, now)
+        let keys = signing_keys::list_public(&mut tx, now)
             .await?
             .into_iter()
-            .map(|key| serde_json::from_value(key.public_jwk))
+            .map(serde_json::from_value)
             .collect::<Result<Vec<PublicJwk>, _>>()?;
         self.verifier.set_keys(&Jwks { keys })?;
         metrics::counter!("verification_keys_read_total").increment(1);
@@ -105,7 +105,7 @@ impl Feed {
     /// Returns the database's time up to which everything committed has been seen: another machine's clock may be another.
     async fn read_revocations(&self, since: Option<Timestamp>) -> anyhow::Result<Timestamp> {
         let asked = Instant::now();
-        let mut tx = self.store.system(Reason::Revocations).await?;
+        let mut tx = self.store.edge(Reason::Revocations).await?;
         let seen = revocations::clock(&mut tx).await?;
         for row in revocations::live(&mut tx, since, self.clock.now()).await? {
             match event(&row) {

@@ -80,9 +80,9 @@ fn run(cli: Cli) -> Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Doctor { json } => {
+        Command::Doctor { role, json } => {
             let settings = load()?.check()?;
-            lifecycle::runtime()?.block_on(doctor::run(&settings, json))
+            lifecycle::runtime()?.block_on(doctor::run(&settings, role, json))
         }
         Command::Admin(arguments) => admin::run(&arguments, load()?, environment()),
         Command::Emit { what } => {

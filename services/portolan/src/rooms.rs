@@ -31,7 +31,7 @@ use portolan_net::{
     txt::TxtRecords,
 };
 use portolan_storage::{
-    SchemaState, StorageConfig, Store,
+    Needs, SchemaState, StorageConfig, Store,
     recorder::{RecordWriter, Recorder},
 };
 
@@ -85,9 +85,9 @@ pub(crate) struct McpRoom {
 
 impl Rooms {
     /// Connects, and refuses a database that cannot be used safely.
-    pub(crate) async fn open(settings: &Settings) -> Result<Self> {
+    pub(crate) async fn open(settings: &Settings, role: Role) -> Result<Self> {
         let keys = keys(settings)?;
-        let store = open_store(settings).await?;
+        let store = open_store(settings, role).await?;
         let (recorder, record_writer) = Recorder::new(store.clone());
         let clock = Clock::system();
         let watch = ClockWatch::new(store.clone(), clock.clone());
@@ -395,7 +395,7 @@ fn count_calls(calls: &Calls, ledger: TenantLedger) {
     }));
 }
 
-async fn open_store(settings: &Settings) -> Result<Store> {
+async fn open_store(settings: &Settings, role: Role) -> Result<Store> {
     let store = Store::connect(&StorageConfig {
         url: settings.database_url.reveal().to_owned(),
         max_connections: settings.database_max_connections,
@@ -412,11 +412,16 @@ async fn open_store(settings: &Settings) -> Result<Store> {
             tracing::warn!(unknown, "the schema was migrated by a newer release")
         }
     }
-    let faults = store.role_faults().await?;
+    let faults = store.role_faults(role.needs()).await?;
     if !faults.is_empty() {
         bail!(
             "this database role would not keep tenants apart: {}",
             faults.join("; ")
+        );
+    }
+    if role.needs() == Needs::Nodes && store.may_become_core().await? {
+        tracing::warn!(
+            "the login role of this process may read all tenants and people, which MCP endpoints need not: give it a login in portolan_mcp alone"
         );
     }
     Ok(store)

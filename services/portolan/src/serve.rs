@@ -98,7 +98,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         None => Listeners::bind(settings.listen, settings.admin_listen)?,
     };
     let traces = traces(settings, role)?;
-    let rooms = Rooms::open(settings).await?;
+    let rooms = Rooms::open(settings, role).await?;
     let life = Lifecycle::default();
     let health = Health::new({
         let metrics = metrics.clone();

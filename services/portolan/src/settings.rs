@@ -45,6 +45,14 @@ impl Role {
     pub const fn has_auth(self) -> bool {
         matches!(self, Self::All | Self::Auth)
     }
+    /// Which doors of the database it opens.
+    pub const fn needs(self) -> portolan_storage::Needs {
+        if self.has_auth() {
+            portolan_storage::Needs::EveryDoor
+        } else {
+            portolan_storage::Needs::Nodes
+        }
+    }
     /// Does it serve MCP endpoints?
     pub const fn has_mcp(self) -> bool {
         matches!(self, Self::All | Self::Mcp)

@@ -2,6 +2,7 @@ import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from 
 import { answer, api, type Schemas } from './http';
 
 export type AdmissionRule = Schemas['AdmissionRule'];
+export type RuleEffect = Schemas['RuleEffect'];
 export type AdmissionDecision = Schemas['AdmissionDecision'];
 export type SeenClient = Schemas['SeenClient'];
 export type RegisteredClient = Schemas['RegisteredClient'];

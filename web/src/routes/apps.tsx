@@ -81,6 +81,12 @@ export function AppsPage() {
                     <td data-label="Last used">
                       {app.last_used_at ? <Ago at={app.last_used_at} /> : 'never'}
                       <div className={cell.sub}>{renewals(app.refreshes)}</div>
+                      {app.repeated_elsewhere_at && (
+                        <div className={cell.sub}>
+                          <Tag tone="warn">renewed from another network</Tag>{' '}
+                          <Ago at={app.repeated_elsewhere_at} />
+                        </div>
+                      )}
                     </td>
                     <td data-align="right">
                       <Button

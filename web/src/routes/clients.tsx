@@ -5,6 +5,7 @@ import { type FormEvent, useState } from 'react';
 import {
   type AdmissionRule,
   clientsQuery,
+  type RuleEffect,
   type SeenClient,
   useAllowClient,
   useDecideClient,
@@ -42,6 +43,9 @@ const rules: { value: AdmissionRule; label: string; note: string }[] = [
   },
 ];
 
+const ends = ({ clients, apps }: RuleEffect) =>
+  `${apps === 1 ? 'One connection' : `${apps} connections`} of ${clients === 1 ? 'one client' : `${clients} clients`} ${apps === 1 ? 'ends' : 'end'}`;
+
 const connections = (count: number) =>
   count === 1 ? 'One connection ended.' : `${count} connections ended.`;
 
@@ -63,7 +67,9 @@ function Admission({ ws }: { ws: string }) {
   return (
     <>
       <Panel title="Who may connect">
-        <Loaded query={admission}>{({ rule }) => <Rule ws={ws} rule={rule} />}</Loaded>
+        <Loaded query={admission}>
+          {({ rule, effects }) => <Rule ws={ws} rule={rule} effects={effects} />}
+        </Loaded>
       </Panel>
       <Panel
         title="Clients"
@@ -76,11 +82,12 @@ function Admission({ ws }: { ws: string }) {
   );
 }
 
-function Rule({ ws, rule }: { ws: string; rule: AdmissionRule }) {
+function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects: RuleEffect[] }) {
   const set = useSetRule(ws);
   const [chosen, setChosen] = useState<AdmissionRule>();
   const [asking, setAsking] = useState(false);
   const value = chosen ?? rule;
+  const effect = effects.find((one) => one.rule === value);
   return (
     <Stack gap="md">
       <Refused error={set.error} title="The rule was not changed" />
@@ -116,8 +123,9 @@ function Rule({ ws, rule }: { ws: string; rule: AdmissionRule }) {
           })
         }
       >
-        Connections of clients that may not connect any more end within a second. People have to connect them
-        again if you change it back.
+        {effect && effect.apps > 0
+          ? `${ends(effect)} within a second. The clients stay on the list below, where you can allow them; people then connect them again.`
+          : 'No client that is connected now is cut off.'}
       </Confirm>
     </Stack>
   );

@@ -29,7 +29,10 @@ impl Database {
         migrate(database.owner_url()).await.expect("migrations run");
         // Roles belong to the server: several tests may make it at once, and one is enough.
         for _ in 0..20 {
-            if ensure_login(database.owner_url(), LOGIN).await.is_ok() {
+            if ensure_login(database.owner_url(), LOGIN, "portolan_app")
+                .await
+                .is_ok()
+            {
                 break;
             }
         }

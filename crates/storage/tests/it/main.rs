@@ -11,6 +11,7 @@ mod database;
 mod endings;
 mod expiry;
 mod limits;
+mod node_logins;
 mod oauth;
 mod outbox;
 mod passkeys;

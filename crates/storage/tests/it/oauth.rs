@@ -117,10 +117,14 @@ async fn t5_failures_are_counted_and_the_fifth_kills_the_code() {
     );
 }
 
+fn network() -> Digest {
+    Digest::from_bytes([9; 32])
+}
+
 /// The successor is as if sealed under the presented token.
 fn rotation(seen: &Found, presented: &Digest, successor: &Digest) -> Rotation {
     let sealed = successor.as_bytes().to_vec();
-    Rotation::new(seen, presented, successor, sealed, now())
+    Rotation::new(seen, presented, successor, sealed, network(), now())
 }
 
 /// What the token endpoint does for nearly everybody, without the cryptography: rotate the head if nobody is faster.
@@ -159,7 +163,7 @@ async fn refresh(store: &Store, presented: Digest) -> Digest {
             successor
         }
         Verdict::ReplayInWindow => {
-            refresh_tokens::note_replay(&mut tx, &locked, &presented, now())
+            refresh_tokens::note_replay(&mut tx, &locked, &presented, false, now())
                 .await
                 .unwrap();
             let mut sealed = locked.successor_sealed.clone().unwrap();

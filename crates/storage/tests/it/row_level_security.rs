@@ -4,7 +4,7 @@ use portolan_model::{
     Digest,
     id::{SourceId, TenantId},
 };
-use portolan_storage::{Reason, Tx, refresh_tokens, sources};
+use portolan_storage::{Needs, Reason, Tx, refresh_tokens, sources};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -114,7 +114,7 @@ async fn a_function_opens_a_door_for_itself_alone() {
     let tenant = TenantId::generate();
     for call in [
         "select grant_states(array[null::uuid], array[decode(repeat('07', 32), 'hex')], array[null::text])",
-        "select rotate_refresh_tokens(array[gen_random_uuid()], array[0], array[''::bytea], array[''::bytea], array[''::bytea], array[now()], array[now()])",
+        "select rotate_refresh_tokens(array[gen_random_uuid()], array[0], array[''::bytea], array[''::bytea], array[''::bytea], array[now()], array[now()], array[''::bytea])",
     ] {
         sqlx::query(call).execute(&mut login).await.unwrap();
         let after: String = sqlx::query_scalar(who).fetch_one(&mut login).await.unwrap();
@@ -155,7 +155,12 @@ async fn set_in(tx: &mut impl Tx) -> [String; 2] {
 async fn no_role_of_a_door_bypasses_row_level_security_or_owns_a_table() {
     let database = Database::new().await;
     assert_eq!(
-        database.store(1).await.role_faults().await.unwrap(),
+        database
+            .store(1)
+            .await
+            .role_faults(Needs::EveryDoor)
+            .await
+            .unwrap(),
         Vec::<&str>::new()
     );
     let mut owner = PgConnection::connect(database.owner_url()).await.unwrap();

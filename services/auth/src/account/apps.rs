@@ -18,6 +18,7 @@ use portolan_storage::{
     connected_apps::{self, ConnectedApp, Which},
 };
 use serde::Deserialize;
+use time::Duration;
 
 use super::{Done, check_form, form_token, signed_in, written};
 use crate::{
@@ -30,12 +31,23 @@ use crate::{
     visitor::Visitor,
 };
 
+/// A connection that ended for safety is shown for this long.
+const ENDED_FOR: Duration = Duration::days(30);
+
 #[derive(Template)]
 #[template(path = "account_apps.html")]
 struct Page {
     form_token: String,
     apps: Vec<Shown>,
+    /// Ended for safety, lately.
+    ended: Vec<Ended>,
     notice: Option<&'static str>,
+}
+
+struct Ended {
+    name: String,
+    workspace: String,
+    at: String,
 }
 
 struct Shown {
@@ -46,7 +58,8 @@ struct Shown {
     what: String,
     since: String,
     used: Option<String>,
-    refreshes: i32,
+    /// When a renewal was repeated from another network (S-10).
+    elsewhere: Option<String>,
     ends: String,
     place: Option<String>,
 }
@@ -69,9 +82,20 @@ pub(super) async fn show(
         .into_iter()
         .map(shown)
         .collect();
+    let since = state.now() - ENDED_FOR;
+    let ended = connected_apps::ended_by_reuse(&mut tx, session.user, since)
+        .await?
+        .into_iter()
+        .map(|one| Ended {
+            name: one.client_name,
+            workspace: one.tenant_name,
+            at: written(one.ended_at),
+        })
+        .collect();
     let page = Page {
         form_token: form_token(&state, &browser, &session),
         apps,
+        ended,
         notice: done.notice("Disconnected."),
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
@@ -89,7 +113,7 @@ fn shown(app: ConnectedApp) -> Shown {
         what: app.resource,
         since: written(app.created_at),
         used: app.last_used_at.map(written),
-        refreshes: app.refreshes,
+        elsewhere: app.elsewhere_at.map(written),
         ends: written(app.expires_at),
         place: app.ua_label.or(app.ip_block),
     }

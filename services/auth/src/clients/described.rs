@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use url::{Host, Url};
 
 use super::{
-    members::{redirect_uris, string, strings},
+    members::{about, redirect_uris, string, strings},
     name, strict_json,
 };
 
@@ -139,18 +139,7 @@ impl Described {
         let name = string(&document, "client_name")
             .and_then(name::clean)
             .unwrap_or_else(|| "Unnamed client".to_owned());
-        let mut metadata = Map::new();
-        for member in [
-            "client_uri",
-            "policy_uri",
-            "tos_uri",
-            "software_id",
-            "software_version",
-        ] {
-            if let Some(value) = string(&document, member).filter(|value| value.len() <= 512) {
-                metadata.insert(member.to_owned(), json!(value));
-            }
-        }
+        let mut metadata = about(&document);
         metadata.insert("client_name".to_owned(), json!(name));
         metadata.insert("redirect_uris".to_owned(), json!(redirect_uris));
         metadata.insert("grant_types".to_owned(), json!(grant_types));
@@ -310,6 +299,23 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    /// S-15: as at registration.
+    #[test]
+    fn s15_links_of_a_document_are_kept_over_https_only() {
+        let described = read(|d| {
+            for (member, uri) in [
+                ("client_uri", "javascript:alert(1)"),
+                ("tos_uri", "http://app.example/tos"),
+                ("policy_uri", "https://app.example/policy"),
+            ] {
+                d.insert(member.into(), json!(uri));
+            }
+        });
+        let kept = described.unwrap().metadata;
+        let has = ["client_uri", "tos_uri", "policy_uri"].map(|member| kept.contains_key(member));
+        assert_eq!(has, [false, false, true], "{kept:?}");
     }
 
     #[test]

@@ -34,7 +34,31 @@ pub(crate) const fn describe_redirect(error: redirect::InvalidRedirect) -> &'sta
             "a redirect URI must use https with a host name, http with a loopback host, or a private-use scheme"
         }
         Fault::Scheme => "a redirect URI uses a scheme that is not allowed",
+        Fault::Undotted => {
+            "a redirect URI uses a private-use scheme without a dot, use a domain name in reverse as com.example.app"
+        }
     }
+}
+
+/// Longest link or word about the software that is kept.
+const MAX_LINK: usize = 512;
+
+/// What a client says of itself beside what is acted on: links, over https only, and its software.
+pub(super) fn about(metadata: &Map<String, Value>) -> Map<String, Value> {
+    [
+        "client_uri",
+        "policy_uri",
+        "tos_uri",
+        "software_id",
+        "software_version",
+    ]
+    .into_iter()
+    .filter_map(|member| Some((member, string(metadata, member)?)))
+    .filter(|(member, value)| {
+        value.len() <= MAX_LINK && (!member.ends_with("_uri") || value.starts_with("https://"))
+    })
+    .map(|(member, value)| (member.to_owned(), value.into()))
+    .collect()
 }
 
 /// A member that is a text, and not an empty one.

@@ -33,43 +33,59 @@ fn is_invisible(c: char) -> bool {
         )
 }
 
-/// Letters only, in lower case, with look-alikes of other scripts turned into Latin: `Сlaudе  AI` and `Claude-A1` are `claudeai`.
+/// What looks like a Latin letter, or is written for one, after compatibility decomposition and lower case (UTS 39, and more): other
+/// scripts, small capitals, letters with strokes and hooks, digits.
+const ALIKE: [(char, &str); 26] = [
+    ('a', "аαɑ@4ᴀⱥꭺᎪꓮⲁ"),
+    ('b', "вьβʙɓƀᏼꓐⲃ"),
+    ('c', "сϲᴄƈȼ¢ꮯᏟꓚⲥ"),
+    ('d', "ԁᴅđðɗɖꭰᎠꓓ"),
+    ('e', "еєε3ᴇɇǝꭼᎬꓰⲉ"),
+    ('f', "ꜰƒꓝ"),
+    ('g', "ɡɢɠǥꮐᏀꓖ"),
+    ('h', "һнʜħꮋᎻꓧⲏ"),
+    ('i', "іιı1|!ɪɩɨꓲⲓ"),
+    ('j', "јᴊɉꭻᎫꓙ"),
+    ('k', "кκᴋƙꮶᏦꓗⲕ"),
+    ('l', "ӏʟłƚɫꮮᏞꓡ"),
+    ('m', "мᴍꮇᎷꓟⲙ"),
+    ('n', "пηɴɲƞոꓠⲛ"),
+    ('o', "оοօ0ᴏøɵꓳⲟ"),
+    ('p', "рρᴘƥꮲᏢꓑⲣ"),
+    ('q', "ԛɋꞯ"),
+    ('r', "гʀɾɍꮢᏒꓣ"),
+    ('s', "ѕ$5ꜱʂƨꮪᏚꓢ"),
+    ('t', "тτᴛŧƭ7ꭲᎢꓔⲧ"),
+    ('u', "υսцᴜʉꮜᏌꓴ"),
+    ('v', "νѵᴠʋꮩᏙꓦ"),
+    ('w', "ԝωᴡꮃᎳꓪ"),
+    ('x', "хχꓫⲭ"),
+    ('y', "уγʏƴɏꭹᎩꓬⲩ"),
+    ('z', "ᴢƶȥꮓᏃꓜ"),
+];
+
+/// Letters only, in lower case, with look-alikes turned into Latin: `Сlaudе  AI`, `ᴄʟᴀᴜᴅᴇ-ᴀɪ` and `Claude-A1` are `ciaudeai`.
 pub(crate) fn skeleton(name: &str) -> String {
     let mut out = String::new();
     for c in name.nfkd().flat_map(char::to_lowercase) {
-        let folded = match c {
-            'а' | 'α' | 'ɑ' | '@' => 'a',
-            'в' | 'ь' | 'β' => 'b',
-            'с' | 'ϲ' => 'c',
-            'ԁ' => 'd',
-            'е' | 'є' | 'ε' | '3' => 'e',
-            'ɡ' => 'g',
-            'һ' | 'н' => 'h',
-            'і' | 'ι' | 'ı' | '1' | '|' | '!' => 'i',
-            'ј' => 'j',
-            'к' | 'κ' => 'k',
-            'ӏ' => 'l',
-            'м' => 'm',
-            'ո' | 'п' | 'η' => 'n',
-            'о' | 'ο' | 'օ' | '0' => 'o',
-            'р' | 'ρ' => 'p',
-            'ԛ' => 'q',
-            'г' => 'r',
-            'ѕ' | '$' | '5' => 's',
-            'т' | 'τ' => 't',
-            'υ' | 'ս' | 'ц' => 'u',
-            'ν' | 'ѵ' => 'v',
-            'ԝ' | 'ω' => 'w',
-            'х' | 'χ' => 'x',
-            'у' | 'γ' => 'y',
-            c => c,
-        };
+        let folded = ALIKE
+            .iter()
+            .find(|(_, alike)| alike.contains(c))
+            .map_or(c, |(latin, _)| *latin);
         if folded.is_alphanumeric() {
             // Capital i, small L and one look the same.
             out.push(if folded == 'l' { 'i' } else { folded });
         }
     }
-    out
+    // Two letters that look like one.
+    out.replace("rn", "m").replace("vv", "w")
+}
+
+/// The skeletons of the words of a name.
+pub(crate) fn words(name: &str) -> impl Iterator<Item = String> {
+    name.split(|c: char| c.is_whitespace() || ['-', '_', '.', '/', ':', '(', ')'].contains(&c))
+        .map(skeleton)
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -89,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn case_42_look_alikes_have_the_same_skeleton() {
+    fn case_42_s15_look_alikes_have_the_same_skeleton() {
         for alike in [
             "Claude",
             "CLAUDE",
@@ -98,9 +114,19 @@ mod tests {
             "C l a u d e",
             "CIaude",
             "C1aude",
+            "ᴄʟᴀᴜᴅᴇ",
+            "ᏟᏞᎪᏌᎠᎬ",
+            "ꓚꓡꓮꓴꓓꓰ",
+            "ⒸⓁⒶⓊⒹⒺ",
+            "𝒞𝓁𝒶𝓊𝒹ℯ",
+            "Ｃｌａｕｄｅ",
+            "Cłaude",
+            "Cl4ude",
         ] {
             assert_eq!(skeleton(alike), skeleton("claude"), "{alike}");
         }
+        assert_eq!(skeleton("Gernini"), skeleton("Gemini"));
         assert_ne!(skeleton("Cloud"), skeleton("Claude"));
+        assert!(words("My Zed-like tool").eq(["my", "zed", "iike", "tooi"]));
     }
 }

@@ -26,8 +26,8 @@ use serde_json::{Map, Value, json};
 use time::Duration;
 
 use super::{
-    members::{redirect_uris, string, strings},
-    name,
+    members::{about, redirect_uris, string, strings},
+    name, strict_json,
 };
 use crate::{
     error::{ErrorCode, OAuthError},
@@ -92,20 +92,7 @@ impl Registration {
         let scope = scope
             .map_err(|_| invalid("scope is malformed"))?
             .filter(|scope| !scope.is_empty());
-        let links = [
-            "client_uri",
-            "policy_uri",
-            "tos_uri",
-            "software_id",
-            "software_version",
-        ]
-        .into_iter()
-        .filter_map(|member| Some((member, string(metadata, member)?)))
-        .filter(|(member, value)| {
-            value.len() <= 512 && (!member.ends_with("_uri") || value.starts_with("https://"))
-        })
-        .map(|(member, value)| (member.to_owned(), json!(value)))
-        .collect();
+        let links = about(metadata);
         Ok(Self {
             name: string(metadata, "client_name")
                 .and_then(name::clean)
@@ -202,8 +189,9 @@ async fn answer(
     if !parameters::is_json(headers) {
         return Err(invalid("send the metadata as application/json"));
     }
-    let metadata: Map<String, Value> =
-        serde_json::from_slice(&body).map_err(|_| invalid("the metadata is not a JSON object"))?;
+    let metadata = strict_json::object(&body).ok_or(invalid(
+        "the metadata is not a JSON object, repeats a name or is nested too deeply",
+    ))?;
     note(step, &metadata);
     let registration = Registration::read(&metadata)?;
     let now = state.now();

@@ -18,6 +18,9 @@ pub(crate) struct Maker {
     names: &'static [&'static str],
 }
 
+/// Names with fewer letters stand inside other words (`zed` in `organized`): they count as a word alone.
+const SHORT: usize = 6;
+
 const MAKERS: &[Maker] = &[
     Maker {
         name: "Anthropic",
@@ -36,7 +39,8 @@ const MAKERS: &[Maker] = &[
             "visual studio code",
             "vscode",
             "vs code",
-            "github copilot",
+            "github",
+            "copilot",
             "microsoft",
         ],
     },
@@ -49,6 +53,66 @@ const MAKERS: &[Maker] = &[
         name: "Cursor",
         hosts: &["cursor.com", "www.cursor.com"],
         names: &["cursor"],
+    },
+    Maker {
+        name: "Cognition",
+        hosts: &["windsurf.com", "codeium.com"],
+        names: &["windsurf", "codeium"],
+    },
+    Maker {
+        name: "Amazon",
+        hosts: &["kiro.dev"],
+        names: &["amazon", "kiro", "bedrock"],
+    },
+    Maker {
+        name: "Apple",
+        hosts: &[],
+        names: &["apple", "xcode"],
+    },
+    Maker {
+        name: "DeepSeek",
+        hosts: &["deepseek.com", "chat.deepseek.com"],
+        names: &["deepseek"],
+    },
+    Maker {
+        name: "JetBrains",
+        hosts: &["jetbrains.com", "www.jetbrains.com"],
+        names: &["jetbrains", "intellij"],
+    },
+    Maker {
+        name: "Mistral AI",
+        hosts: &["mistral.ai", "chat.mistral.ai"],
+        names: &["mistral", "le chat"],
+    },
+    Maker {
+        name: "Perplexity",
+        hosts: &["perplexity.ai", "www.perplexity.ai"],
+        names: &["perplexity"],
+    },
+    Maker {
+        name: "Raycast",
+        hosts: &["raycast.com", "www.raycast.com"],
+        names: &["raycast"],
+    },
+    Maker {
+        name: "Replit",
+        hosts: &["replit.com"],
+        names: &["replit"],
+    },
+    Maker {
+        name: "Slack",
+        hosts: &["slack.com"],
+        names: &["slack"],
+    },
+    Maker {
+        name: "xAI",
+        hosts: &["x.ai", "grok.com"],
+        names: &["grok", "xai"],
+    },
+    Maker {
+        name: "Zed Industries",
+        hosts: &["zed.dev"],
+        names: &["zed"],
     },
     Maker {
         name: "Portolan",
@@ -77,7 +141,14 @@ pub(crate) fn trust(client: &Client) -> Trust {
     let imitates = MAKERS
         .iter()
         .flat_map(|maker| maker.names)
-        .any(|known| own.contains(&name::skeleton(known)));
+        .map(|known| name::skeleton(known))
+        .any(|known| {
+            if known.len() < SHORT {
+                own == known || name::words(&client.name).any(|word| word == known)
+            } else {
+                own.contains(&known)
+            }
+        });
     if imitates {
         Trust::Imitates
     } else {
@@ -151,6 +222,19 @@ mod tests {
             "https://evil.example/cb",
         );
         assert_eq!(trust(&cyrillic), Trust::Imitates);
+        for (name, expected) in [
+            ("ᴄʟᴀᴜᴅᴇ", Trust::Imitates),
+            ("Windsurf", Trust::Imitates),
+            ("Perp1exity", Trust::Imitates),
+            ("Z e d", Trust::Imitates),
+            ("Zed editor", Trust::Imitates),
+            ("Organized notes", Trust::Unverified),
+            ("Pineapple", Trust::Unverified),
+        ] {
+            let callback = "http://127.0.0.1/callback";
+            let named = client(ClientKind::Dynamic, "cli_1", name, callback);
+            assert_eq!(trust(&named), expected, "S-15: {name}");
+        }
         let sub = client(
             ClientKind::Cimd,
             "https://claude.ai.evil.example/x",

@@ -17,6 +17,9 @@ use crate::{
     visitor::Visitor,
 };
 
+/// S-8, RFC 8707 §2.
+pub(super) const NO_SERVER: &str = "there is no such MCP server in this workspace";
+
 fn step(
     state: &AuthState,
     visitor: &Visitor,
@@ -64,6 +67,11 @@ pub(super) fn shown(
             }
         }
         Target::Pick(_) => {}
+        Target::NoServer { offered, .. } => {
+            event.place = Place::Tenant(offered.choice.tenant);
+            event.user = Some(session.user);
+            event = event.refused(Some("A9"), NO_SERVER);
+        }
         Target::NoAccess => {
             event = event.refused(Some("N11"), "the person has no access to this workspace");
         }
@@ -108,15 +116,21 @@ pub(super) fn approved(
     state.oauth.recorder.record(event);
 }
 
-/// The person did not.
+/// The person did not, or there is no such server.
 pub(super) fn denied(
     state: &AuthState,
     visitor: &Visitor,
     request: &AuthorizationRequest,
     client: &Client,
+    target: &Target,
 ) {
-    let event = step(state, visitor, Step::Consent, request, client)
-        .refused(Some("N5"), "the person did not allow it");
+    let mut event = step(state, visitor, Step::Consent, request, client);
+    event = if let Target::NoServer { offered, .. } = target {
+        event.place = Place::Tenant(offered.choice.tenant);
+        event.refused(Some("A9"), NO_SERVER)
+    } else {
+        event.refused(Some("N5"), "the person did not allow it")
+    };
     state.oauth.recorder.record(event);
 }
 

@@ -1,10 +1,11 @@
 //! What a grant would be for: the workspaces that the person may choose, and what each says about the client (`auth.md` N3, M7, C16).
 
-use portolan_model::{id::TenantId, resource::Resource};
+use portolan_model::{id::TenantId, registry::ServerStatus, resource::Resource};
 use portolan_storage::{
     SystemTx,
     authorization_requests::AuthorizationRequest,
     clients::Client,
+    offered_servers::{self, OfferedTool},
     workspace_hints::{self, Choice},
 };
 
@@ -15,6 +16,17 @@ use crate::{
     state::AuthState,
 };
 
+/// The one server that a client names.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Its part of the URL.
+    pub(crate) slug: String,
+    /// What people call it.
+    pub(crate) name: String,
+    /// It answers nobody until it is published again.
+    pub(crate) is_paused: bool,
+}
+
 /// What the grant would be for.
 #[derive(Debug)]
 pub(crate) enum Target {
@@ -22,8 +34,17 @@ pub(crate) enum Target {
     Fixed {
         /// The workspace.
         offered: Offered,
-        /// Slug and, if published, name of the one server.
-        server: Option<(String, Option<String>)>,
+        /// The one server; `None` is all of them.
+        server: Option<Named>,
+        /// What can be called there.
+        tools: Vec<OfferedTool>,
+    },
+    /// The resource names a server that this workspace of the person does not have, or has not published yet (S-8).
+    NoServer {
+        /// The workspace.
+        offered: Offered,
+        /// What the client named.
+        slug: String,
     },
     /// The person picks.
     Pick(Vec<Offered>),
@@ -48,18 +69,12 @@ impl Target {
             let Some(choice) = choice.filter(|choice| session.opens(choice.tenant)) else {
                 return Ok(Self::NoAccess);
             };
-            let server = match resource.as_ref().and_then(Resource::server) {
-                Some(slug) => Some((
-                    slug.to_owned(),
-                    workspace_hints::published_server_name(tx, choice.tenant, slug).await?,
-                )),
-                None => None,
+            let mut offered = admission::offered(tx, client, session.user, vec![choice]).await?;
+            let Some(offered) = offered.pop() else {
+                return Ok(Self::NoAccess);
             };
-            let offered = admission::offered(tx, client, session.user, vec![choice]).await?;
-            return Ok(offered
-                .into_iter()
-                .next()
-                .map_or(Self::NoAccess, |offered| Self::Fixed { offered, server }));
+            let slug = resource.as_ref().and_then(Resource::server);
+            return Self::fixed(tx, offered, slug).await;
         }
         let mut choices = workspace_hints::choices(tx, session.user, client.id).await?;
         choices.retain(|choice| session.opens(choice.tenant));
@@ -72,11 +87,37 @@ impl Target {
         Ok(match offered.len() {
             0 if has_none => Self::NoWorkspace,
             0 => Self::NoAccess,
-            1 => Self::Fixed {
-                offered: offered.remove(0),
-                server: None,
-            },
+            1 => return Self::fixed(tx, offered.remove(0), None).await,
             _ => Self::Pick(offered),
+        })
+    }
+
+    /// One workspace, and the server that is named there. A draft is as if it did not exist: what it will be is not known yet.
+    async fn fixed(
+        tx: &mut SystemTx,
+        offered: Offered,
+        slug: Option<&str>,
+    ) -> Result<Self, PageError> {
+        let tenant = offered.choice.tenant;
+        let server = match slug {
+            None => None,
+            Some(slug) => match offered_servers::find(tx, tenant, slug).await? {
+                Some(server) if server.status != ServerStatus::Draft => Some(Named {
+                    slug: slug.to_owned(),
+                    name: server.name,
+                    is_paused: server.status == ServerStatus::Paused,
+                }),
+                _ => {
+                    let slug = slug.to_owned();
+                    return Ok(Self::NoServer { offered, slug });
+                }
+            },
+        };
+        let tools = offered_servers::tools(tx, tenant, slug).await?;
+        Ok(Self::Fixed {
+            offered,
+            server,
+            tools,
         })
     }
 
@@ -90,7 +131,7 @@ impl Target {
         match self {
             Self::Fixed { offered, .. } => Some(offered),
             Self::Pick(offered) => offered.iter().find(named),
-            Self::NoAccess | Self::NoWorkspace => None,
+            Self::NoServer { .. } | Self::NoAccess | Self::NoWorkspace => None,
         }
     }
 

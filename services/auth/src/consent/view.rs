@@ -1,5 +1,7 @@
 //! The consent page as its template sees it (`auth.md` N1–N3, N11, C6, C7).
 
+use std::fmt::Write as _;
+
 use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
@@ -9,10 +11,12 @@ use portolan_model::{
     redirect::{self, Destination},
     scope,
 };
-use portolan_storage::{authorization_requests::AuthorizationRequest, clients::Client};
+use portolan_storage::{
+    authorization_requests::AuthorizationRequest, clients::Client, offered_servers::OfferedTool,
+};
 use url::Url;
 
-use super::{Target, form_token};
+use super::{Target, form_token, target::Named};
 use crate::{
     admission::{self, Offered},
     clients::verified::{self, Trust},
@@ -53,12 +57,82 @@ struct Consent<'a> {
     /// Where the answer goes.
     destination: String,
     loopback: bool,
+    /// The scheme that an app claims, if the answer goes to one.
+    scheme: Option<String>,
     email: &'a str,
     offline: bool,
     fixed: Option<Entry>,
-    server: Option<(&'a str, Option<&'a str>)>,
+    server: Option<&'a Named>,
+    /// What can be called; `None` where the workspace is still to be chosen.
+    tools: Option<Tools<'a>>,
     choices: Vec<Entry>,
     can_approve: bool,
+}
+
+/// Names of tools that are listed of each kind; the rest is a number.
+const LISTED: usize = 50;
+
+/// The tools as they are told of.
+#[derive(Debug)]
+struct Tools<'a> {
+    /// "14 tools", and "9 read only, 5 can make changes, 2 of them can delete or overwrite".
+    count: String,
+    summary: String,
+    lists: Vec<ToolList<'a>>,
+}
+
+#[derive(Debug)]
+struct ToolList<'a> {
+    title: &'static str,
+    names: Vec<&'a str>,
+    more: usize,
+}
+
+impl<'a> Tools<'a> {
+    fn of(tools: &'a [OfferedTool]) -> Self {
+        let list = |title, wanted: &dyn Fn(&OfferedTool) -> bool| {
+            let mut names: Vec<&str> = tools
+                .iter()
+                .filter(|tool| wanted(tool))
+                .map(|tool| tool.name.as_str())
+                .collect();
+            let more = names.len().saturating_sub(LISTED);
+            names.truncate(LISTED);
+            ToolList { title, names, more }
+        };
+        let destructive = |tool: &OfferedTool| !tool.reads_only && tool.destructive;
+        let changing = tools.iter().filter(|tool| !tool.reads_only).count();
+        let destroying = tools.iter().filter(|tool| destructive(tool)).count();
+        let mut summary = match (tools.len(), changing) {
+            (0, _) => String::new(),
+            (_, 0) => "all of them only read".to_owned(),
+            (all, changing) if all == changing => "all of them can make changes".to_owned(),
+            (_, changing) => format!("{changing} can make changes"),
+        };
+        if destroying > 0 && destroying == changing {
+            summary.push_str(", including deleting or overwriting");
+        } else if destroying > 0 {
+            let _ = write!(summary, ", {destroying} of them can delete or overwrite");
+        }
+        let lists = [
+            list("Can delete or overwrite", &destructive),
+            list("Can make changes", &|tool| {
+                !tool.reads_only && !tool.destructive
+            }),
+            list("Only read", &|tool| tool.reads_only),
+        ];
+        Self {
+            count: match tools.len() {
+                1 => "1 tool".to_owned(),
+                several => format!("{several} tools"),
+            },
+            summary,
+            lists: lists
+                .into_iter()
+                .filter(|list| !list.names.is_empty())
+                .collect(),
+        }
+    }
 }
 
 /// No workspace to give access to: two reasons, and a way back to the client.
@@ -71,6 +145,8 @@ struct NoWorkspace<'a> {
     email: &'a str,
     /// The client named a workspace that this person cannot use; false: the person has none at all.
     named: bool,
+    /// The workspace is theirs, and has no server of this name: workspace and name.
+    missing: Option<(&'a str, &'a str)>,
     request: String,
 }
 
@@ -85,23 +161,33 @@ pub(super) fn render(
 ) -> Result<Response, PageError> {
     let action = crate::authorize::consent_path(request.id);
     let token = form_token(state, request, session);
-    let (fixed, server, choices) = match target {
-        Target::NoAccess | Target::NoWorkspace => {
+    let (fixed, server, tools, choices) = match target {
+        Target::NoServer { .. } | Target::NoAccess | Target::NoWorkspace => {
+            let missing = match target {
+                Target::NoServer { offered, slug } => {
+                    Some((offered.choice.name.as_str(), slug.as_str()))
+                }
+                _ => None,
+            };
             let page = NoWorkspace {
                 action,
                 token,
                 client_name: &client.name,
                 email: &session.email,
                 named: matches!(target, Target::NoAccess),
+                missing,
                 request: request.id.to_string(),
             };
             return pages::html(StatusCode::OK, &page);
         }
-        Target::Fixed { offered, server } => {
-            let server = server
-                .as_ref()
-                .map(|(slug, name)| (slug.as_str(), name.as_deref()));
-            (Some(entry(offered, true)), server, Vec::new())
+        Target::Fixed {
+            offered,
+            server,
+            tools,
+        } => {
+            let tools = Some(Tools::of(tools));
+            let fixed = Some(entry(offered, true));
+            (fixed, server.as_ref(), tools, Vec::new())
         }
         Target::Pick(offered) => {
             let first = offered.iter().position(may_choose);
@@ -110,7 +196,7 @@ pub(super) fn render(
                 .enumerate()
                 .map(|(at, offered)| entry(offered, Some(at) == first))
                 .collect();
-            (None, None, entries)
+            (None, None, None, entries)
         }
     };
     let can_approve = fixed
@@ -118,7 +204,7 @@ pub(super) fn render(
         .chain(&choices)
         .any(|entry: &Entry| !entry.disabled);
     let trust = verified::trust(client);
-    let (destination, loopback) = destination(&request.redirect_uri);
+    let (destination, loopback, scheme) = destination(&request.redirect_uri);
     let page = Consent {
         action,
         token,
@@ -139,6 +225,7 @@ pub(super) fn render(
         provenance: provenance(client),
         destination,
         loopback,
+        scheme,
         email: &session.email,
         offline: request
             .scopes_asked
@@ -147,6 +234,7 @@ pub(super) fn render(
             || client.has_grant_type("refresh_token"),
         fixed,
         server,
+        tools,
         choices,
         can_approve,
     };
@@ -184,18 +272,21 @@ fn provenance(client: &Client) -> String {
             .ok()
             .and_then(|url| url.host_str().map(|host| format!("described at {host}")))
             .unwrap_or_default(),
-        ClientKind::Dynamic => "registered by itself".to_owned(),
+        ClientKind::Dynamic => "self-registered".to_owned(),
         ClientKind::Static | ClientKind::Service => "registered by an administrator".to_owned(),
     }
 }
 
-/// In words, and whether it is this computer.
-fn destination(redirect_uri: &str) -> (String, bool) {
-    match redirect::check(redirect_uri) {
-        Ok(Destination::Web { host }) => (host, false),
-        Ok(Destination::Loopback) => ("an app on this computer".to_owned(), true),
-        Ok(Destination::App { scheme }) => (format!("the app that opens {scheme}: links"), false),
+/// In words, whether it is this computer, and the scheme of an app.
+fn destination(redirect_uri: &str) -> (String, bool, Option<String>) {
+    match redirect::destination(redirect_uri) {
+        Ok(Destination::Web { host }) => (host, false, None),
+        Ok(Destination::Loopback) => ("an app on this computer".to_owned(), true, None),
+        Ok(Destination::App { scheme }) => {
+            let words = format!("the app that opens {scheme}: links");
+            (words, false, Some(scheme))
+        }
         // It was matched against registered ones; a rule that became stricter since then is no reason to hide it.
-        Err(_) => (redirect_uri.to_owned(), false),
+        Err(_) => (redirect_uri.to_owned(), false, None),
     }
 }

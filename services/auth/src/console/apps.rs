@@ -38,9 +38,12 @@ pub struct ConnectedApp {
     scopes: Vec<String>,
     #[serde(with = "time::serde::rfc3339")]
     created_at: OffsetDateTime,
-    /// When it last got a token.
+    /// Its last request at a server, to the minute.
     #[serde(with = "time::serde::rfc3339::option")]
     last_used_at: Option<OffsetDateTime>,
+    /// When a renewal of its token was last repeated from another network than before.
+    #[serde(with = "time::serde::rfc3339::option")]
+    repeated_elsewhere_at: Option<OffsetDateTime>,
     /// When it ends by itself.
     #[serde(with = "time::serde::rfc3339")]
     expires_at: OffsetDateTime,
@@ -69,6 +72,7 @@ pub(crate) async fn list_connected_apps(
         scopes: app.scopes,
         created_at: app.created_at,
         last_used_at: app.last_used_at,
+        repeated_elsewhere_at: app.elsewhere_at,
         expires_at: app.expires_at,
         refreshes: app.refreshes,
     });

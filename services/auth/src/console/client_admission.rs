@@ -7,7 +7,7 @@ use http::StatusCode;
 use portolan_model::{
     admission::{Admission, ClientDecision, ClientRule},
     client::ClientKind as StoredKind,
-    id::{ClientId, ClientKind, UserId},
+    id::{ClientId, ClientKind, TenantId, UserId},
     member::Action,
 };
 use portolan_storage::{
@@ -159,6 +159,44 @@ pub struct ClientAdmission {
     rule: AdmissionRule,
     /// Those that the workspace has to do with; those that somebody asks for first.
     clients: Vec<SeenClient>,
+    /// What each rule would end at once, if it were set now.
+    effects: Vec<RuleEffect>,
+}
+
+/// What a rule would end.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RuleEffect {
+    rule: AdmissionRule,
+    /// Clients that are connected and could not connect any more.
+    clients: usize,
+    /// Their connections.
+    apps: i64,
+}
+
+/// Of these clients and those that the workspace registered itself, which it always admits unless it blocked them.
+fn effects(
+    seen: &[client_admission::Seen],
+    clients: &HashMap<ClientId, Client>,
+    tenant: TenantId,
+) -> Vec<RuleEffect> {
+    use AdmissionRule::{Any, Approval, List, Verified};
+    let effect = |rule: AdmissionRule| {
+        let cut: Vec<i64> = seen
+            .iter()
+            .filter(|one| one.apps > 0)
+            .filter_map(|one| Some((one, clients.get(&one.client)?)))
+            .filter(|(one, client)| {
+                !admission::judge(client, tenant, rule.into(), one.decision).is_admitted()
+            })
+            .map(|(one, _)| one.apps)
+            .collect();
+        RuleEffect {
+            rule,
+            clients: cut.len(),
+            apps: cut.iter().sum(),
+        }
+    };
+    [Any, Verified, List, Approval].map(effect).into()
 }
 
 async fn seen(
@@ -183,6 +221,7 @@ async fn seen(
             asked_at: asker.asked_at,
         });
     }
+    let effects = effects(&seen, &clients, workspace.id);
     let mut views: Vec<SeenClient> = seen
         .into_iter()
         .filter_map(|one| {
@@ -211,6 +250,7 @@ async fn seen(
     Ok(ClientAdmission {
         rule: rule.into(),
         clients: views,
+        effects,
     })
 }
 

@@ -93,7 +93,7 @@ pub enum ConnectOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectState {
-    /// The client got in.
+    /// The client got in, and was not refused since.
     Connected,
     /// Somebody has to do something, or the client may go on.
     Waiting,

@@ -19,7 +19,7 @@ use super::{
 /// How an attempt stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The client got in.
+    /// The client got in, and was not refused since.
     Connected,
     /// Somebody has to do something: sign in, decide.
     Waiting,
@@ -64,11 +64,11 @@ impl Attempt {
         let (mut state, reached) = last.map_or((State::Stopped, Step::Challenge), |event| {
             (state_of(event, now), event.step)
         });
-        // A refresh or a request that is refused later does not undo that the client got in.
-        if steps
+        // Who got in and goes on is connected; who was refused last is not, whatever went well before.
+        let got_in = steps
             .iter()
-            .any(|event| event.step == Step::Request && event.outcome == StepOutcome::Ok)
-        {
+            .any(|event| event.step == Step::Request && event.outcome == StepOutcome::Ok);
+        if got_in && !matches!(state, State::Refused | State::Failed) {
             state = State::Connected;
         }
         let mut attempt = Self {
@@ -413,6 +413,25 @@ pub(super) mod tests {
             State::Waiting,
             "it may go on"
         );
+    }
+
+    /// An app that was blocked is refused at its next refresh: its row must not go on saying that it is connected.
+    #[test]
+    fn bug_9_an_attempt_whose_last_step_was_refused_is_not_connected() {
+        let refresh = |seconds, outcome, grant| {
+            let mut event = of(event(seconds, Step::Refresh, "app/1"), "cli_1");
+            (event.outcome, event.grant) = (outcome, grant);
+            event
+        };
+        let mut events = way(0, "cli_1", TenantId::generate());
+        let grant = events[7].grant;
+        events.push(refresh(3600, StepOutcome::Ok, grant));
+        let state = |events: &[Event]| assemble(events.to_vec(), at(9000))[0].state;
+        assert_eq!(state(&events), State::Connected);
+        events.push(refresh(7200, StepOutcome::Refused, grant));
+        assert_eq!(state(&events), State::Refused);
+        events.push(refresh(7300, StepOutcome::Ok, grant));
+        assert_eq!(state(&events), State::Connected, "it came back");
     }
 
     #[test]

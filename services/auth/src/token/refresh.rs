@@ -12,13 +12,14 @@ use portolan_keys::{
     seal::{open_under_token, seal_under_token},
 };
 use portolan_model::{
-    Timestamp,
+    Digest, Timestamp,
     audit::{Actor, Event, Outcome},
     client::AuthMethod,
     id::FamilyId,
     scope::{self, ScopeSet},
     token_family::Verdict,
 };
+use portolan_net::client_ip;
 use portolan_storage::{
     Reason, SystemTx, audit,
     clients::Client,
@@ -28,6 +29,7 @@ use portolan_storage::{
     users,
 };
 use serde_json::json;
+use time::Duration;
 
 use super::{Tokens, Trail, issue, read_resource};
 use crate::{
@@ -41,6 +43,9 @@ use crate::{
 
 const NO_GOOD: OAuthError =
     OAuthError::invalid_grant("the refresh token is invalid, expired or revoked");
+
+/// A family is written down as used elsewhere at most this often in the audit log.
+const ELSEWHERE_AGAIN: Duration = Duration::HOUR;
 
 /// C5, case 75: the family lives on, for the day on which the client proves itself by key again.
 const DOWNGRADED: OAuthError = OAuthError::invalid_grant(
@@ -59,6 +64,7 @@ pub(super) fn read(form: &Parameters) -> Result<SecretToken, OAuthError> {
 /// changed then, and [`refresh`] says what is the matter.
 pub(super) async fn at_once(
     state: &AuthState,
+    visitor: &Visitor,
     headers: &HeaderMap,
     form: &Parameters,
     trail: &mut Trail,
@@ -101,7 +107,8 @@ pub(super) async fn at_once(
     let (access, expires_in) =
         issue::access_token(state, &client, grant, &standing, &scopes, audience)?;
     let (head, next) = (presented.digest(), successor.digest());
-    let rotation = Rotation::new(&found, &head, &next, sealed, now);
+    let network = network(&presented, visitor);
+    let rotation = Rotation::new(&found, &head, &next, sealed, network, now);
     if !refresh_tokens::rotate_at_once(&state.store, rotation).await? {
         // It takes its turn again, and only once.
         state.oauth.refreshes.give_back(&family);
@@ -146,7 +153,12 @@ pub(super) async fn refresh(
             retry_after: wait.whole_seconds() + 1,
         });
     }
-    let verdict = locked.presented.verdict(now, false);
+    let came_from = network(presented, visitor);
+    let superseded_by = refresh_tokens::network_of(&mut tx, &presented.digest()).await?;
+    let is_same = |by: &Digest| portolan_keys::digests_equal(by, &came_from);
+    let from_same_network = superseded_by.as_ref().is_some_and(is_same);
+    let elsewhere = superseded_by.is_some() && !from_same_network;
+    let verdict = locked.presented.verdict(now, from_same_network);
     match verdict {
         Verdict::Ended => return Err(NO_GOOD),
         Verdict::Throttled => return Err(OAuthError::TooMany { retry_after: 30 }),
@@ -169,7 +181,7 @@ pub(super) async fn refresh(
             refresh_tokens::keep(&mut tx, &locked, &presented.digest(), now).await?;
             presented.clone()
         }
-        Verdict::Rotate => rotate(&mut tx, &locked, presented, now).await?,
+        Verdict::Rotate => rotate(&mut tx, &locked, presented, came_from, now).await?,
         _ => {
             let kind = if verdict == Verdict::ReplayInWindow {
                 "window"
@@ -177,7 +189,12 @@ pub(super) async fn refresh(
                 "lost"
             };
             metrics::counter!("oauth_refresh_replay_total", "kind" => kind).increment(1);
-            refresh_tokens::note_replay(&mut tx, &locked, &presented.digest(), now).await?;
+            let digest = presented.digest();
+            let before =
+                refresh_tokens::note_replay(&mut tx, &locked, &digest, elsewhere, now).await?;
+            if elsewhere && before.is_none_or(|before| now - before > ELSEWHERE_AGAIN) {
+                note_elsewhere(visitor, &mut tx, client, grant, now).await?;
+            }
             follow(&mut tx, &locked, presented).await?.ok_or(NO_GOOD)?
         }
     };
@@ -190,6 +207,13 @@ pub(super) async fn refresh(
         scope: scopes.to_string(),
         refresh: Some(Secret::new(head.expose().to_owned())),
     })
+}
+
+/// A digest of the token and the address block that presents it: what the database keeps of where a token was used. Whoever reads the
+/// table alone cannot try all blocks, because the token is not in it.
+fn network(presented: &SecretToken, visitor: &Visitor) -> Digest {
+    let block = client_ip::network_block(visitor.ip);
+    portolan_keys::digest(format!("{}\n{block}", presented.expose()).as_bytes())
 }
 
 /// Makes the successor and seals it under the token that asked for it.
@@ -210,11 +234,12 @@ async fn rotate(
     tx: &mut SystemTx,
     locked: &Found,
     presented: &SecretToken,
+    network: Digest,
     now: Timestamp,
 ) -> Result<SecretToken, OAuthError> {
     let (successor, sealed) = successor(presented, locked.family)?;
     let (head, next) = (presented.digest(), successor.digest());
-    let rotation = Rotation::new(locked, &head, &next, sealed, now);
+    let rotation = Rotation::new(locked, &head, &next, sealed, network, now);
     if refresh_tokens::rotate(tx, &rotation).await? {
         Ok(successor)
     } else {
@@ -357,6 +382,27 @@ async fn kill(
         tracing::warn!(grant.id = %grant.id, client.id = %client.id, "a refresh token was used again: grant revoked");
     }
     Ok(NO_GOOD)
+}
+
+/// A replay that is answered, and came from another network than the one that had the token turned over (S-10).
+async fn note_elsewhere(
+    visitor: &Visitor,
+    tx: &mut SystemTx,
+    client: &Client,
+    grant: &Grant,
+    now: Timestamp,
+) -> Result<(), OAuthError> {
+    metrics::counter!("oauth_refresh_replay_total", "kind" => "elsewhere").increment(1);
+    let event = Event {
+        tenant: Some(grant.tenant),
+        actor: Actor::Anonymous,
+        action: "refresh.elsewhere",
+        target_kind: "grant",
+        target_id: grant.id.to_string(),
+        outcome: Outcome::Ok,
+        detail: json!({"client_id": client.client_id}),
+    };
+    Ok(audit::record(tx, &event, &visitor.origin(), now).await?)
 }
 
 /// Queues a message to the person, at most one a day.

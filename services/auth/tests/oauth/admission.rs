@@ -420,3 +420,44 @@ async fn case_157_admitting_more_needs_a_recent_proof_and_admitting_less_does_no
         assert_eq!(refused.json()["error"]["code"], "confirm_first");
     }
 }
+
+/// Bug 27: a stricter rule leaves the clients that it cuts off on the list, so that they can be allowed; and tells beforehand how many it cuts.
+#[tokio::test]
+async fn bug_27_what_a_rule_cuts_off_stays_on_the_list_and_is_counted_before() {
+    let mut scene = Scene::new().await;
+    scene.ann.tokens(&scene.client).await;
+    scene.ann.tokens(&scene.client).await;
+    let other = scene.node.client("Other").await;
+    scene.ann.tokens(&other).await;
+    let shown = scene
+        .ann
+        .api(Method::GET, "/acme/clients", None)
+        .await
+        .json();
+    let effect = |rule: &str| {
+        let effects = shown["effects"].as_array().unwrap();
+        let found = effects.iter().find(|effect| effect["rule"] == rule);
+        let found = found.unwrap_or_else(|| panic!("{shown}"));
+        (found["clients"].clone(), found["apps"].clone())
+    };
+    assert_eq!(effect("any"), (json!(0), json!(0)));
+    for strict in ["verified", "list", "approval"] {
+        assert_eq!(effect(strict), (json!(2), json!(3)), "{strict}");
+    }
+    let changed = rule(&mut scene.ann, "approval").await;
+    assert_eq!(changed["ended"], 3);
+
+    let left = clients(&mut scene.ann).await;
+    assert_eq!(left.len(), 2, "{left:?}");
+    for client in &left {
+        assert_eq!(
+            (&client["people"], &client["admitted"]),
+            (&json!(0), &json!(false))
+        );
+    }
+    let cut = left
+        .iter()
+        .find(|client| client["client_id"] == scene.client.as_str());
+    decide(&mut scene.ann, cut.unwrap(), json!("allowed")).await;
+    scene.ann.tokens(&scene.client).await;
+}

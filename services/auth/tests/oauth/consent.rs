@@ -1,7 +1,8 @@
 //! The consent page (cases 27–36, 41, 42, 45, 96, 102).
 
-use http::{StatusCode, header};
-use serde_json::json;
+use http::{Method, StatusCode, header};
+use portolan_model::member::Role;
+use serde_json::{Value, json};
 use time::Duration;
 
 use crate::{
@@ -16,7 +17,7 @@ async fn n2_the_page_names_client_destination_account_and_workspace() {
     let page = scene.ann.get(&path).await;
     for wanted in [
         "Harness",
-        "registered by itself",
+        "self-registered",
         "an app on this computer",
         "ann@example.com",
         "acme",
@@ -434,4 +435,200 @@ async fn case_23_two_requests_of_one_browser_finished_in_reverse_order_get_their
         let reply = scene.node.redeem(&client, &back["code"]).await;
         assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
     }
+}
+
+/// The page of a request for this server of acme, and its path.
+async fn asked(scene: &mut Scene, slug: &str) -> (String, String) {
+    let client = scene.client.clone();
+    let resource = format!("{ISSUER}/t/acme/{slug}/mcp");
+    let path = scene
+        .ann
+        .begin(&with(request(&client), "resource", Some(&resource)))
+        .await;
+    let page = scene.ann.get(&path).await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    (path, page.text)
+}
+
+/// RFC 8707 §2: whoever makes the server later must not find a consent for it.
+#[tokio::test]
+async fn s8_nothing_is_granted_for_a_server_that_is_not_there() {
+    let mut scene = Scene::new().await;
+    scene.ann.server("draft", "draft").await;
+    let deleted = scene.ann.server("deleted", "published").await;
+    let gone = format!("/acme/servers/{deleted}");
+    let reply = scene.ann.api(Method::DELETE, &gone, None).await;
+    assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+    for slug in ["ghost", "draft", "deleted"] {
+        let (path, page) = asked(&mut scene, slug).await;
+        assert!(page.contains("This server doesn’t exist"), "{slug}: {page}");
+        assert!(!page.contains("value=\"approve\""), "{slug}");
+        let forced = scene.ann.decide(&path, "approve").await;
+        assert_eq!(forced.status, StatusCode::FORBIDDEN, "{slug}");
+        let back = scene.ann.decide(&path, "deny").await.back();
+        assert_eq!(back["error"], "invalid_target", "{slug}");
+        assert_eq!(back["state"], "a state & more");
+    }
+
+    // Who is no member is told the same, whatever is there.
+    scene.ann.server("real", "published").await;
+    let mut bob = scene.node.person("bob").await;
+    let mut pages = Vec::new();
+    for slug in ["real", "ghost"] {
+        let resource = format!("{ISSUER}/t/acme/{slug}/mcp");
+        let client = scene.client.clone();
+        let path = bob
+            .begin(&with(request(&client), "resource", Some(&resource)))
+            .await;
+        let page = bob.get(&path).await;
+        assert!(page.text.contains("You have no access"), "{}", page.text);
+        let token = page.field("token").unwrap();
+        pages.push(page.text.replace(&token, "TOKEN").replace(&path, "PATH"));
+        let back = bob.decide(&path, "deny").await.back();
+        assert_eq!(back["error"], "access_denied", "N11: {slug}");
+    }
+    assert_eq!(pages[0], pages[1]);
+
+    let (path, _) = asked(&mut scene, "real").await;
+    assert!(
+        scene
+            .ann
+            .decide(&path, "approve")
+            .await
+            .back()
+            .contains_key("code")
+    );
+}
+
+#[tokio::test]
+async fn bug_15_the_page_says_that_a_server_is_paused() {
+    let mut scene = Scene::new().await;
+    scene.ann.server("desk", "paused").await;
+    let (path, page) = asked(&mut scene, "desk").await;
+    assert!(page.contains("This server is paused"), "{page}");
+    let reply = scene.ann.decide(&path, "approve").await;
+    assert!(
+        reply.back().contains_key("code"),
+        "it can be allowed before"
+    );
+    scene.ann.server("open", "published").await;
+    let (_, page) = asked(&mut scene, "open").await;
+    assert!(!page.contains("paused"), "{page}");
+}
+
+/// Tools of acme: three that read, one that makes something and one that deletes.
+async fn harbour(scene: &mut Scene) -> Vec<Value> {
+    let operation =
+        |id: &str| json!({"operationId": id, "responses": {"200": {"description": "ok"}}});
+    let document = json!({
+        "openapi": "3.1.0", "info": {"title": "Harbour", "version": "1"},
+        "servers": [{"url": "https://api.example.com/v1"}],
+        "paths": {
+            "/berths": {"get": operation("listBerths"), "post": operation("bookBerth")},
+            "/berths/all": {"get": operation("showAll"), "delete": operation("clearBerths")},
+            "/tides": {"get": operation("readTides")},
+        }
+    });
+    let input = json!({"kind": "text", "text": document.to_string()});
+    let body = json!({"kind": "openapi", "name": "Harbour", "input": input});
+    let made = scene
+        .ann
+        .api(Method::POST, "/acme/sources", Some(body))
+        .await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+    let tools = scene.ann.api(Method::GET, "/acme/tools", None).await.json();
+    tools["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn n2_the_page_tells_how_many_tools_there_are_and_which_make_changes() {
+    let mut scene = Scene::new().await;
+    let tools = harbour(&mut scene).await;
+    assert_eq!(tools.len(), 5);
+    for (slug, wanted) in [
+        ("all", None),
+        ("reader", Some(false)),
+        ("writer", Some(true)),
+    ] {
+        let id = scene.ann.server(slug, "published").await;
+        let chosen: Vec<Value> = tools
+            .iter()
+            .filter(|tool| {
+                let changes = ["bookBerth", "clearBerths"].map(|name| tool["name"] == name);
+                wanted.is_none_or(|wanted| changes.contains(&true) == wanted)
+            })
+            .map(|tool| json!({"tool_id": tool["id"]}))
+            .collect();
+        let path = format!("/acme/servers/{id}/tools");
+        let body = Some(json!({ "tools": chosen }));
+        let reply = scene.ann.api(Method::PUT, &path, body).await;
+        assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
+    }
+    for (slug, said) in [
+        (
+            "all",
+            "<strong>5 tools</strong>, 2 can make changes, 1 of them can delete or overwrite",
+        ),
+        ("reader", "<strong>3 tools</strong>, all of them only read"),
+        (
+            "writer",
+            "<strong>2 tools</strong>, all of them can make changes, 1 of them can delete",
+        ),
+    ] {
+        let (_, page) = asked(&mut scene, slug).await;
+        assert!(page.contains(said), "{slug}: {page}");
+        assert!(!page.contains("<script"), "it works without");
+    }
+    let (_, page) = asked(&mut scene, "all").await;
+    let places = ["clearBerths", "bookBerth", "listBerths"].map(|name| page.find(name));
+    assert!(places.iter().all(Option::is_some), "{page}");
+    assert!(places.is_sorted(), "what changes most comes first: {page}");
+
+    // A grant for the whole workspace opens what is published there.
+    let path = scene.ann.begin(&request(&scene.client)).await;
+    let page = scene.ann.get(&path).await.text;
+    assert!(page.contains("<strong>5 tools</strong>"), "{page}");
+}
+
+#[tokio::test]
+async fn another_account_is_asked_for_and_decides_the_same_request() {
+    let mut scene = Scene::new().await;
+    let bob = scene.node.person("bob").await;
+    scene.node.join(&bob, scene.acme, Role::Member).await;
+    let path = scene.ann.begin(&request(&scene.client)).await;
+    let reply = scene.ann.decide(&path, "switch").await;
+    assert_eq!(reply.status, StatusCode::SEE_OTHER, "{}", reply.text);
+    let login = reply.header(header::LOCATION).to_owned();
+    let id = path.rsplit('/').next().unwrap();
+    assert_eq!(login, format!("/login?request={id}"));
+    assert_eq!(scene.ann.get(&login).await.status, StatusCode::OK, "a form");
+    let again = scene.ann.get(&path).await;
+    assert_eq!(again.status, StatusCode::SEE_OTHER, "ann is signed out");
+
+    scene.ann.sign_in(bob.user).await;
+    let page = scene.ann.get(&path).await;
+    assert!(page.text.contains("bob@example.com"), "{}", page.text);
+    let reply = scene.ann.decide(&path, "approve").await;
+    assert!(reply.back().contains_key("code"));
+}
+
+/// S-9: the scheme is told where the app is named, because any program may claim it.
+#[tokio::test]
+async fn s9_the_page_names_the_scheme_of_an_app() {
+    let mut scene = Scene::new().await;
+    let callback = "com.example.editor:/callback";
+    let registered = scene
+        .node
+        .register(&json!({"client_name": "Editor", "redirect_uris": [callback]}))
+        .await;
+    let client = registered.json()["client_id"].as_str().unwrap().to_owned();
+    let parameters = with(request(&client), "redirect_uri", Some(callback));
+    let path = scene.ann.begin(&parameters).await;
+    let page = scene.ann.get(&path).await.text;
+    let card = &page[page.find("client-card").unwrap()..page.find("<form").unwrap()];
+    assert!(card.contains("com.example.editor:"), "{card}");
+
+    let metadata = json!({"client_name": "Editor", "redirect_uris": ["editor://callback"]});
+    let refused = scene.node.register(&metadata).await;
+    assert_eq!(refused.refusal(), (400, "invalid_redirect_uri".to_owned()));
 }

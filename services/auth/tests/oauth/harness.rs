@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -35,6 +35,7 @@ use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
     egress::{Egress, EgressPolicy, Network},
     layers::{AllowedHosts, Front},
+    listen::Peer,
     resolve::{BoxFuture, Resolve},
     txt::TxtRecords,
 };
@@ -261,9 +262,14 @@ impl Node {
     }
 
     pub(crate) async fn register(&self, metadata: &Value) -> Reply {
+        self.register_text(&metadata.to_string()).await
+    }
+
+    /// The same, byte for byte.
+    pub(crate) async fn register_text(&self, metadata: &str) -> Reply {
         let request =
             Request::post("/oauth/register").header(header::CONTENT_TYPE, "application/json");
-        self.send(request.body(Body::from(metadata.to_string())).unwrap())
+        self.send(request.body(Body::from(metadata.to_owned())).unwrap())
             .await
     }
 
@@ -329,12 +335,22 @@ impl Node {
     }
 
     pub(crate) async fn refresh(&self, client: &str, token: &str) -> Reply {
+        self.refresh_from("127.0.0.1", client, token).await
+    }
+
+    /// The same from an address.
+    pub(crate) async fn refresh_from(&self, address: &str, client: &str, token: &str) -> Reply {
         let fields = [
             ("grant_type", "refresh_token"),
             ("client_id", client),
             ("refresh_token", token),
         ];
-        self.post("/oauth/token", &fields).await
+        let peer = SocketAddr::new(address.parse().unwrap(), 4711);
+        let request = Request::post("/oauth/token")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .extension(Peer(peer));
+        self.send(request.body(Body::from(encode(&fields))).unwrap())
+            .await
     }
 }
 
@@ -467,6 +483,22 @@ impl Browser {
             .header("sec-fetch-site", "same-origin");
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
         self.send(request.body(body).unwrap()).await
+    }
+
+    /// A server of acme without tools, in this state.
+    pub(crate) async fn server(&mut self, slug: &str, status: &str) -> String {
+        let body = json!({"slug": slug, "name": slug.to_uppercase()});
+        let made = self.api(Method::POST, "/acme/servers", Some(body)).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        let id = made.json()["id"].as_str().unwrap().to_owned();
+        for next in [Some("publish"), (status == "paused").then_some("pause")] {
+            if let (Some(next), true) = (next, status != "draft") {
+                let path = format!("/acme/servers/{id}/{next}");
+                let reply = self.api(Method::POST, &path, None).await;
+                assert!(reply.status.is_success(), "{next}: {}", reply.text);
+            }
+        }
+        id
     }
 
     /// A service account of acme: its id, and its secret if it has one.

@@ -120,6 +120,61 @@ async fn case_121_a_lost_answer_is_given_again_hours_later() {
     assert_dead(&scene, &lost).await;
 }
 
+/// S-10: whoever stole the token of an idle client is not led to its successor for a day.
+#[tokio::test]
+async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network_only() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let from = async |scene: &Scene, address: &str, token: &str| {
+        let reply = scene.node.refresh_from(address, &client, token).await;
+        (reply.status == StatusCode::OK)
+            .then(|| reply.json()["refresh_token"].as_str().unwrap().to_owned())
+    };
+    for (own, same, other) in [
+        ("203.0.113.7", "203.0.113.99", "203.0.114.7"),
+        ("2001:db8:1:2::3", "2001:db8:1:2:f::9", "2001:db8:1:3::3"),
+    ] {
+        let one = first(&mut scene).await;
+        let two = from(&scene, own, &one).await.unwrap();
+        scene.node.clock.advance(Duration::seconds(120));
+        let led = from(&scene, other, &one).await;
+        assert_eq!(led.as_ref(), Some(&two), "K9: two minutes are everybody's");
+        scene.node.clock.advance(Duration::hours(6));
+        assert_eq!(from(&scene, same, &one).await, Some(two.clone()), "{same}");
+        assert_eq!(from(&scene, other, &one).await, None, "{other}");
+        assert_eq!(
+            from(&scene, own, &two).await,
+            None,
+            "K11: the family is over"
+        );
+    }
+}
+
+/// S-10: the person sees that a renewal was repeated from elsewhere, and what was ended because of it.
+#[tokio::test]
+async fn s10_connected_apps_tell_of_a_renewal_that_was_repeated_from_elsewhere() {
+    let mut scene = Scene::new().await;
+    let client = scene.client.clone();
+    let told = "repeated from another network";
+    let one = first(&mut scene).await;
+    let two = next(&scene, &one).await;
+    next(&scene, &one).await;
+    let page = scene.ann.get("/account/apps").await;
+    assert_eq!(page.status, StatusCode::OK, "{}", page.text);
+    assert!(!page.text.contains(told), "the same network is no news");
+
+    let led = scene.node.refresh_from("198.51.100.1", &client, &one).await;
+    assert_eq!(led.json()["refresh_token"], two.as_str());
+    assert!(scene.ann.get("/account/apps").await.text.contains(told));
+
+    scene.node.clock.advance(Duration::seconds(121));
+    let refused = scene.node.refresh_from("198.51.100.1", &client, &one).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let page = scene.ann.get("/account/apps").await.text;
+    assert!(page.contains("Harness was disconnected"), "{page}");
+    assert!(!page.contains(told), "it is not among the living any more");
+}
+
 #[tokio::test]
 async fn case_122_two_generations_back_leads_to_the_head_inside_the_window() {
     let mut scene = Scene::new().await;

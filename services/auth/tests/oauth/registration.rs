@@ -110,3 +110,17 @@ async fn bad_registrations_name_the_fault() {
         (413, "invalid_request".to_owned())
     );
 }
+
+/// S-15: as a metadata document (case 87). Of two members of one name another reader may take the other one.
+#[tokio::test]
+async fn s15_a_registration_that_repeats_a_name_is_refused() {
+    let scene = Scene::new().await;
+    for text in [
+        r#"{"redirect_uris":["http://127.0.0.1/cb"],"client_name":"One","client_name":"Two"}"#,
+        r#"{"redirect_uris":["http://127.0.0.1/cb"],"x":{"a":1,"a":2}}"#,
+    ] {
+        let reply = scene.node.register_text(text).await;
+        let expected = (400, "invalid_client_metadata".to_owned());
+        assert_eq!(reply.refusal(), expected, "{text}");
+    }
+}

@@ -134,7 +134,12 @@ impl ApiKeys {
 
     async fn look_up(&self, digest: &Digest, now: Timestamp) -> Result<Arc<Caller>, KeyRefused> {
         let opened = async {
-            let mut tx = self.store.system(Reason::ApiKeys).await?;
+            let mut tx = self.store.edge(Reason::ApiKeys).await?;
+            let Some(tenant) = api_keys::tenant_of(&mut tx, digest).await? else {
+                return Ok(None);
+            };
+            drop(tx);
+            let mut tx = self.store.node(tenant).await?;
             let opened = api_keys::open(&mut tx, digest, now).await?;
             tx.commit().await?;
             Ok::<_, StorageError>(opened)

@@ -2,7 +2,10 @@
 
 use std::{
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -58,6 +61,8 @@ pub(crate) struct Caller {
     remembered_until: i64,
     /// From where an API key may be used; `None` is from everywhere.
     networks: Option<Box<[IpNet]>>,
+    /// The minute, since the epoch, in which a use of its grant was last noted here.
+    noted: AtomicI64,
 }
 
 impl Caller {
@@ -85,6 +90,7 @@ impl Caller {
             has_scope: claims.scope.split(' ').any(|one| one == scope::MCP),
             remembered_until: claims.exp,
             networks: None,
+            noted: AtomicI64::new(i64::MIN),
             claims,
         }
     }
@@ -116,6 +122,13 @@ impl Caller {
             (Some(networks), Some(address)) => api_key::is_within(networks, address),
             (Some(_), None) => false,
         }
+    }
+
+    /// Whether a use now is one to note: the first of its minute at this node.
+    pub(crate) fn begins_a_minute(&self, now: Timestamp) -> bool {
+        let minute = now.unix_timestamp() / 60;
+        self.noted.load(Ordering::Relaxed) != minute
+            && self.noted.swap(minute, Ordering::Relaxed) != minute
     }
 
     /// What a revocation can name.
