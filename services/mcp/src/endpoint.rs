@@ -11,6 +11,7 @@
 pub(crate) mod accept;
 pub(crate) mod api_key;
 pub(crate) mod bearer;
+mod install;
 pub(crate) mod metadata;
 pub(crate) mod newcomers;
 pub(crate) mod origin;
@@ -198,6 +199,12 @@ async fn handle(state: McpState, request: Request) -> Response {
             let is_sent = !http_body::Body::is_end_stream(&body);
             if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
                 state.tracker.spawn(drain(body));
+            }
+            if let (McpError::Unauthorized(challenge), Some(target)) =
+                (&error, Target::parse(parts.uri.path()))
+                && install::is_wanted(&parts, &target)
+            {
+                return install::page(state.site(), &target, challenge.value());
             }
             error
                 .answering(spoken(&parts.headers), None)

@@ -261,3 +261,76 @@ async fn q16_a_body_that_is_too_large_is_refused_before_it_is_read() {
     assert_eq!(answer.status, 415);
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
+
+/// What a browser sends.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// The page that a person sees who opens the address: the 401 of every request without a token, and the same for an address that leads nowhere.
+#[tokio::test]
+async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_there_is() {
+    let node = Node::start().await;
+    let open = async |path: &str, accept: &str| {
+        let request = Request::get(path).header("accept", accept);
+        node.send(request.body(Body::empty()).unwrap()).await
+    };
+    let page = open(PATH, BROWSER).await;
+    assert_eq!(page.status, 401);
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    let html = String::from_utf8(page.body.clone()).unwrap();
+    let address = format!("{ISSUER}{PATH}");
+    assert!(html.contains("This is an MCP server address. Connect your AI client"));
+    for client in [
+        "claude mcp add",
+        "ChatGPT",
+        "cursor://anysphere.cursor-deeplink/mcp/install?name=",
+        "vscode:mcp/install?",
+        "mcp-remote",
+        "@modelcontextprotocol/inspector",
+        "curl ",
+        "StreamableHTTPClientTransport",
+        "streamable_http_client",
+        "codex mcp add",
+        "gemini mcp add",
+        "mcp_config.json",
+        "context_servers",
+    ] {
+        assert!(html.contains(client), "{client}");
+    }
+    assert!(html.matches(&address).count() > 10 && !html.contains("{{"));
+    // Nothing runs, nothing is loaded, and the style is the one that is allowed.
+    assert!(!html.contains("<script") && !html.contains("src="));
+    let policy = page.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+
+    // The challenge is the one that clients get.
+    let plain = open(PATH, "text/event-stream").await;
+    assert_eq!(plain.header("content-type"), "application/json");
+    assert_eq!(
+        page.header("www-authenticate"),
+        plain.header("www-authenticate")
+    );
+    // An address that leads nowhere.
+    let nowhere = "/t/nobody/nothing/mcp";
+    let other = open(nowhere, BROWSER).await;
+    let other_html = String::from_utf8(other.body).unwrap();
+    assert_eq!(
+        (
+            other.status,
+            other_html.matches(&format!("{ISSUER}{nowhere}")).count()
+        ),
+        (401, html.matches(&address).count())
+    );
+    // A token that is not good, and other verbs, get what they always got.
+    let request = Request::get(PATH)
+        .header("accept", BROWSER)
+        .header("authorization", "Bearer x");
+    let refused = node.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!(
+        (refused.status, refused.header("content-type")),
+        (401, "application/json")
+    );
+}
