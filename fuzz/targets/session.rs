@@ -40,7 +40,7 @@ fn of_this_session(payload: &[u8]) {
         return;
     };
     let wire = read.to_wire(keys(), SESSION);
-    assert!(wire.len() <= 140 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
+    assert!(wire.len() <= 144 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)));
     let again = EventId::read(&wire, keys(), SESSION).expect("it is ours");
     match (read, again) {
         // A request's id may be too long to be repeated.
@@ -49,14 +49,16 @@ fn of_this_session(payload: &[u8]) {
                 nonce,
                 cursor,
                 request: Some(request),
+                again,
             },
             EventId::Answer {
                 nonce: same,
                 cursor: there,
                 request: None,
+                again: salt,
             },
         ) => {
-            assert_eq!((nonce, cursor), (same, there));
+            assert_eq!((nonce, cursor, again), (same, there, salt));
             assert!(request.to_json().len() > 48);
         }
         (read, again) => assert_eq!(read, again),

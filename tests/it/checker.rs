@@ -26,6 +26,14 @@ fn id(stream: u8, attempt: u32, number: u64) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// The same place under the id that a resumed stream begins with.
+fn place(stream: u8, attempt: u32, number: u64) -> String {
+    let bytes = URL_SAFE_NO_PAD
+        .decode(id(stream, attempt, number))
+        .unwrap_or_default();
+    URL_SAFE_NO_PAD.encode([b"Rsalt", &bytes[1..]].concat())
+}
+
 fn result(of: &str) -> Outcome {
     Outcome::Result {
         of: of.to_owned(),

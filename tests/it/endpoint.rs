@@ -508,6 +508,37 @@ async fn t_get_is_a_real_event_stream() -> Result<()> {
     Ok(())
 }
 
+/// A person who opens the address in a browser reads how to connect; the answer is the same where there is no server.
+#[tokio::test]
+async fn a_browser_that_opens_the_address_gets_the_page_that_says_how_to_connect() -> Result<()> {
+    let scene = Scene::new().await?;
+    let url = &scene.published.url;
+    let elsewhere = url.replace("/mcp", "-not-there/mcp");
+    let mut pages = Vec::new();
+    for url in [url, &elsewhere] {
+        let browser = McpClient::new(url)?.with("accept", "text/html,*/*;q=0.8")?;
+        let page = browser.open_stream().await?;
+        assert_eq!(page.status(), StatusCode::UNAUTHORIZED);
+        let header = |name: &str| page.headers()[name].to_str().unwrap_or_default().to_owned();
+        assert_eq!(header("content-type"), "text/html; charset=utf-8");
+        assert!(header("www-authenticate").contains("resource_metadata="));
+        let policy = header("content-security-policy");
+        assert!(policy.contains("style-src 'sha256-") && !policy.contains("sandbox"), "{policy}");
+        assert_eq!(header("cache-control"), "no-store");
+        let text = page.text().await?;
+        assert!(text.contains(&format!("claude mcp add --transport http {} {url}", server(url))));
+        pages.push(text.replace(url, "").replace(server(url), "").len());
+    }
+    // But for the name in the links of editors, which is encoded.
+    assert!(pages[0].abs_diff(pages[1]) < 100, "{pages:?}");
+    Ok(())
+}
+
+/// The last but one segment.
+fn server(url: &str) -> &str {
+    url.rsplit('/').nth(1).unwrap_or_default()
+}
+
 #[tokio::test]
 async fn t11_browsers_of_the_inspector_get_cors_and_slash_is_the_same_endpoint() -> Result<()> {
     let scene = Scene::new().await?;

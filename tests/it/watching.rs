@@ -1,6 +1,6 @@
 //! What servers of other people tell by themselves reaches the clients that want to hear of it (X-23, X-40…X-45), on whatever node.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use portolan_tests::{
@@ -288,6 +288,48 @@ async fn x_42_of_two_nodes_one_watches_a_server_and_clients_of_both_hear() -> Re
             .await?;
         assert_eq!(gone.json["result"], json!({}), "{}", gone.text);
     }
+    Ok(())
+}
+
+/// the node that listens dies, and the server changes its list before another node listens.
+#[tokio::test]
+async fn q14_the_node_that_listens_dies_and_others_hear_of_a_change_within_five_seconds()
+-> Result<()> {
+    let upstream = Upstream::start(Fixture::TypeScript1)?;
+    let api = FixtureApi::start()?;
+    let allowed = format!("{},{}", api.address(), upstream.address());
+    let mut cluster = Cluster::builder()
+        .nodes(2)
+        .setting("egress_allow", allowed)
+        .start(&api)
+        .await?;
+    let owner = fleet::sign_up(&cluster, "ann").await?;
+    let console = owner.console();
+    console.create_workspace("harbour").await?;
+    let published = behind::publish(&console, "harbour", &upstream, &json!({})).await?;
+    let client = OAuthClient::register(cluster.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let mcp = McpClient::new(&published.url)?.with_token(&tokens.access)?;
+    let (session, _) = cluster.on(0, &mcp)?.initialize(LEGACY).await?;
+    // Who opens a stream first has its node listen.
+    let _first = cluster.on(0, &session)?.listen().await?;
+    let listens = |upstream: &Upstream| upstream.seen_of("resources/subscribe").len();
+    let subscribed = session.request("resources/subscribe", json!({"uri": WATCHED}));
+    assert_eq!(subscribed.await?.json["result"], json!({}));
+    assert_eq!(listens(&upstream), 1);
+    let survivor = cluster.on(1, &session)?;
+    let mut stream = survivor.listen().await?;
+    call(&survivor, "test_touch_resource").await?;
+    told(&mut stream, UPDATED).await?;
+
+    cluster.nodes[0].kill()?;
+    let died = Instant::now();
+    call(&survivor, "test_touch_resource").await?;
+    told(&mut stream, UPDATED).await?;
+    let took = died.elapsed();
+    println!("told after {took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(listens(&upstream), 2, "the other node listens");
     Ok(())
 }
 

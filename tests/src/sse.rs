@@ -102,6 +102,11 @@ impl Parser {
     }
 }
 
+fn is_same_place(id: Option<&str>, place: Option<&str>) -> bool {
+    let position = |id: Option<&str>| id.and_then(Position::read);
+    position(id).is_some() && position(id) == position(place)
+}
+
 /// An open stream. Dropping it cuts the connection.
 #[derive(Debug)]
 pub struct SseStream {
@@ -125,7 +130,7 @@ impl SseStream {
         }
     }
 
-    /// The same, for a client that came back with this id. A priming event that repeats it is left out.
+    /// The same, for a client that came back with this id. A priming event that names the same place is left out.
     #[must_use]
     pub fn after(mut self, last_event_id: &str) -> Self {
         self.place = Some(last_event_id.to_owned());
@@ -140,7 +145,7 @@ impl SseStream {
                     self.last_id.clone_from(&event.id);
                 }
                 let place = self.place.take();
-                if event.data.is_empty() && place.is_some() && event.id == place {
+                if event.data.is_empty() && is_same_place(event.id.as_deref(), place.as_deref()) {
                     continue;
                 }
                 return Ok(Some(event));

@@ -275,6 +275,11 @@ const limits = [
   limit('tool_calls', 'per_minute', null, 12000),
   limit('running_calls', 'at_once', 64, 128, { in_use: empty ? 0 : 61, refused: empty ? 0 : 4 }),
   limit('open_streams', 'at_once', 1000, 2000, { in_use: empty ? 0 : 12 }),
+  limit('stream_opens', 'per_minute', 600, 6000),
+  limit('session_streams', 'at_once', 4, 40),
+  limit('listens', 'at_once', 50, 500),
+  limit('parked_calls', 'at_once', 16, 160),
+  limit('tasks', 'at_once', 64, 640),
 ];
 const usage = () => {
   const first = Math.floor(Date.now() / 300_000) * 300_000 - 71 * 300_000;

@@ -1,6 +1,13 @@
 //! Doorbells on their way to the nodes of this process.
 
-use std::{collections::BTreeMap, fmt, sync::Mutex};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use tokio::sync::mpsc;
 
@@ -17,6 +24,8 @@ pub(crate) const QUEUE: usize = 4096;
 pub(crate) struct Bells {
     /// The lock is held while one is rung, so that the last place of a queue is always the notice of a loss.
     nodes: Mutex<BTreeMap<NodeId, mpsc::Sender<Doorbell>>>,
+    /// The connection on which they are rung is down.
+    is_deaf: AtomicBool,
 }
 
 impl fmt::Debug for Bells {
@@ -46,6 +55,16 @@ impl Bells {
     /// Tells every node here that doorbells may have been lost.
     pub(crate) fn resync(&self) {
         lock(&self.nodes).retain(|_, queue| send(queue, Doorbell::Resync));
+    }
+
+    /// Whether doorbells arrive from now on.
+    pub(crate) fn hears(&self, does: bool) {
+        self.is_deaf.store(!does, Ordering::Release);
+    }
+
+    /// Whether none arrive.
+    pub(crate) fn is_deaf(&self) -> bool {
+        self.is_deaf.load(Ordering::Acquire)
     }
 
     /// The nodes that listen here.

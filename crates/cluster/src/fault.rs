@@ -434,6 +434,10 @@ impl Store for FaultStore {
         self.inner.in_flight()
     }
 
+    fn is_in_doubt(&self) -> bool {
+        self.inner.is_in_doubt()
+    }
+
     async fn used_memory(&self) -> Result<Option<f64>> {
         let percent = self.shared.fill.load(Ordering::Relaxed);
         if percent > 0 {

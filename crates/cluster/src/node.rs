@@ -87,7 +87,7 @@ use crate::{
     lock, spawn,
     store::{
         self, Class, Cursor, Event, Fresh, NodeId, Nonce, Principal, Routed, SessionKey, Store,
-        StreamKey, Update, Version,
+        StoreError, StreamKey, Update, Version,
     },
 };
 
@@ -478,6 +478,20 @@ impl Node {
         self.inner.chores.add(chore);
     }
 
+    /// Whether the store answers, as far as is known here. Only where something failed since it answered last, it is asked: one round
+    /// trip. New sessions are not begun without it (F-4).
+    pub async fn is_store_there(&self) -> bool {
+        let link = &self.inner.link;
+        if link.failing_since().is_none() && !link.store.is_in_doubt() {
+            return true;
+        }
+        let asked = link.store.used_memory();
+        let within = self.inner.settings.begin_within;
+        // A refusal is an answer.
+        let said = link.call("used_memory", within, asked).await;
+        !matches!(said, Err(StoreError::Down(_)))
+    }
+
     /// Whether the store's memory is nearly full (§17.2).
     pub fn is_store_full(&self) -> bool {
         self.inner.link.slowness.is_full()
@@ -630,9 +644,11 @@ impl Node {
             .insert(stream.session, Arc::clone(&connection));
         let reader = StreamReader::new(Arc::clone(&connection), inner);
         let mut attachment = care::attach(inner, &connection).await;
-        // Who has seen nothing yet may be faster than the node that is about to make the stream.
         for _ in 0..YOUNG {
-            if attachment != Attachment::Gone || cursor.seq > 0 {
+            // Its owner has all of it, and writes again what the store lost. Who has seen nothing yet may be faster than the node
+            // that is about to make the stream.
+            let is_missed = attachment == Attachment::Gone && inner.is_missed(stream);
+            if attachment != Attachment::Gone || (cursor.seq > 0 && !is_missed) {
                 break;
             }
             tokio::time::sleep(SOON).await;

@@ -639,6 +639,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         0
     }
 
+    /// Whether a connection to the store was lost and is not back: it may be away, though no operation has failed yet.
+    fn is_in_doubt(&self) -> bool {
+        false
+    }
+
     /// How much of the store's memory is used, from 0 to 1. `None`: it has none of its own.
     async fn used_memory(&self) -> Result<Option<f64>> {
         Ok(None)

@@ -186,6 +186,33 @@ impl<T> Streams<T> {
         })
     }
 
+    /// Makes room for one more of a group: ends those that are taken over, and the oldest one where there are `limit` all the same.
+    pub fn make_room(
+        &self,
+        tenant: TenantId,
+        group: Digest,
+        limit: usize,
+        is_taken_over: impl Fn(&T) -> bool,
+    ) {
+        let mut table = lock(&self.table);
+        // After a node's death thousands come to nodes that have nothing of theirs: that costs no look at the others.
+        if !table.groups.contains_key(&group) {
+            return;
+        }
+        let streams = table.tenants.get(&tenant).into_iter().flatten();
+        let own: Vec<(u64, bool, Arc<Slot>)> = streams
+            .filter(|(_, entry)| entry.group == group)
+            .map(|(number, entry)| (*number, is_taken_over(&entry.tag), Arc::clone(&entry.slot)))
+            .collect();
+        let is_full = own.len() >= limit && !own.iter().any(|(_, is_over, _)| *is_over);
+        for (place, (number, is_over, slot)) in own.into_iter().enumerate() {
+            if is_over || (is_full && place == 0) {
+                slot.end(End::Revoked);
+                table.close(tenant, number);
+            }
+        }
+    }
+
     /// The tags of a tenant's open streams.
     pub fn tags(&self, tenant: TenantId) -> Vec<Arc<T>> {
         let table = lock(&self.table);

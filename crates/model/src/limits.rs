@@ -17,16 +17,31 @@ pub enum LimitName {
     RunningCalls,
     /// Event streams of the tenant open at once, over all nodes.
     OpenStreams,
+    /// Event streams that one person with one client opens, a minute. Coming back for one is not opening one.
+    StreamOpens,
+    /// Event streams of one session open at once, on each node.
+    SessionStreams,
+    /// `subscriptions/listen` streams of one person with one client open at once, on each node.
+    Listens,
+    /// Calls of one person with one client that wait for its answer at once, on each node.
+    ParkedCalls,
+    /// Tasks of one person with one client on one server that are kept at once.
+    Tasks,
 }
 
 impl LimitName {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 10] = [
         Self::TenantCalls,
         Self::ClientRequests,
         Self::ToolCalls,
         Self::RunningCalls,
         Self::OpenStreams,
+        Self::StreamOpens,
+        Self::SessionStreams,
+        Self::Listens,
+        Self::ParkedCalls,
+        Self::Tasks,
     ];
 
     /// The word in the database, the API and the metrics.
@@ -37,12 +52,25 @@ impl LimitName {
             Self::ToolCalls => "tool_calls",
             Self::RunningCalls => "running_calls",
             Self::OpenStreams => "open_streams",
+            Self::StreamOpens => "stream_opens",
+            Self::SessionStreams => "session_streams",
+            Self::Listens => "listens",
+            Self::ParkedCalls => "parked_calls",
+            Self::Tasks => "tasks",
         }
     }
 
     /// Counts what is there at once, and not what comes in a minute.
     pub const fn is_at_once(self) -> bool {
-        matches!(self, Self::RunningCalls | Self::OpenStreams)
+        matches!(
+            self,
+            Self::RunningCalls
+                | Self::OpenStreams
+                | Self::SessionStreams
+                | Self::Listens
+                | Self::ParkedCalls
+                | Self::Tasks
+        )
     }
 }
 
@@ -64,6 +92,13 @@ impl LimitSet {
     /// The number of a limit.
     pub const fn get(&self, name: LimitName) -> Option<u32> {
         self.0[name as usize]
+    }
+
+    /// The same as a bound of what there is at once: `usize::MAX` where there is no limit.
+    pub fn at_most(&self, name: LimitName) -> usize {
+        self.get(name).map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        })
     }
 
     /// Sets a limit; 0 counts as none.

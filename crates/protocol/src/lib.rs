@@ -51,6 +51,7 @@ pub mod logging;
 pub mod meta;
 pub mod method;
 pub mod negotiate;
+pub mod pace;
 pub mod progress;
 pub mod prompt;
 pub mod resource;

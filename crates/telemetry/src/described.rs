@@ -181,7 +181,7 @@ pub const METRICS: &[Metric] = &[
     metric(
         "mcp_bells_dropped_total",
         Kind::Counter,
-        "Words and bells of tasks that were not told: too many of one task (often), or too many for the other nodes (full)",
+        "Words and bells of tasks that were not told: too many for the other nodes (full)",
     ),
     metric(
         "mcp_request_state_refused_total",
@@ -268,6 +268,16 @@ pub const METRICS: &[Metric] = &[
         "limit_decisions_total",
         Kind::Counter,
         "Decisions of rate limits by limit, by result, and by where the tokens came from",
+    ),
+    metric(
+        "limit_refusals_total",
+        Kind::Counter,
+        "What limits of workspaces, addresses and nodes refused, by limit",
+    ),
+    metric(
+        "mcp_notices_dropped_total",
+        Kind::Counter,
+        "Words of calls on progress and logs that made room for newer ones, because a client is told ten times a second at most",
     ),
     metric(
         "limit_wait_seconds",

@@ -11,6 +11,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | `lines` | questions of legacy clients |
+//! | `notices` | how often a client is told of progress and logs |
 //! | `talk` | the first connection of a modern request |
 //! | `parked` | a call that waits for its client, on its node |
 //! | `retry` | the rest of a parked call, on any node |
@@ -20,6 +21,7 @@
 
 pub(crate) mod earlier;
 pub(crate) mod lines;
+pub(crate) mod notices;
 mod parked;
 mod places;
 pub(crate) mod retry;

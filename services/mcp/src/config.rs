@@ -33,14 +33,15 @@ pub struct McpConfig {
     pub node_streams: usize,
     /// Clients that come for a stream and are served in a second.
     pub attaches_per_second: u32,
-    /// Clients that wait for that.
+    /// Clients that wait for that; beyond, who opens a new stream is refused.
     pub attaches_waiting: usize,
-    /// Event streams that one person with one client may open per minute (`clients.md` #7). 0 = no limit.
+    /// Event streams that one person with one client may open per minute (`clients.md` #7). 0 = no limit. To come back for
+    /// one that broke, with a `Last-Event-ID` of ours, is never refused.
     pub stream_opens_per_minute: u32,
-    /// Event streams of one session at once.
-    pub streams_per_session: usize,
-    /// `subscriptions/listen` streams of one person with one client at once.
-    pub listens_per_principal: usize,
+    /// Event streams of one session at once, on one node.
+    pub streams_per_session: u32,
+    /// `subscriptions/listen` streams of one person with one client at once, on one node.
+    pub listens_per_principal: u32,
     /// Verified tokens that are remembered.
     pub verified_tokens: usize,
     /// Servers whose catalogue is kept in memory.
@@ -56,11 +57,11 @@ pub struct McpConfig {
     /// Calls of this node that wait so at once.
     pub parked_per_node: usize,
     /// Calls of one person with one client that wait so at once, on this node.
-    pub parked_per_principal: usize,
+    pub parked_per_principal: u32,
     /// Seconds after which a call becomes a task, where the source wants that and the client takes tasks.
     pub task_after_secs: u64,
     /// Tasks of one person with one client on one server that are kept at once (TK-16).
-    pub tasks_per_principal: usize,
+    pub tasks_per_principal: u32,
     /// Entries of the call log that wait to be written; more are dropped and counted.
     pub call_log_queue: usize,
 }
@@ -81,7 +82,7 @@ impl Default for McpConfig {
             node_streams: 40_000,
             attaches_per_second: 2_000,
             attaches_waiting: 20_000,
-            stream_opens_per_minute: 60,
+            stream_opens_per_minute: 600,
             streams_per_session: 4,
             listens_per_principal: 50,
             verified_tokens: 10_000,
@@ -109,6 +110,11 @@ impl McpConfig {
             (LimitName::ToolCalls, self.tool_calls_per_minute),
             (LimitName::RunningCalls, self.running_calls),
             (LimitName::OpenStreams, self.open_streams),
+            (LimitName::StreamOpens, self.stream_opens_per_minute),
+            (LimitName::SessionStreams, self.streams_per_session),
+            (LimitName::Listens, self.listens_per_principal),
+            (LimitName::ParkedCalls, self.parked_per_principal),
+            (LimitName::Tasks, self.tasks_per_principal),
         ] {
             defaults.set(name, Some(value));
         }

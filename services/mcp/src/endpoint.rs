@@ -11,6 +11,7 @@
 pub(crate) mod accept;
 pub(crate) mod api_key;
 pub(crate) mod bearer;
+mod install;
 pub(crate) mod metadata;
 pub(crate) mod newcomers;
 pub(crate) mod origin;
@@ -47,6 +48,7 @@ use portolan_protocol::{
     revision::{Era, Revision},
 };
 use portolan_traces::Span;
+use tokio::time::{Instant, sleep};
 use tower::Service;
 
 use crate::{
@@ -59,7 +61,12 @@ use crate::{
     },
     error::{self, McpError},
     instruments::{self, Outcome},
-    legacy::{self, session::LiveSession},
+    legacy::{
+        self,
+        event_id::EventId,
+        session::{LiveSession, SessionId},
+    },
+    limits::PACED_FOR,
     modern,
     state::McpState,
     two_endpoints,
@@ -188,7 +195,17 @@ async fn handle(state: McpState, request: Request) -> Response {
     match serve(&state, &parts, &mut body).await {
         Ok(answer) => answer,
         Err(error) => {
-            drain(body).await;
+            // The refusal does not wait for what is not wanted. Who asks before it sends (`Expect`) sends nothing.
+            let is_sent = !http_body::Body::is_end_stream(&body);
+            if is_sent && !parts.headers.contains_key(http::header::EXPECT) {
+                state.tracker.spawn(drain(body));
+            }
+            if let (McpError::Unauthorized(challenge), Some(target)) =
+                (&error, Target::parse(parts.uri.path()))
+                && install::is_wanted(&parts, &target)
+            {
+                return install::page(state.site(), &target, challenge.value());
+            }
             error
                 .answering(spoken(&parts.headers), None)
                 .into_response()
@@ -205,9 +222,6 @@ fn spoken(head: &HeaderMap) -> Revision {
 }
 
 async fn drain(mut body: Body) {
-    if http_body::Body::is_end_stream(&body) {
-        return;
-    }
     let reading = async {
         let mut left = DRAIN_BYTES;
         while let Some(Ok(frame)) = body.frame().await {
@@ -243,7 +257,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     let caller = match state.bearer.remembered(&parts.headers, now) {
         Some(caller) => caller,
         None => {
-            limit_address(state, arrival).await?;
+            limit_address(state, parts, arrival).await?;
             // Boxed: an API key may have to be looked up, and the future of a remembered token need not carry that.
             let known = Box::pin(state.bearer.authenticate(&parts.headers, &target, now)).await;
             if let (Err(error), Some(arrival)) = (&known, arrival) {
@@ -319,12 +333,40 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
 }
 
 /// The limit of who shows no token that is known here: before any signature is checked (`streams.md` §16.1).
-async fn limit_address(state: &McpState, arrival: Option<&Arrival>) -> Result<(), McpError> {
+async fn limit_address(
+    state: &McpState,
+    parts: &Parts,
+    arrival: Option<&Arrival>,
+) -> Result<(), McpError> {
     let Some(arrival) = arrival else {
         return Ok(());
     };
-    let taken = state.gate.take_address(arrival.client_ip()).await;
-    taken.map_err(|over| McpError::over(over, Revision::LATEST_LEGACY, None))
+    let until = Instant::now() + PACED_FOR;
+    loop {
+        let Err(over) = state.gate.take_address(arrival.client_ip()).await else {
+            return Ok(());
+        };
+        if !comes_back(state, parts) {
+            state.gate.address_refused();
+            return Err(McpError::over(over, Revision::LATEST_LEGACY, None));
+        }
+        // F-1: it waits, and its token is looked at all the same.
+        if Instant::now() >= until {
+            return Ok(());
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Whether a client without a token known here shows the id of an event that was given to its session: to look costs microseconds.
+fn comes_back(state: &McpState, parts: &Parts) -> bool {
+    let text = |name| parts.headers.get(name)?.to_str().ok();
+    let (Some(session), Some(event)) = (text("mcp-session-id"), text("last-event-id")) else {
+        return false;
+    };
+    let key = SessionId::unchecked_key(session.trim());
+    let event = key.and_then(|key| EventId::read(event.trim(), &state.keys, key));
+    parts.method == Verb::GET && event.is_some()
 }
 
 async fn post(

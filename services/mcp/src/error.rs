@@ -118,6 +118,9 @@ pub(crate) enum McpError {
     /// A cancelled call has no answer (CN-4).
     #[error("cancelled")]
     Cancelled,
+    /// The stream that a client comes back for is over, and it has all of it.
+    #[error("the stream is over")]
+    NoStream,
     /// A call was stopped, and what came of it is not known: the whole JSON-RPC answer.
     #[error("stopped")]
     Lost(Bytes),
@@ -308,7 +311,17 @@ impl IntoResponse for McpError {
                 revision,
                 id,
             } => away(reason, revision, id),
-            Self::Cancelled => empty(StatusCode::ACCEPTED),
+            // A request is answered by JSON or by a stream (T-22), and this one has nothing to say.
+            Self::Cancelled => no_events(),
+            Self::NoStream => {
+                let sentence = "This stream is over, and you have all of it";
+                let answer = said(StatusCode::METHOD_NOT_ALLOWED, sentence);
+                with(
+                    answer,
+                    header::ALLOW,
+                    HeaderValue::from_static(allow(Door::Mcp)),
+                )
+            }
             Self::Lost(body) => ok(body.into()),
         }
     }
@@ -381,7 +394,16 @@ pub(crate) fn ok(body: Vec<u8>) -> Response {
 
 /// The same as an event stream of one message, for clients that accept nothing else (T-7).
 pub(crate) fn one_event(body: &[u8]) -> Response {
-    let mut answer = Response::new(Body::from(portolan_protocol::sse::message(None, body)));
+    events(portolan_protocol::sse::message(None, body).into())
+}
+
+/// An event stream that is over: the answer to a request that was cancelled before it had one (CN-4, `streams.md` §14).
+pub(crate) fn no_events() -> Response {
+    events(Body::empty())
+}
+
+fn events(body: Body) -> Response {
+    let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,

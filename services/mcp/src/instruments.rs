@@ -128,9 +128,14 @@ pub(crate) fn news_sent(count: usize) {
     metrics::counter!("mcp_list_changed_total").increment(count as u64);
 }
 
-/// A bell or a word of a task was not told: it says too much (`often`), or too many waited for the other nodes (`full`).
+/// A bell or a word of a task was not told: too many waited for the other nodes (`full`).
 pub(crate) fn bell_dropped(reason: &'static str) {
     metrics::counter!("mcp_bells_dropped_total", "reason" => reason).increment(1);
+}
+
+/// Words of calls made room for newer ones, because their client is told no more often (PP-3).
+pub(crate) fn notices_dropped(count: u64) {
+    metrics::counter!("mcp_notices_dropped_total").increment(count);
 }
 
 /// Something was lost between two revisions, by its name.

@@ -88,6 +88,10 @@ pub(crate) async fn initialize(
             .map_err(|kind| McpError::of(&kind, Revision::LATEST_LEGACY, Some(&request.id)))?;
         let cx = visit.context(params.revision, None, draft, None);
         cx.limit_request(&request.id).await?;
+        // Its next request could not be answered (F-4).
+        if !state.node.is_store_there().await {
+            return Err(McpError::Unavailable);
+        }
         // §17.2: what is left of a nearly full memory is for those who have few.
         if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
             let kind = ErrorKind::TooMany("sessions");
@@ -217,7 +221,7 @@ pub(crate) async fn batch(
         .collect();
     // Every request of it was cancelled.
     if bodies.is_empty() {
-        return Ok(error::accepted());
+        return Ok(error::no_events());
     }
     Ok(visit.answer(jsonrpc::batch_response(&bodies)))
 }
@@ -374,32 +378,25 @@ pub(crate) async fn get(visit: &Visit<'_>, headers: &Headers<'_>) -> Result<Answ
             Some(known.ok_or_else(unknown)?)
         }
     };
-    // clients.md 7: a client that reconnects in a loop. It takes no turn of those who wait below.
-    let (tenant, opens) = (visit.server.tenant, &visit.caller.stream_opens);
-    let opening = state.gate.take_stream_open(tenant, opens).await;
-    opening.map_err(|over| McpError::over(over, revision, None))?;
-    // After a node's death its clients come together (§16.3).
-    if !state.gate.pace().await {
-        return Err(McpError::Overloaded);
-    }
+    let pass = stream::let_in(visit, revision, resumed.is_some()).await?;
     let session = match live(visit, id).await {
         // The store is away, and nobody here knows the session. A client that is refused twice gives up, one that is held loses nothing
         // (`streams.md` §9), and gets nothing before the store has said that the session lives and is its own.
         Err(McpError::Unavailable) if matches!(resumed, Some(EventId::Answer { .. })) => None,
         session => Some(session?),
     };
-    let pass = stream::pass(visit, revision, None).await?;
     match (resumed, session) {
         (
             Some(EventId::Answer {
                 nonce,
                 cursor,
                 request,
+                ..
             }),
             _,
         ) => call::resume(visit, id, nonce, cursor, request, pass).await,
-        (Some(EventId::News { marks, .. }), Some(session)) => {
-            stream::open_for_session(visit, &session, Some(marks), pass)
+        (Some(EventId::News { stream, marks, .. }), Some(session)) => {
+            stream::open_for_session(visit, &session, Some((stream, marks)), pass)
         }
         (None, Some(session)) => stream::open_for_session(visit, &session, None, pass),
         (_, None) => Err(McpError::Unavailable),

@@ -5,9 +5,15 @@
 //! | rates | tenant, person with client, tool, address | leased tokens, shared by all nodes |
 //! | calls that run, streams that are open | tenant | leased places, shared by all nodes |
 //! | ceilings | this node, with a share for each tenant ([`share`]) | here: [`Gate::run_call`], [`Gate::open_stream`], [`Gate::pace`] |
+//! | streams, waiting calls and tasks of one client | this node, the shelf of a task | where they are kept; [`TenantLimits::at_most`] |
+//!
+//! A client that comes back for a stream of ours is never refused: [`entry`] lets it wait.
+//! Whatever a limit refuses is counted for the workspace's owner ([`refusals`]) and for operators
+//! (`limit_refusals_total`): [`Gate::refused`].
 //!
 //! What holds for a tenant is computed when its catalogue is loaded; a request reads it there.
 
+pub(crate) mod entry;
 mod ledger;
 mod refusals;
 mod share;
@@ -38,7 +44,7 @@ use self::{
 use crate::config::McpConfig;
 
 /// Longest wait of a client that comes back for a stream.
-const PACED_FOR: Duration = Duration::from_secs(5);
+pub(crate) const PACED_FOR: Duration = Duration::from_secs(5);
 
 /// Ten words a second on the progress of questions, in a bucket of their own.
 const PROGRESS: Rate = Rate {
@@ -56,6 +62,8 @@ pub(crate) struct TenantLimits {
     pub(crate) calls: Option<Rate>,
     /// Calls of one tool.
     pub(crate) tool_calls: Option<Rate>,
+    /// New streams of one person with one client.
+    pub(crate) stream_opens: Option<Rate>,
     /// Calls that run.
     pub(crate) running: Option<Arc<Places>>,
     /// Streams that are open.
@@ -63,6 +71,14 @@ pub(crate) struct TenantLimits {
     /// Its part of the calls and of the streams that this node bears.
     calls_here: Arc<Share>,
     streams_here: Arc<Share>,
+    holds: LimitSet,
+}
+
+impl TenantLimits {
+    /// The most of something that may be there at once.
+    pub(crate) fn at_most(&self, name: LimitName) -> usize {
+        self.holds.at_most(name)
+    }
 }
 
 /// Over a limit: which, and whole seconds until it is worth coming again, at least 1 (T-14).
@@ -93,7 +109,6 @@ pub(crate) struct Room {
 pub(crate) struct Gate {
     limits: Limits,
     platform: PlatformLimits,
-    stream_opens: Option<Rate>,
     address: Option<Rate>,
     calls: Arc<Ceiling>,
     streams: Arc<Ceiling>,
@@ -106,7 +121,6 @@ impl Gate {
         Self {
             limits,
             platform: config.platform_limits(),
-            stream_opens: a_minute(Limit::StreamOpens, Some(config.stream_opens_per_minute)),
             address: a_minute(Limit::Address, Some(config.address_requests_per_minute)),
             calls: Ceiling::new(config.node_calls),
             streams: Ceiling::new(config.node_streams),
@@ -129,10 +143,12 @@ impl Gate {
             requests: a_minute(Limit::ClientRequests, holds.get(LimitName::ClientRequests)),
             calls: a_minute(Limit::TenantCalls, holds.get(LimitName::TenantCalls)),
             tool_calls: a_minute(Limit::ToolCalls, holds.get(LimitName::ToolCalls)),
+            stream_opens: a_minute(Limit::StreamOpens, holds.get(LimitName::StreamOpens)),
             running: places(LimitName::RunningCalls, Limit::RunningCalls),
             streams: places(LimitName::OpenStreams, Limit::OpenStreams),
             calls_here: self.calls.of(tenant),
             streams_here: self.streams.of(tenant),
+            holds,
         }
     }
 
@@ -154,7 +170,6 @@ impl Gate {
     /// Takes a place among what is there at once.
     async fn enter(
         &self,
-        tenant: TenantId,
         places: Option<&Arc<Places>>,
         limit: Limit,
     ) -> Result<Option<Place>, OverLimit> {
@@ -165,18 +180,10 @@ impl Gate {
             Some(said) => said,
             None => self.limits.enter(places).await,
         };
-        entered
-            .map(Some)
-            .map_err(|wait| self.over(tenant, limit, wait.0))
-    }
-
-    /// A stream that one person with one client opens.
-    pub(crate) async fn take_stream_open(
-        &self,
-        tenant: TenantId,
-        key: &LimitKey,
-    ) -> Result<(), OverLimit> {
-        self.take(tenant, key, self.stream_opens).await
+        entered.map(Some).map_err(|wait| OverLimit {
+            limit,
+            retry_after: seconds(wait.0),
+        })
     }
 
     /// Takes one of an address that shows no token known here. Who holds a known one never comes by.
@@ -198,6 +205,11 @@ impl Gate {
         })
     }
 
+    /// Counts that an address was refused.
+    pub(crate) fn address_refused(&self) {
+        count_refusal("address");
+    }
+
     /// A word of one person with one client on how far it is with a question. False: it says too much, which is no refusal of anything.
     pub(crate) async fn take_progress(&self, key: &LimitKey) -> bool {
         let taken = match self.limits.try_take(key, PROGRESS, 1) {
@@ -214,8 +226,8 @@ impl Gate {
         limits: &TenantLimits,
     ) -> Result<Room, NoRoom> {
         let (here, everywhere) = (&limits.calls_here, limits.running.as_ref());
-        self.find_room(tenant, here, everywhere, Limit::RunningCalls)
-            .await
+        let found = self.find_room(here, everywhere, Limit::RunningCalls).await;
+        found.inspect_err(|no| self.no_room(tenant, LimitName::RunningCalls, *no))
     }
 
     /// The same for a stream that a client opens.
@@ -224,20 +236,23 @@ impl Gate {
         tenant: TenantId,
         limits: &TenantLimits,
     ) -> Result<Room, NoRoom> {
+        let found = self.find_stream(limits).await;
+        found.inspect_err(|no| self.no_room(tenant, LimitName::OpenStreams, *no))
+    }
+
+    async fn find_stream(&self, limits: &TenantLimits) -> Result<Room, NoRoom> {
         let (here, everywhere) = (&limits.streams_here, limits.streams.as_ref());
-        self.find_room(tenant, here, everywhere, Limit::OpenStreams)
-            .await
+        self.find_room(here, everywhere, Limit::OpenStreams).await
     }
 
     async fn find_room(
         &self,
-        tenant: TenantId,
         here: &Arc<Share>,
         everywhere: Option<&Arc<Places>>,
         limit: Limit,
     ) -> Result<Room, NoRoom> {
         let taken = here.take().ok_or(NoRoom::NodeIsFull)?;
-        let place = self.enter(tenant, everywhere, limit).await;
+        let place = self.enter(everywhere, limit).await;
         Ok(Room {
             _place: place.map_err(NoRoom::Over)?,
             _taken: taken,
@@ -245,14 +260,48 @@ impl Gate {
     }
 
     /// Waits for the turn of a client that comes for a stream, because many come together after a node's death (§17.6). `false`: too
-    /// many wait already.
-    pub(crate) async fn pace(&self) -> bool {
-        self.pace.turn().await
+    /// many wait already. Who comes back for a stream of ours waits in any case, for 5 s at most.
+    pub(crate) async fn pace(&self, tenant: TenantId, comes_back: bool) -> bool {
+        let has_turn = self.pace.turn(comes_back).await;
+        if !has_turn {
+            self.refusals.add(tenant, LimitName::StreamOpens);
+            count_refusal("node_resumes_waiting");
+        }
+        has_turn
+    }
+
+    /// Counts what a limit of a tenant refused.
+    pub(crate) fn refused(&self, tenant: TenantId, name: LimitName) {
+        self.refusals.add(tenant, name);
+        count_refusal(name.as_str());
+    }
+
+    /// The same where the node has no room left: its owner sees it beside what its own limit refused.
+    pub(crate) fn refused_by_node(&self, tenant: TenantId, name: LimitName) {
+        self.refusals.add(tenant, name);
+        count_refusal(match name {
+            LimitName::RunningCalls => "node_running_calls",
+            LimitName::ParkedCalls => "node_parked_calls",
+            _ => "node_open_streams",
+        });
+    }
+
+    /// What was counted of a tenant, by limit, since it was written last.
+    #[cfg(test)]
+    pub(crate) fn refused_so_far(&self, tenant: TenantId) -> [u64; LimitName::ALL.len()] {
+        self.refusals.of(tenant)
+    }
+
+    fn no_room(&self, tenant: TenantId, name: LimitName, no: NoRoom) {
+        match no {
+            NoRoom::Over(_) => self.refused(tenant, name),
+            NoRoom::NodeIsFull => self.refused_by_node(tenant, name),
+        }
     }
 
     fn over(&self, tenant: TenantId, limit: Limit, wait: Duration) -> OverLimit {
         if let Some(name) = editable(limit) {
-            self.refusals.add(tenant, name);
+            self.refused(tenant, name);
         }
         OverLimit {
             limit,
@@ -286,8 +335,14 @@ const fn editable(limit: Limit) -> Option<LimitName> {
         Limit::ToolCalls => Some(LimitName::ToolCalls),
         Limit::RunningCalls => Some(LimitName::RunningCalls),
         Limit::OpenStreams => Some(LimitName::OpenStreams),
-        Limit::StreamOpens | Limit::Address => None,
+        Limit::StreamOpens => Some(LimitName::StreamOpens),
+        Limit::Address => None,
     }
+}
+
+/// What operators see: a label for each limit there is, whether of a workspace, an address or this node.
+fn count_refusal(limit: &'static str) {
+    metrics::counter!("limit_refusals_total", "limit" => limit).increment(1);
 }
 
 /// So many a minute in the long run, and a minute's worth at once.
@@ -336,13 +391,14 @@ impl Pace {
         }
     }
 
-    async fn turn(&self) -> bool {
+    async fn turn(&self, comes_back: bool) -> bool {
         let now = Instant::now();
         let at = {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
             // Nobody is asked to wait for more than 5 s, so that nobody takes a place behind that.
             let at = next.unwrap_or(now).clamp(now, now + PACED_FOR);
-            if at > now && self.waiting.load(Ordering::Acquire) >= self.most_waiting {
+            let is_full = self.waiting.load(Ordering::Acquire) >= self.most_waiting;
+            if at > now && is_full && !comes_back {
                 return false;
             }
             *next = Some(at + self.apart);
@@ -376,7 +432,7 @@ mod tests {
         let pace = Pace::new(100, 700);
         let start = Instant::now();
         let mut turns: FuturesUnordered<_> = (0..900)
-            .map(|_| async { (pace.turn().await, start.elapsed()) })
+            .map(|_| async { (pace.turn(false).await, start.elapsed()) })
             .collect();
         let mut admitted = Vec::new();
         let mut refused = 0;
@@ -403,6 +459,20 @@ mod tests {
                 .all(|at| *at <= Duration::from_millis(5_010))
         );
         assert_eq!(pace.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    /// F-1: who comes back for a stream waits, however many wait already.
+    #[tokio::test(start_paused = true)]
+    async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
+        let pace = Pace::new(100, 0);
+        let start = Instant::now();
+        assert!(pace.turn(false).await, "the first one waits for nothing");
+        assert!(!pace.turn(false).await, "there is no place to wait");
+        let mut turns: FuturesUnordered<_> = (0..900).map(|_| pace.turn(true)).collect();
+        while let Some(has_turn) = turns.next().await {
+            assert!(has_turn);
+        }
+        assert!(start.elapsed() <= Duration::from_millis(5_010));
     }
 
     #[test]

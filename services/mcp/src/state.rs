@@ -221,10 +221,7 @@ impl McpState {
             instruments: Instruments::default(),
             call_log,
             newcomers: Newcomers::new(recorder, config.verified_tokens),
-            parking: Arc::new(Parking::new(
-                config.parked_per_node,
-                config.parked_per_principal,
-            )),
+            parking: Arc::new(Parking::new(config.parked_per_node)),
             tasks: Tasks::default(),
             awaited: Awaited::default(),
             outgoing: Outgoing::default(),

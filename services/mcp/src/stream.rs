@@ -22,6 +22,7 @@ use portolan_keys::random;
 use portolan_model::{
     Digest,
     id::{ServerId, TenantId},
+    limits::LimitName,
 };
 use portolan_protocol::{
     jsonrpc::RequestId,
@@ -43,7 +44,7 @@ use crate::{
         event_id::EventId,
         session::{LiveSession, SessionId},
     },
-    limits::Room,
+    limits::{Room, entry::Entry},
     state::McpState,
     tasks::{NoTask, Shelf},
     watch::{self, Interest, NotSubscribed},
@@ -171,6 +172,11 @@ impl Seen {
 }
 
 impl Tag {
+    /// Whether it is that stream of a session.
+    fn is_stream(&self, named: [u8; 8]) -> bool {
+        matches!(self.kind, Kind::Session { stream, .. } if stream == named)
+    }
+
     fn is_of_http_sse(&self) -> bool {
         matches!(self.kind, Kind::Session { http_sse: true, .. })
     }
@@ -385,6 +391,31 @@ fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
         .collect()
 }
 
+/// Lets a client in that comes for a stream on a GET, after its turn (§16.3). One that opens a new stream may be refused: it opens too
+/// many a minute (`clients.md` 7), or there are too many. One that comes back waits (F-1).
+pub(crate) async fn let_in(
+    visit: &Visit<'_>,
+    revision: Revision,
+    comes_back: bool,
+) -> Result<Entry, McpError> {
+    let (gate, server) = (&visit.state.gate, &visit.server);
+    let (tenant, limits) = (server.tenant, &server.limits);
+    if !comes_back {
+        // It takes no turn of those who wait below.
+        let opens = &visit.caller.stream_opens;
+        let opening = gate.take(tenant, opens, limits.stream_opens).await;
+        opening.map_err(|over| McpError::over(over, revision, None))?;
+    }
+    // After a node's death its clients come together.
+    if !gate.pace(tenant, comes_back).await {
+        return Err(McpError::Overloaded);
+    }
+    if comes_back {
+        return Ok(Entry::again(gate, tenant, server).await);
+    }
+    pass(visit, revision, None).await.map(Entry::from)
+}
+
 /// The permission for one more stream: of the tenant on all nodes, and of this node (§16.2, §16.3).
 pub(crate) async fn pass(
     visit: &Visit<'_>,
@@ -401,16 +432,17 @@ pub(crate) async fn pass(
 pub(crate) fn open_for_session(
     visit: &Visit<'_>,
     session: &LiveSession,
-    known: Option<Marks>,
-    pass: Room,
+    known: Option<([u8; 8], Marks)>,
+    pass: Entry,
 ) -> Result<Response, McpError> {
     let (state, caller, now) = (visit.state, &visit.caller, visit.now);
     let LiveSession {
         id: session, body, ..
     } = session;
     let session = *session;
+    let broken = known.map(|(stream, _)| stream);
     let has_come_back = known.is_some();
-    let known = known.unwrap_or(body.marks);
+    let known = known.map_or(body.marks, |(_, marks)| marks);
     let stream = random::bytes::<8>().map_err(|_| McpError::Unavailable)?;
     let kind = Kind::Session {
         session,
@@ -421,19 +453,21 @@ pub(crate) fn open_for_session(
     };
     let mut group = [0; 32];
     group[..16].copy_from_slice(&session.key.0);
-    let limit = state.config.streams_per_session;
+    let (group, tenant) = (Digest::from_bytes(group), visit.server.tenant);
+    let limit = visit.server.limits.at_most(LimitName::SessionStreams);
+    if let Some(broken) = broken {
+        // The client left that connection, whether this node has noticed or not; where it has as many others as it may, the oldest
+        // goes instead: who comes back is not refused (F-1).
+        let is_broken = |tag: &Tag| tag.is_stream(broken);
+        state.streams.make_room(tenant, group, limit, is_broken);
+    }
     let seen = Seen::new(known, None);
     let uris = body.subscriptions.iter().map(|(uri, _)| uri.as_str());
     let interests = state.watches.want(state, &visit.server, uris);
-    let open = open(
-        visit,
-        Digest::from_bytes(group),
-        limit,
-        seen,
-        interests,
-        kind,
-    )
-    .ok_or(McpError::TooManyStreams)?;
+    let open = open(visit, group, limit, seen, interests, kind).ok_or_else(|| {
+        state.gate.refused(tenant, LimitName::SessionStreams);
+        McpError::TooManyStreams
+    })?;
     // What it subscribed to since its record was read was told to the streams that were there.
     if !open.tag.interests().of.is_empty() {
         let (looking, tag) = (state.clone(), Arc::clone(&open.tag));
@@ -532,9 +566,10 @@ pub(crate) async fn open_for_listen(
         filter: honoured.clone(),
         tasks: tasks.into(),
     };
-    let limit = state.config.listens_per_principal;
+    let limit = server.limits.at_most(LimitName::Listens);
     let seen = Seen::new(server.marks, Some(Arc::clone(&server.offers.versions)));
     let open = open(visit, caller.principal, limit, seen, interests, kind).ok_or_else(|| {
+        state.gate.refused(server.tenant, LimitName::Listens);
         McpError::Limited {
             id: Some(id.clone()),
             revision,
@@ -551,7 +586,7 @@ pub(crate) async fn open_for_listen(
     let farewell = Farewell::Completed(Bytes::from(sse::message(None, &completed)));
     let held = Holding {
         running: None,
-        pass,
+        pass: pass.into(),
     };
     Ok(respond(state, open, first, life, farewell, held))
 }

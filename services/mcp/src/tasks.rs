@@ -30,6 +30,7 @@ use portolan_cluster::{
     store::{Nonce, Room, Shelve, Shelved, StreamKey, Version},
 };
 use portolan_keys::{Purpose, digest, random};
+use portolan_model::limits::LimitName;
 use portolan_protocol::{
     error::ErrorKind,
     jsonrpc::{self, Raw, RequestId},
@@ -230,7 +231,7 @@ impl Shelf {
             head,
             rest: Some(rest),
             room: Room {
-                items: self.state.config.tasks_per_principal,
+                items: self.server.limits.at_most(LimitName::Tasks),
                 bytes: SHELF_BYTES,
             },
         }
@@ -312,7 +313,12 @@ impl Shelf {
             .shelve(self.server.tenant, item, self.shelve(&record, None));
         match made.await.map_err(|_| NoTask::Away)? {
             Shelved::Done(_) => Ok((place, record)),
-            Shelved::Full => Err(NoTask::Full),
+            Shelved::Full => {
+                self.state
+                    .gate
+                    .refused(self.server.tenant, LimitName::Tasks);
+                Err(NoTask::Full)
+            }
             Shelved::Conflict(_) | Shelved::Unknown => Err(NoTask::Away),
         }
     }

@@ -95,15 +95,7 @@ pub(crate) async fn open(visit: &Visit<'_>, parts: &Parts) -> Result<Response, M
     if !visit.accepted.events {
         return Err(McpError::NotAcceptable);
     }
-    let opening = state
-        .gate
-        .take_stream_open(visit.server.tenant, &caller.stream_opens)
-        .await;
-    opening.map_err(|over| McpError::over(over, revision, None))?;
-    if !state.gate.pace().await {
-        return Err(McpError::Overloaded);
-    }
-    let pass = stream::pass(visit, revision, None).await?;
+    let pass = stream::let_in(visit, revision, false).await?;
     let id = SessionId::new(
         caller,
         revision,

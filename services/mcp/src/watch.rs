@@ -350,6 +350,8 @@ struct Running {
     holding: Option<Holding>,
     /// What was rung to the holder, and when.
     rung: Option<(NodeId, BTreeSet<String>, Instant)>,
+    /// What may have changed between two nodes that watched: to be told once the newer one watches it.
+    missed: BTreeSet<String>,
     idle_since: Option<Instant>,
 }
 
@@ -379,6 +381,7 @@ impl Running {
             watch,
             holding: None,
             rung: None,
+            missed: BTreeSet::new(),
             idle_since: None,
         }
     }
@@ -437,8 +440,9 @@ impl Running {
         let me = self.state.node.id();
         match self.lease.holder() {
             Some(holder) if holder == me => {
-                self.rung = None;
-                self.hold();
+                // Another node listened before: what was told meanwhile is lost.
+                let again = self.rung.take().is_some();
+                self.hold(again);
             }
             Some(holder) => {
                 self.holding = None;
@@ -448,8 +452,8 @@ impl Running {
         }
     }
 
-    /// Watches, for what this node and the others want.
-    fn hold(&mut self) {
+    /// Watches, for what this node and the others want. `again`: something may have been missed before.
+    fn hold(&mut self, again: bool) {
         let own = self.watch.uris();
         let holding = self.holding.get_or_insert_with(|| {
             let (wanted, watched) = watch::channel(own.clone());
@@ -459,6 +463,7 @@ impl Running {
                 state: self.state.clone(),
                 source: Arc::clone(&self.watch.source),
                 token: None,
+                again,
                 wanted: watched,
                 told: telling,
                 stop: stop.clone(),
@@ -492,6 +497,11 @@ impl Running {
         let own = self.watch.uris();
         let me = self.state.node.id();
         let (mut new, mut gone) = (own.iter().cloned().collect::<Vec<_>>(), Vec::new());
+        if let Some((node, ..)) = &self.rung
+            && *node != holder
+        {
+            self.missed.extend(own.iter().cloned());
+        }
         if let Some((node, known, at)) = &self.rung
             && *node == holder
         {
@@ -541,22 +551,29 @@ impl Running {
                     }
                 }
                 self.answer(node, acknowledged, refused).await;
-                self.hold();
+                self.hold(false);
             }
             Note::Unwanted(node, uris) => {
                 if let Some(holding) = &mut self.holding {
                     if let Some(known) = holding.others.get_mut(&node) {
                         known.retain(|uri, _| !uris.contains(uri));
                     }
-                    self.hold();
+                    self.hold(false);
                 }
             }
-            Note::Acknowledged(uris) => self.watch.standing.send_modify(|standing| {
-                for uri in uris {
-                    standing.refused.remove(&uri);
-                    standing.acknowledged.insert(uri);
+            Note::Acknowledged(uris) => {
+                for uri in &uris {
+                    if self.missed.remove(uri) {
+                        stream::tell_updated(&self.state, &self.watch.source, uri);
+                    }
                 }
-            }),
+                self.watch.standing.send_modify(|standing| {
+                    for uri in uris {
+                        standing.refused.remove(&uri);
+                        standing.acknowledged.insert(uri);
+                    }
+                });
+            }
             Note::Refused(uris) => self.watch.standing.send_modify(|standing| {
                 for uri in uris {
                     standing.acknowledged.remove(&uri);

@@ -11,6 +11,7 @@ mod legacy_wire;
 mod limits_wire;
 mod modern_wire;
 mod offers_wire;
+mod pace_wire;
 mod parked_wire;
 mod renames_wire;
 mod rules_wire;
@@ -33,7 +34,7 @@ use portolan_keys::{
 use portolan_model::{
     Clock, Id, Timestamp,
     id::{GrantId, ServerId, SourceId, TenantId, UserId},
-    limits::LimitSet,
+    limits::{LimitName, LimitSet},
     registry::{SourceKind, SourceSettings},
     resource::Site,
 };
@@ -426,6 +427,13 @@ impl Node {
     async fn call(&self, session: &str, method: &str, params: Value) -> Answer {
         self.post(&[("mcp-session-id", session)], &rpc(method, params))
             .await
+    }
+
+    /// What limits refused of the tenant, as its owner will see it.
+    fn counted(&self) -> Vec<(LimitName, u64)> {
+        let counts = self.state.gate.refused_so_far(self.tenant);
+        let all = LimitName::ALL.into_iter().zip(counts);
+        all.filter(|(_, count)| *count > 0).collect()
     }
 
     /// The head of an event stream, and its body still to come.

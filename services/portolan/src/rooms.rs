@@ -320,6 +320,14 @@ impl Rooms {
                 address_requests_per_minute: limits.address_requests_per_minute,
                 node_calls: limits.node_calls,
                 node_streams: limits.node_streams,
+                attaches_per_second: limits.node_resumes_per_second,
+                attaches_waiting: limits.node_resumes_waiting,
+                stream_opens_per_minute: limits.default_of(LimitName::StreamOpens),
+                streams_per_session: limits.default_of(LimitName::SessionStreams),
+                listens_per_principal: limits.default_of(LimitName::Listens),
+                parked_per_node: limits.node_parked_calls,
+                parked_per_principal: limits.default_of(LimitName::ParkedCalls),
+                tasks_per_principal: limits.default_of(LimitName::Tasks),
                 ..McpConfig::default()
             },
         });

@@ -45,14 +45,15 @@ class Call:
     def __init__(self, work):
         self.work, self.name = work, work["call"]
         self.token = None
-        self.ids, self.again, self.place = [], [], None
+        self.ids, self.again, self.place, self.same = [], [], None, {}
         self.status, self.resumed, self.gave_up, self.answer = 0, None, False, None
         self.scope = anyio.CancelScope()
         calls[self.name] = self
 
     def event(self, id, data):
-        # What it showed is told back to it, also where it has seen more meanwhile.
-        if not data and id and id == self.place:
+        # What it showed is told back to it under another id, also where it has seen more meanwhile.
+        if not data and id and self.place:
+            self.same[id] = self.place
             return
         # The SDK's parser gives an event without an id the one before.
         if id and self.ids and id == self.ids[-1] and not self.again:
@@ -78,6 +79,7 @@ class Call:
         write({"resumed": {"call": self.name, "status": status}})
 
     def start_after(self, id):
+        id = self.same.get(id, id)
         self.place = id
         self.again = self.ids[self.ids.index(id) + 1 :] if id in self.ids else []
 

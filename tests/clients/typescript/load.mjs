@@ -79,8 +79,10 @@ class Watched {
 
   /** An id on the stream of `call`. Without a message it is that of a priming event. */
   tell(call, id) {
-    call.kind ??= id[0];
-    if (id[0] !== call.kind) {
+    // Events of answers, and the first ones of resumed streams, as against those of the session's own stream.
+    const kind = "QU".includes(id[0]) ? "answer" : id[0];
+    call.kind ??= kind;
+    if (kind !== call.kind) {
       // After a resumed stream that broke before its first event the SDK has forgotten the id, and gets the session's own stream.
       call.gaveUp = "lost its place";
       call.abort.abort();

@@ -202,12 +202,13 @@ pub(super) fn a_store_that_goes_back_excuses_what_it_forgot_and_nothing_else() {
 #[test]
 pub(super) fn a_resumed_stream_may_say_where_the_client_is_and_no_more() {
     let nothing: [&str; 0] = [];
-    let again = |number| {
+    let again = |id| {
         doctored(|whats| {
-            let place = got("a", Some(id(1, 1, number)), Body::Priming);
+            let place = got("a", Some(id), Body::Priming);
             whats.insert(4, place);
         })
     };
-    assert_eq!(again(1), nothing);
-    assert!(again(0).contains(&"C2"), "it is further");
+    assert_eq!(again(place(1, 1, 1)), nothing);
+    assert!(again(place(1, 1, 0)).contains(&"C3"), "it is further");
+    assert!(again(id(1, 1, 1)).contains(&"C2"), "Q-11: ids are unique");
 }

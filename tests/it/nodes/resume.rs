@@ -1,10 +1,12 @@
 //! Resume: what a client sees after a break, on any node (streams.md §9).
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result};
 use portolan_tests::{
     fleet::{Fleet, call},
     mcp::{LEGACY, MODERN, Reply, modern_message},
-    sse::Event,
+    sse::{Event, Position},
 };
 use reqwest::StatusCode;
 use serde_json::json;
@@ -105,7 +107,8 @@ async fn a_stream_that_is_gone_is_said_so_for_the_request_it_answered() -> Resul
 }
 
 #[tokio::test]
-async fn who_has_the_whole_answer_and_asks_for_more_is_told_to_stop_asking() -> Result<()> {
+async fn q12_t_30_who_has_the_whole_answer_and_asks_for_more_is_told_that_there_is_no_stream()
+-> Result<()> {
     let fleet = Fleet::of(2).await?;
     let session = fleet.session(LEGACY).await?;
     let mut order = Order::start(&fleet, &fleet.on(0, &session)?, 4).await?;
@@ -114,15 +117,18 @@ async fn who_has_the_whole_answer_and_asks_for_more_is_told_to_stop_asking() -> 
     response(&rest)?;
     let last = ids(&rest).pop().context("an id")?;
     for node in 0..2 {
-        // What event sources take as the end of all coming back; an empty 200 they would ask again and again.
+        // What clients take as the end of all coming back; an empty 200 they would ask again and again.
         let answer = fleet.on(node, &session)?.resume(last).await?.whole()?;
-        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{}", answer.text);
+        let status = answer.status;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{}", answer.text);
+        assert_eq!(answer.header("allow"), "POST, GET, DELETE, OPTIONS");
     }
     Ok(())
 }
 
 #[tokio::test]
-async fn a_resumed_stream_says_first_where_the_client_is() -> Result<()> {
+async fn q11_a_resumed_stream_says_first_where_the_client_is_under_an_id_of_its_own() -> Result<()>
+{
     let fleet = Fleet::of(2).await?;
     let session = fleet.session(LEGACY).await?;
     let order = Order::start(&fleet, &fleet.on(0, &session)?, 6).await?;
@@ -131,9 +137,43 @@ async fn a_resumed_stream_says_first_where_the_client_is() -> Result<()> {
     // Not by the harness's own resume, which leaves it out: there are SDKs that forget the id when this stream breaks.
     let mut stream = elsewhere.listen().await?;
     let first = stream.next().await?.context("an event")?;
-    assert_eq!((first.id.as_deref(), first.data.as_str()), (Some(&*id), ""));
+    let place = first.id.context("an id")?;
+    assert_eq!(first.data, "");
+    assert_ne!(place, id, "ids are unique in a session");
+    assert_eq!(Position::read(&place), Position::read(&id));
+    drop(stream);
+    // It is as good a place to come back to.
+    let mut stream = fleet.on(0, &session)?.resume(&place).await?.stream()?;
     order.release(&fleet);
     response(&stream.rest().await?)?;
+    Ok(())
+}
+
+/// Redis forgets everything and says nothing of it. The node that wrote the answer has it for 30 s more.
+#[tokio::test]
+async fn q1_an_answer_that_redis_forgot_is_had_from_its_node_at_once_and_others_say_so_at_once()
+-> Result<()> {
+    let fleet = Fleet::of(2).await?;
+    let session = fleet.session(LEGACY).await?;
+    let mut order = Order::start(&fleet, &fleet.on(0, &session)?, 8).await?;
+    let first = order.first_id()?.to_owned();
+    order.release(&fleet);
+    let mut seen = order.events.split_off(1);
+    seen.extend(order.stream.rest().await?);
+    response(&seen)?;
+    fleet.cluster.redis.empty().await?;
+    let began = Instant::now();
+    let elsewhere = fleet.on(1, &session)?;
+    let rest = elsewhere.resume(&first).await?.stream()?.rest().await?;
+    assert_eq!(response(&rest)?["error"]["code"], -32011);
+    let at_home = fleet.on(0, &session)?;
+    let again = at_home.resume(&first).await?.stream()?.rest().await?;
+    assert_eq!(again, seen);
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
     Ok(())
 }
 

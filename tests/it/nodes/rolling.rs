@@ -1,6 +1,7 @@
 //! All nodes are replaced, one after the other, while clients work (streams.md §16.4).
 
 use std::{
+    fs,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -16,6 +17,8 @@ use portolan_tests::{
     fleet::{Fleet, call},
     history::{FaultKind, History, Outcome, What},
     mcp::{LEGACY, modern_message},
+    process::eventually,
+    sdk::{Sdk, SdkLoad},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -87,6 +90,82 @@ async fn s16_4_every_node_is_replaced_under_load_and_no_call_fails() -> Result<(
         );
     }
     assert!(report.calls > 100, "too little load: {}", report.calls);
+    Ok(())
+}
+
+/// Sessions of one token, each with its stream for news and one call at a time. Half of them are of each SDK.
+const SESSIONS: usize = 50;
+
+/// F-1: the official clients of one key, which is what a service account is. Each node that goes sends all of them to the others at once, for
+/// their calls and for their streams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f1_every_node_is_replaced_and_fifty_official_clients_of_one_token_lose_nothing()
+-> Result<()> {
+    let builder = Cluster::builder()
+        .nodes(3)
+        .setting("drain_accept_secs", 2)
+        .setting("drain_secs", 12);
+    let mut fleet = Fleet::with(builder).await?;
+    let (history, folder) = (History::default(), tempfile::tempdir()?);
+    let token = folder.path().join("token");
+    fs::write(&token, &fleet.tokens.access)?;
+    let (mut clients, mut inputs) = (JoinSet::new(), Vec::new());
+    for sdk in [Sdk::TypeScript1, Sdk::Python1] {
+        let (url, workers) = (&fleet.published.url, SESSIONS / 2);
+        let load = SdkLoad::start(sdk, url, &token, workers, folder.path(), &history);
+        let (load, input) = load?;
+        clients.spawn(load.follow());
+        inputs.push(input);
+    }
+    eventually("calls run", Duration::from_secs(60), async || {
+        let begun = history.lines().into_iter();
+        begun
+            .filter(|line| matches!(line.what, What::Began { .. }))
+            .count()
+            >= SESSIONS
+    })
+    .await?;
+    for node in &mut fleet.cluster.nodes {
+        history.fault(format!("drain {}", node.name), FaultKind::Node);
+        node.drain()?;
+        let status = node.end(Duration::from_secs(40)).await?;
+        assert!(status.success(), "{} ended with {status}", node.name);
+        node.start()?;
+        node.ready().await?;
+    }
+    drop(inputs);
+    while let Some(client) = clients.join_next().await {
+        client.context("a client")??;
+    }
+    let lines = history.lines();
+    let mut failed = Vec::new();
+    let (mut resumes, mut calls) = (0, 0);
+    for line in &lines {
+        match &line.what {
+            What::Resumed { call, status } => {
+                resumes += 1;
+                if *status == 429 {
+                    failed.push(format!("{call} at {} ms: a resume was refused", line.at));
+                }
+            }
+            What::Ended { call, outcome } => {
+                calls += 1;
+                if !matches!(outcome, Outcome::Result { .. }) {
+                    failed.push(format!("{call} at {} ms: {outcome:?}", line.at));
+                }
+            }
+            _ => {}
+        }
+    }
+    println!("{calls} calls, {resumes} resumes");
+    if !failed.is_empty() {
+        let place = fleet.keep("rolling-official", &lines)?;
+        panic!(
+            "failed: {failed:#?}\nhistory and logs are in {}",
+            place.display()
+        );
+    }
+    assert!(calls > 2 * SESSIONS && resumes > 10, "too little load");
     Ok(())
 }
 

@@ -56,6 +56,21 @@ async fn holds_without_redis(
         "{:?}",
         began.elapsed()
     );
+    // F-4: no session begins whose next request could not be answered.
+    for node in 0..2 {
+        let hello = fleet.on(node, &fleet.mcp)?;
+        let client = json!({"name": "harness", "version": "1"});
+        let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client});
+        let answer = hello.request("initialize", params).await?;
+        assert_eq!(
+            answer.status,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "{}",
+            answer.text
+        );
+        assert_eq!(answer.code(), -32017, "{}", answer.text);
+        assert!(!answer.header("retry-after").is_empty());
+    }
     // The open stream goes on, and gets its answer.
     let mut events = order.stream.until(is_progress).await?;
     order.release(fleet);

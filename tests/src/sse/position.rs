@@ -17,7 +17,12 @@ impl Position {
     /// Reads an id; `None` for ids of other streams.
     pub fn read(id: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
-        let rest = bytes.strip_prefix(b"A")?;
+        let rest = match bytes.split_first()? {
+            (b'A', rest) => rest,
+            // Of the event that a resumed stream begins with: another number each time.
+            (b'R', rest) => rest.get(4..)?,
+            _ => return None,
+        };
         let (stream, rest) = rest.split_first_chunk::<8>()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;
         let (attempt, rest) = rest.split_first_chunk::<4>()?;

@@ -28,6 +28,28 @@ export const limitTexts: Record<LimitName, { name: string; meaning: string }> = 
     name: 'Open event streams',
     meaning: 'Connections, open at the same moment, on which AI clients wait for news and for long answers.',
   },
+  stream_opens: {
+    name: 'New event streams of one person',
+    meaning:
+      'Event streams that one person may open through one AI client each minute. A client that comes back for a broken one is never refused.',
+  },
+  session_streams: {
+    name: 'Event streams of one session',
+    meaning: 'Event streams for news that one session of an AI client may hold open at the same moment.',
+  },
+  listens: {
+    name: 'Subscriptions of one person',
+    meaning: 'Subscriptions to news that one person may hold open at the same moment through one AI client.',
+  },
+  parked_calls: {
+    name: 'Calls that wait for an answer',
+    meaning:
+      'Calls of one person through one AI client that have asked something and wait for the answer at the same moment.',
+  },
+  tasks: {
+    name: 'Tasks of one person',
+    meaning: 'Tasks that are kept at the same moment for one person with one AI client on one server.',
+  },
 };
 
 const suffixes: Record<Limit['unit'], string> = { per_minute: ' a minute', at_once: ' at once' };

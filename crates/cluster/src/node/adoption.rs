@@ -108,6 +108,15 @@ impl Inner {
         self.writer(stream).is_some()
     }
 
+    /// The store has no such stream. If its writer is here, it looks, and makes it again of what it kept. False if it is not.
+    pub(super) fn is_missed(&self, stream: StreamKey) -> bool {
+        let writer = self.writer(stream);
+        if let Some(writer) = &writer {
+            writer.audit();
+        }
+        writer.is_some()
+    }
+
     /// That writer.
     pub(super) fn writer(&self, stream: StreamKey) -> Option<Arc<writer::Shared>> {
         self.writers

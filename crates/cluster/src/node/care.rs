@@ -199,7 +199,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
             }
             Attachment::Gone => {
                 connection.is_gone();
-                if !inner.may_come_back(&connection) {
+                if !inner.is_missed(connection.stream) && !inner.may_come_back(&connection) {
                     connection.end();
                     return;
                 }
@@ -243,7 +243,7 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
         .is_some_and(|since| since.elapsed() >= settings.slow_client);
     match standing.phase {
         Phase::Ended | Phase::Holding => {}
-        Phase::Demoted if standing.since.elapsed() >= settings.hold => connection.end(),
+        Phase::Demoted if standing.since.elapsed() >= settings.superseded => connection.end(),
         Phase::Attached if is_stuck => connection.end(),
         Phase::Attached => {
             // What is owned and attached here is fed by its writer, but for what the client was too slow to take: that has to be read, and a

@@ -455,6 +455,7 @@ impl Connection {
         match inside.position.judge(generation, &view) {
             Judgement::Superseded => {
                 inside.enter(Phase::Demoted);
+                Self::wake(inside);
                 return Next::Rest;
             }
             Judgement::Forgotten => {
@@ -635,6 +636,7 @@ impl Connection {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Attached && inside.generation < below {
             inside.enter(Phase::Demoted);
+            Self::wake(&mut inside);
         }
     }
 

@@ -55,6 +55,9 @@ pub struct NodeSettings {
     pub place_wait: Duration,
     /// How long a connection is held for a store that is down, or a stream that may come back.
     pub hold: Duration,
+    /// How long a connection stays open, and silent, after a newer one took its stream over. Not at once: two connections of one
+    /// client that both come back take the stream from each other no more often than this.
+    pub superseded: Duration,
     /// A client that takes nothing for so long is ended.
     pub slow_client: Duration,
     /// How long a writer keeps a finished stream's events for the audit.
@@ -114,6 +117,7 @@ impl Default for NodeSettings {
             lease_wait: Duration::from_millis(25),
             place_wait: Duration::from_millis(250),
             hold: Duration::from_secs(60),
+            superseded: Duration::from_secs(4),
             slow_client: Duration::from_secs(60),
             ring_keep: Duration::from_secs(30),
             late: Duration::from_secs(30),

@@ -53,6 +53,7 @@ pub(super) async fn subscribe(
         match lived {
             Ok(()) => return,
             Err(error) => {
+                bells.hears(false);
                 if state.lost(&error) {
                     pause = Duration::from_millis(10);
                 }
@@ -121,6 +122,7 @@ async fn listen(
         open(server, &mut connection, node).await?;
     }
     state.connected();
+    bells.hears(true);
     // Whatever was rung while nobody listened.
     bells.resync();
     loop {

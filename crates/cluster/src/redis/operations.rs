@@ -694,6 +694,10 @@ impl Store for RedisStore {
         Ok(hears)
     }
 
+    fn is_in_doubt(&self) -> bool {
+        self.bells.is_deaf()
+    }
+
     fn in_flight(&self) -> usize {
         let shards = self.shards.all();
         let links = shards.iter().flat_map(|shard| &shard.links);

@@ -114,7 +114,7 @@ fn pp1_progress_tokens_are_strings_or_integers() {
 }
 
 #[test]
-fn pp1_pp3_fa_6_progress_only_grows_and_its_message_is_for_those_who_know_it() {
+fn pp1_fa_6_progress_only_grows_and_its_message_is_for_those_who_know_it() {
     let mut gate = Gate::default();
     let passed: Vec<bool> = [0.0, 0.5, 0.5, 0.4, f64::NAN, f64::INFINITY, 0.6]
         .into_iter()

@@ -29,6 +29,13 @@ async fn what_a_tenant_sets_is_read_back_and_only_the_console_may_set_it() {
     limits::set(&mut tx, LimitName::ToolCalls, None, now())
         .await
         .unwrap();
+    // Each name that there is may stand in the table.
+    for name in LimitName::ALL {
+        if name != LimitName::RunningCalls {
+            limits::set(&mut tx, name, Some(7), now()).await.unwrap();
+            limits::set(&mut tx, name, None, now()).await.unwrap();
+        }
+    }
     tx.commit().await.unwrap();
     let mut node = store.node(tenant).await.unwrap();
     let expected = LimitSet::default().with(LimitName::RunningCalls, 4);

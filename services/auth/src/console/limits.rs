@@ -78,6 +78,16 @@ enum LimitNameName {
     RunningCalls,
     /// Event streams of the workspace that are open at once.
     OpenStreams,
+    /// New event streams of one person with one AI client.
+    StreamOpens,
+    /// Event streams of one session that are open at once.
+    SessionStreams,
+    /// `subscriptions/listen` streams of one person with one AI client that are open at once.
+    Listens,
+    /// Calls of one person with one AI client that wait for its answer at once.
+    ParkedCalls,
+    /// Tasks of one person with one AI client on one server that are kept at once.
+    Tasks,
 }
 
 /// What a limit counts.
@@ -151,6 +161,26 @@ pub struct LimitsChange {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<u32>)]
     open_streams: Option<Option<u32>>,
+    /// New event streams of one person with one AI client, a minute.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    stream_opens: Option<Option<u32>>,
+    /// Event streams of one session that are open at once.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    session_streams: Option<Option<u32>>,
+    /// `subscriptions/listen` streams of one person with one AI client that are open at once.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    listens: Option<Option<u32>>,
+    /// Calls of one person with one AI client that wait for its answer at once.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    parked_calls: Option<Option<u32>>,
+    /// Tasks of one person with one AI client on one server that are kept at once.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<u32>)]
+    tasks: Option<Option<u32>>,
 }
 
 impl LimitsChange {
@@ -161,6 +191,11 @@ impl LimitsChange {
             LimitName::ToolCalls => self.tool_calls,
             LimitName::RunningCalls => self.running_calls,
             LimitName::OpenStreams => self.open_streams,
+            LimitName::StreamOpens => self.stream_opens,
+            LimitName::SessionStreams => self.session_streams,
+            LimitName::Listens => self.listens,
+            LimitName::ParkedCalls => self.parked_calls,
+            LimitName::Tasks => self.tasks,
         }
     }
 }

@@ -13,12 +13,10 @@ use portolan_protocol::{
     cancel,
     capability::ClientCapabilities,
     jsonrpc::{ProgressToken, Raw, RequestId, Response},
-    progress::{self, Gate},
-    revision::Revision,
 };
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{Asker, Question, Said, Unanswered, random_name};
+use super::{Asker, Question, Said, Unanswered, notices::Notices, random_name};
 use crate::{config::McpConfig, endpoint::Visit, legacy::session::LiveSession, state::McpState};
 
 /// How long an answer is waited for: people think, programs do not.
@@ -34,8 +32,7 @@ pub(crate) struct Talking {
     said: mpsc::Receiver<Said>,
     /// Heard, and not yet passed on.
     heard: Option<Said>,
-    telling: Option<(ProgressToken, Gate)>,
-    revision: Revision,
+    notices: Notices,
     state: McpState,
     asking: FuturesUnordered<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -68,8 +65,7 @@ impl Talking {
         let talking = Self {
             said,
             heard: None,
-            telling: token.map(|token| (token, Gate::default())),
-            revision,
+            notices: Notices::new(revision, token),
             state: visit.state.clone(),
             asking: FuturesUnordered::new(),
         };
@@ -81,7 +77,7 @@ impl Talking {
         loop {
             match self.said.recv().await {
                 // Progress that nobody asked for (PP-1).
-                Some(Said::Progress(_)) if self.telling.is_none() => {}
+                Some(Said::Progress(_)) if !self.notices.wants_progress() => {}
                 Some(said) => {
                     self.heard = Some(said);
                     return;
@@ -95,7 +91,7 @@ impl Talking {
     pub(crate) fn has_more(&mut self) -> bool {
         while self.heard.is_none() {
             match self.said.try_recv() {
-                Ok(Said::Progress(_)) if self.telling.is_none() => {}
+                Ok(Said::Progress(_)) if !self.notices.wants_progress() => {}
                 Ok(said) => self.heard = Some(said),
                 Err(_) => return false,
             }
@@ -109,17 +105,14 @@ impl Talking {
         while self.has_more() {
             notices.extend(self.heard.take().and_then(|said| self.notice(said)));
         }
+        notices.extend(std::iter::from_fn(|| self.notices.last()));
         notices
     }
 
     fn notice(&mut self, said: Said) -> Option<Bytes> {
         match said {
-            Said::Message(notice) => Some(notice),
-            Said::Progress(progress) => {
-                let (token, gate) = self.telling.as_mut()?;
-                let passes = gate.passes(progress.progress);
-                passes.then(|| progress::notification(self.revision, token, &progress).into())
-            }
+            Said::Message(notice) => self.notices.message(notice),
+            Said::Progress(progress) => self.notices.progress(&progress),
             Said::Question(_) | Said::Task => None,
         }
     }
@@ -131,11 +124,8 @@ impl Talking {
                 tokio::select! {
                     biased;
                     Some(()) = self.asking.next(), if !self.asking.is_empty() => continue,
-                    said = self.said.recv() => match said {
-                        Some(said) => self.heard = Some(said),
-                        None if self.asking.is_empty() => std::future::pending().await,
-                        None => { self.asking.next().await; }
-                    },
+                    notice = self.notices.due() => return notice,
+                    Some(said) = self.said.recv() => self.heard = Some(said),
                 }
             }
             match self.heard.take() {

@@ -13,11 +13,13 @@ use portolan_cluster::{
     store::{Class, Fresh, Nonce, StreamKey},
 };
 use portolan_keys::random;
+use portolan_model::limits::LimitName;
 use portolan_protocol::{
     ask::{self, AskMethod},
     error::ErrorKind,
     input_required::{InputRequest, InputRequired, MOST_ROUNDS, read_responses, write_requests},
     jsonrpc::{Body, Message, Raw},
+    pace::Lane,
     progress::Progress,
     visible::{Awaited, Visible},
 };
@@ -26,7 +28,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Question, Said, Standing, Unanswered, places, retry::Follow};
+use super::{
+    Question, Said, Standing, Unanswered,
+    notices::{self, Paced},
+    places,
+    retry::Follow,
+};
 use crate::{error::McpError, payloads::About, tools::Running};
 
 /// questions that come so close together are one round.
@@ -72,15 +79,22 @@ impl Frame {
         out.into()
     }
 
-    fn notice(said: Said) -> Option<Bytes> {
+    /// What of it goes into the stream now.
+    fn notice(paced: &mut Paced, said: Said) -> Option<Bytes> {
         match said {
             Said::Progress(progress) => {
                 let parts = (progress.progress, progress.total, &progress.message);
                 let mut out = vec![b'P'];
                 serde_json::to_writer(&mut out, &parts).ok()?;
-                Some(out.into())
+                paced.take(Lane::Progress, out.into())
             }
-            Said::Message(message) => Some([b"M", &message[..]].concat().into()),
+            Said::Message(message) => {
+                let frame = Bytes::from([b"M", &message[..]].concat());
+                match notices::lane(&message) {
+                    Some(lane) => paced.take(lane, frame),
+                    None => Some(frame),
+                }
+            }
             Said::Question(_) | Said::Task => None,
         }
     }
@@ -138,6 +152,8 @@ struct Parked {
     standing: Arc<Standing>,
     work: Running,
     said: mpsc::Receiver<Said>,
+    /// What it tells meanwhile, no more often than a client is told (PP-3).
+    paced: Paced,
     writer: StreamWriter,
     place: Place,
     /// Until the call ends.
@@ -168,9 +184,18 @@ pub(super) async fn park(
     first: Question,
 ) -> Result<Vec<u8>, McpError> {
     let state = &standing.state;
-    let Some(parking) = state.parking.enter(standing.caller.principal) else {
-        let kind = ErrorKind::TooMany("parked_calls");
-        return Err(McpError::of(&kind, standing.revision, Some(&standing.id)));
+    let (tenant, name) = (standing.server.tenant, LimitName::ParkedCalls);
+    let at_most = standing.server.limits.at_most(name);
+    let parking = match state.parking.enter(standing.caller.principal, at_most) {
+        Ok(place) => place,
+        Err(why) => {
+            match why {
+                places::NoPlace::Own => state.gate.refused(tenant, name),
+                places::NoPlace::Node => state.gate.refused_by_node(tenant, name),
+            }
+            let kind = ErrorKind::TooMany("parked_calls");
+            return Err(McpError::of(&kind, standing.revision, Some(&standing.id)));
+        }
     };
     let unavailable = |_| McpError::Unavailable;
     let stream = StreamKey {
@@ -211,6 +236,7 @@ pub(super) async fn park(
         standing: Arc::clone(&standing),
         work,
         said,
+        paced: Paced::of_client(),
         writer,
         place,
         _parking: parking,
@@ -262,11 +288,14 @@ impl Parked {
         };
         let visible = match over {
             End::Done(outcome) => {
+                let mut rest = Vec::new();
                 while let Ok(said) = self.said.try_recv() {
-                    if let Some(notice) = Frame::notice(said) {
-                        // If nobody reads it, neither does anybody the answer.
-                        let _ = self.writer.push(Class::Notification, notice).await;
-                    }
+                    rest.extend(Frame::notice(&mut self.paced, said));
+                }
+                rest.extend(std::iter::from_fn(|| self.paced.last()));
+                for notice in rest {
+                    // If nobody reads it, neither does anybody the answer.
+                    let _ = self.writer.push(Class::Notification, notice).await;
                 }
                 let body = outcome.map_or_else(McpError::into_message, Some);
                 match body.and_then(|body| final_frame(&body)) {
@@ -374,6 +403,11 @@ impl Parked {
                 () = self.standing.caller.revoked.cancelled() => return Err(End::Stopped),
                 () = fenced.cancelled() => return Err(End::Stopped),
                 () = sleep_until(self.until) => return Err(End::Forgotten),
+                notice = self.paced.due() => {
+                    if self.writer.push(Class::Notification, notice).await.is_err() {
+                        return Err(End::Stopped);
+                    }
+                }
                 Some(said) = self.said.recv() => {
                     let notice = match said {
                         Said::Question(question) => {
@@ -382,7 +416,7 @@ impl Parked {
                             let ended = gather(&mut self.work, &mut self.said, &mut self.waiting, &mut self.keys).await;
                             return ended.map_or(Ok(()), |outcome| Err(End::Done(outcome)));
                         }
-                        said => Frame::notice(said),
+                        said => Frame::notice(&mut self.paced, said),
                     };
                     if let Some(notice) = notice
                         && self.writer.push(Class::Notification, notice).await.is_err()

@@ -17,7 +17,6 @@ struct Taken {
 #[derive(Debug)]
 pub(crate) struct Parking {
     per_node: usize,
-    per_principal: usize,
     taken: Mutex<Taken>,
 }
 
@@ -28,26 +27,41 @@ pub(super) struct Place {
     principal: Digest,
 }
 
+/// Why there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// The principal has as many as it may.
+    Own,
+    /// All of the node's are taken.
+    Node,
+}
+
 impl Parking {
-    pub(crate) fn new(per_node: usize, per_principal: usize) -> Self {
+    pub(crate) fn new(per_node: usize) -> Self {
         Self {
             per_node,
-            per_principal,
             taken: Mutex::default(),
         }
     }
 
-    /// A place for a call of `principal`, or `None` if it has as many as it may, or all of them are taken.
-    pub(super) fn enter(self: &Arc<Self>, principal: Digest) -> Option<Place> {
+    /// A place for a call of `principal`, which may have so many.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        principal: Digest,
+        at_most: usize,
+    ) -> Result<Place, NoPlace> {
         let mut taken = self.taken();
         let own = taken.by_principal.get(&principal).copied().unwrap_or(0);
-        if taken.all >= self.per_node || own >= self.per_principal {
-            return None;
+        if own >= at_most {
+            return Err(NoPlace::Own);
+        }
+        if taken.all >= self.per_node {
+            return Err(NoPlace::Node);
         }
         taken.all += 1;
         taken.by_principal.insert(principal, own + 1);
         metrics::gauge!("mcp_parked_calls").increment(1.0);
-        Some(Place {
+        Ok(Place {
             parking: Arc::clone(self),
             principal,
         })

@@ -10,7 +10,6 @@ use portolan_net::sse_body::SseBody;
 use portolan_protocol::{
     capability::ClientCapabilities,
     jsonrpc::{self, ProgressToken},
-    progress::{self, Gate},
     revision::Revision,
     sse,
 };
@@ -20,7 +19,9 @@ use tokio::{
 };
 
 use super::{
-    Asker, Continued, Said, Standing, parked,
+    Asker, Continued, Said, Standing,
+    notices::Notices,
+    parked,
     retry::{Follow, Retry, Step},
 };
 use crate::{
@@ -35,7 +36,7 @@ use crate::{
 /// A call that runs for its request.
 struct Talking {
     standing: Arc<Standing>,
-    telling: Option<(ProgressToken, Gate)>,
+    notices: Notices,
     /// Taken when the call is parked.
     call: Option<(Running, mpsc::Receiver<Said>)>,
     heard: Option<Said>,
@@ -75,8 +76,8 @@ impl Talk {
         let continued = self.continued.map(|continued| *continued);
         let (asker, said) = Asker::of_request(Arc::clone(&standing), self.capabilities, continued);
         let talking = Talking {
+            notices: Notices::new(standing.revision, self.progress),
             standing,
-            telling: self.progress.map(|token| (token, Gate::default())),
             call: Some((begin(asker), said)),
             heard: None,
             done: None,
@@ -167,10 +168,11 @@ impl Line {
 impl Talking {
     async fn step(&mut self) -> Step {
         while let Some((work, said)) = &mut self.call {
-            if self.done.is_none() {
+            if self.done.is_none() && self.heard.is_none() {
                 tokio::select! {
                     biased;
                     outcome = work => self.done = Some(outcome),
+                    notice = self.notices.due() => return Step::Notice(notice),
                     Some(next) = said.recv() => self.heard = Some(next),
                     () = at(self.task_at) => self.heard = Some(Said::Task),
                 }
@@ -179,22 +181,31 @@ impl Talking {
             let next = self.heard.take().or_else(|| said.try_recv().ok());
             match (next, self.done.is_some()) {
                 (Some(Said::Progress(progress)), _) => {
-                    let revision = self.standing.revision;
-                    if let Some((token, gate)) = &mut self.telling
-                        && gate.passes(progress.progress)
-                    {
-                        let notice = progress::notification(revision, token, &progress);
-                        return Step::Notice(notice.into());
+                    if let Some(notice) = self.notices.progress(&progress) {
+                        return Step::Notice(notice);
                     }
                 }
-                (Some(Said::Message(notice)), _) => return Step::Notice(notice),
+                (Some(Said::Message(notice)), _) => {
+                    if let Some(notice) = self.notices.message(notice) {
+                        return Step::Notice(notice);
+                    }
+                }
                 (Some(Said::Question(first)), false) => {
+                    // This answer ends with the question: what waits goes before it.
+                    if let Some(notice) = self.notices.last() {
+                        self.heard = Some(Said::Question(first));
+                        return Step::Notice(notice);
+                    }
                     if let Some((work, said)) = self.call.take() {
                         let standing = Arc::clone(&self.standing);
                         return Step::Done(parked::park(standing, work, said, first).await);
                     }
                 }
                 (Some(Said::Task), false) => {
+                    if let Some(notice) = self.notices.last() {
+                        self.heard = Some(Said::Task);
+                        return Step::Notice(notice);
+                    }
                     self.task_at = None;
                     if let Some(announced) = self.become_task().await {
                         return Step::Done(Ok(announced));
@@ -203,6 +214,11 @@ impl Talking {
                 // The call did not wait for the answer.
                 (Some(Said::Question(_) | Said::Task), true) => {}
                 (None, _) => {
+                    if self.done.is_some()
+                        && let Some(notice) = self.notices.last()
+                    {
+                        return Step::Notice(notice);
+                    }
                     if let Some(outcome) = self.done.take() {
                         self.call = None;
                         return Step::Done(outcome);

@@ -6,7 +6,6 @@ use std::{panic::AssertUnwindSafe, pin::Pin, sync::Arc, time::Duration};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
-use http::StatusCode;
 use portolan_cluster::{
     node::{Delivery, Lost, NewStream, Resumed, Running, StreamReader, StreamWriter},
     store::{Class, Cursor, Nonce, StreamKey},
@@ -35,7 +34,7 @@ use crate::{
         session::{LiveSession, SessionId},
         unbroken::Unbroken,
     },
-    limits::Room,
+    limits::entry::Entry,
     payloads::About,
     stream::reconnect_after,
     tools::PreparedCall,
@@ -181,7 +180,7 @@ pub(crate) async fn run_with(
         session: session.id,
         nonce,
         request: Some(id),
-        _pass: None,
+        pass: None,
     };
     let start = Cursor {
         seq: 0,
@@ -447,15 +446,16 @@ struct Answer {
     nonce: Nonce,
     request: Option<RequestId>,
     /// Of a client that came back; the first connection goes with its call.
-    _pass: Option<Room>,
+    pass: Option<Entry>,
 }
 
 impl Answer {
-    fn event_id(&self, cursor: Cursor) -> String {
+    fn event_id(&self, cursor: Cursor, again: Option<[u8; 4]>) -> String {
         let id = EventId::Answer {
             nonce: self.nonce,
             cursor,
             request: self.request.clone(),
+            again,
         };
         id.to_wire(&self.keys, self.session.key)
     }
@@ -472,7 +472,7 @@ impl Answer {
                     seq: *seq,
                     attempt: Some(*attempt),
                 };
-                sse::message(Some(&self.event_id(cursor)), payload)
+                sse::message(Some(&self.event_id(cursor, None)), payload)
             }
             Delivery::Unlogged { payload } => sse::message(None, payload),
             Delivery::Gap { after, before } => sse::message(None, &gap(*after, *before)),
@@ -480,12 +480,19 @@ impl Answer {
         Bytes::from(frame)
     }
 
-    /// `place` is where the client is, for those who take an event that only says so.
-    fn respond(self, visit: &Visit<'_>, reader: StreamReader, place: Option<Cursor>) -> Response {
+    /// `place` is where the client is, for those who take an event that only says so. Its id is another one each time the stream is
+    /// resumed: ids are unique in a session.
+    fn respond(
+        mut self,
+        visit: &Visit<'_>,
+        reader: StreamReader,
+        place: Option<Cursor>,
+    ) -> Response {
         let first = if let Some(place) = place {
+            let again = self.pass.as_ref().and_then(|_| random::bytes().ok());
             vec![
                 Bytes::from(sse::retry(reconnect_after())),
-                Bytes::from(sse::priming(&self.event_id(place))),
+                Bytes::from(sse::priming(&self.event_id(place, again))),
             ]
         } else {
             // Proxies pass the head on only with a first byte.
@@ -494,9 +501,20 @@ impl Answer {
         let stopping = visit.state.stopping.clone();
         let resumable = is_primed(&self.session);
         let over = Arc::clone(&self.caller).over();
-        let events = reader
-            .map(move |delivery| self.frame(&delivery))
-            .take_until(over);
+        let mut pass = self.pass.take();
+        let events = async move {
+            // Who comes back where there is no room is not refused, and gets nothing before there is some (F-1).
+            let is_in = match &mut pass {
+                Some(pass) => pass.wait().await,
+                None => true,
+            };
+            let frames = reader.map(move |delivery| {
+                let _held = &pass;
+                self.frame(&delivery)
+            });
+            stream::iter(is_in.then_some(frames)).flatten()
+        };
+        let events = events.flatten_stream().take_until(over);
         let first = stream::iter(first);
         if !resumable {
             return SseBody::new(first.chain(events)).into_response();
@@ -526,7 +544,7 @@ pub(crate) async fn resume(
     nonce: Nonce,
     cursor: Cursor,
     request: Option<RequestId>,
-    pass: Room,
+    pass: Entry,
 ) -> Result<Response, McpError> {
     let stream = StreamKey {
         session: session.key,
@@ -537,9 +555,9 @@ pub(crate) async fn resume(
     let resumed = node.resume(tenant, stream, principal, cursor).await;
     match resumed.map_err(|_| McpError::Unavailable)? {
         Resumed::Unknown => Err(McpError::session_not_found()),
-        // What tells an event source that there is nothing to come back for (HTML, server-sent events); an empty stream would
-        // bring it back again and again.
-        Resumed::Finished => Ok(error::empty(StatusCode::NO_CONTENT)),
+        // T-30: a GET is answered by a stream or by 405, and there is no stream here any more. An empty one would be taken for one
+        // that broke: official clients would open the session's own stream in its place, once for each call that failed.
+        Resumed::Finished => Err(McpError::NoStream),
         // An empty answer would be taken for a success, an HTTP error for a reason to try again.
         Resumed::Gone => {
             if request.is_none() {
@@ -559,7 +577,7 @@ pub(crate) async fn resume(
                 session,
                 nonce,
                 request,
-                _pass: Some(pass),
+                pass: Some(pass),
             };
             // Clients forget where they were when a resumed stream breaks before it brought an id: they are told again.
             let place = is_primed(&session).then_some(cursor);

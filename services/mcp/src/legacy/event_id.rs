@@ -29,6 +29,9 @@ pub(crate) enum EventId {
         cursor: Cursor,
         /// The request, so that any node can answer honestly when the log is gone. Left out if it is very long.
         request: Option<RequestId>,
+        /// Of the event that a resumed stream begins with, which says where its client is: another number each time, since
+        /// the ids of a session's events are unique. None of an event of the log.
+        again: Option<[u8; 4]>,
     },
 }
 
@@ -36,7 +39,7 @@ pub(crate) enum EventId {
 const LONGEST_REQUEST_ID: usize = 48;
 
 impl EventId {
-    /// The id as it goes over the wire: at most 140 characters that are safe in a header and in an event.
+    /// The id as it goes over the wire: at most 144 characters that are safe in a header and in an event.
     pub(crate) fn to_wire(&self, keys: &Keys, session: SessionKey) -> String {
         let mut payload = Vec::with_capacity(96);
         match self {
@@ -54,8 +57,10 @@ impl EventId {
                 nonce,
                 cursor,
                 request,
+                again,
             } => {
-                payload.push(b'A');
+                payload.push(if again.is_some() { b'R' } else { b'A' });
+                payload.extend_from_slice(again.as_ref().map_or(&[][..], |again| &again[..]));
                 payload.extend_from_slice(&nonce.0);
                 payload.extend_from_slice(&cursor.seq.to_be_bytes());
                 let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
@@ -80,6 +85,13 @@ impl EventId {
         }
         let payload = keys.read_stamp(Purpose::McpSession, &event_scope(session), text)?;
         let (kind, rest) = payload.split_first()?;
+        let (again, rest) = match kind {
+            b'R' => {
+                let (again, rest) = rest.split_first_chunk::<4>()?;
+                (Some(*again), rest)
+            }
+            _ => (None, rest),
+        };
         let (stream, rest) = rest.split_first_chunk::<8>()?;
         match kind {
             b'N' => {
@@ -90,7 +102,7 @@ impl EventId {
                     marks: Marks::read(marks)?,
                 })
             }
-            b'A' => {
+            b'A' | b'R' => {
                 let (seq, rest) = rest.split_first_chunk::<8>()?;
                 let (number, rest) = rest.split_first_chunk::<4>()?;
                 let (mark, request) = rest.split_first_chunk::<2>()?;
@@ -106,6 +118,7 @@ impl EventId {
                         attempt: (number > 0).then_some(Attempt { number, mark }),
                     },
                     request: request.as_ref().and_then(RequestId::from_raw),
+                    again,
                 })
             }
             _ => None,
@@ -149,12 +162,17 @@ mod tests {
                 }),
             },
             request: Some(request),
+            again: None,
         };
         let longest = answer(u64::MAX, RequestId::from("x".repeat(46)));
-        for id in [news, answer(7, RequestId::from(1)), longest] {
+        let mut resumed = longest.clone();
+        if let EventId::Answer { again, .. } = &mut resumed {
+            *again = Some([9; 4]);
+        }
+        for id in [news, answer(7, RequestId::from(1)), longest, resumed] {
             let wire = id.to_wire(&keys(), session);
             assert!(
-                wire.len() <= 140 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
+                wire.len() <= 144 && wire.bytes().all(|byte| (0x21..=0x7e).contains(&byte)),
                 "T-34: {wire}"
             );
             assert_eq!(EventId::read(&wire, &keys(), session), Some(id));
@@ -182,6 +200,7 @@ mod tests {
             nonce: Nonce([2; 8]),
             cursor: Cursor { seq, attempt: None },
             request: Some(RequestId::from(1)),
+            again: None,
         };
         let good = event(7).to_wire(&keys, session);
         let next = event(8).to_wire(&keys, session);
@@ -226,6 +245,7 @@ mod tests {
                 attempt: None,
             },
             request: Some(RequestId::from("x".repeat(300))),
+            again: None,
         };
         let wire = id.to_wire(&keys(), session);
         let Some(EventId::Answer { request, .. }) = EventId::read(&wire, &keys(), session) else {

@@ -12,6 +12,7 @@
 
 mod written;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_cluster::{
     SessionKey,
     node::SessionError,
@@ -22,6 +23,7 @@ use portolan_model::{Timestamp, id::ServerId};
 use portolan_protocol::{capability::ClientCapabilities, logging::Level, revision::Revision};
 use time::Duration;
 
+use self::written::PAYLOAD_LEN;
 pub(crate) use self::written::{SessionBody, SessionId};
 use crate::{catalog::marks::Marks, endpoint::bearer::Caller, error::McpError, state::McpState};
 
@@ -68,6 +70,13 @@ impl SessionId {
             &scope(caller, server),
             &self.to_bytes(),
         )
+    }
+
+    /// The random part of what has the form of an id, whether it is a good one or not.
+    pub(crate) fn unchecked_key(text: &str) -> Option<SessionKey> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let id = Self::from_bytes(bytes.get(..PAYLOAD_LEN)?)?;
+        Some(id.key)
     }
 
     /// Reads a presented id. `None` for nonsense, for a forged one, for one of another principal or server, and for one that is too

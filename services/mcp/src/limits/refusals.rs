@@ -40,6 +40,13 @@ impl Refusals {
         }
     }
 
+    /// What was counted of a tenant since the last write.
+    #[cfg(test)]
+    pub(super) fn of(&self, tenant: TenantId) -> Counts {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&tenant).copied().unwrap_or_default()
+    }
+
     fn drain(&self) -> HashMap<TenantId, Counts> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -13,7 +13,7 @@ use super::{
     APART, Tag, reconnect_after,
     tasks::{Attendance, attend},
 };
-use crate::{limits::Room, state::McpState};
+use crate::{limits::entry::Entry, state::McpState};
 
 /// How a stream says goodbye.
 #[derive(Debug, Clone)]
@@ -45,8 +45,8 @@ struct Reader {
 pub(super) struct Holding {
     /// The place among the running requests of its session.
     pub(super) running: Option<Running>,
-    #[expect(dead_code, reason = "held, and given back when the stream ends")]
-    pub(super) pass: Room,
+    /// Room for it, held until the stream ends.
+    pub(super) pass: Entry,
 }
 
 pub(super) fn respond(
@@ -95,6 +95,19 @@ impl Reader {
             }
             if let Some(frame) = self.first.pop_front() {
                 return Some((frame, self));
+            }
+            if !self.held.pass.is_here() {
+                let stopping = self.state.stopping.clone();
+                let is_in = tokio::select! {
+                    biased;
+                    () = stopping.cancelled() => false,
+                    is_in = self.held.pass.wait() => is_in,
+                    () = ended(self.held.running.as_ref()) => return self.goodbye(End::Revoked),
+                };
+                if is_in {
+                    continue;
+                }
+                return self.goodbye(End::Drain);
             }
             if self.tells_tasks {
                 match Box::pin(self.open.tag.next_of_tasks(&self.state)).await {

@@ -136,6 +136,17 @@ enum End {
 impl Task {
     async fn run(mut self) {
         let end = self.until_its_end().await;
+        if let (End::Done(_), Some(voice)) = (&end, &mut self.voice) {
+            // What was said before the end is told before it.
+            while let Ok(said) = self.said.try_recv() {
+                match said {
+                    Said::Progress(progress) => voice.progress(&progress),
+                    Said::Message(notice) => voice.say(notice),
+                    Said::Question(_) | Said::Task => {}
+                }
+            }
+            voice.last_words();
+        }
         let Self {
             shelf, place, work, ..
         } = self;
@@ -196,11 +207,11 @@ impl Task {
                 said = hear(&mut self.said) => match (said, &mut self.voice) {
                     (Said::Question(question), _) => self.ask(question).await,
                     (Said::Progress(progress), Some(voice)) => voice.progress(&progress),
-                    (Said::Message(notice), Some(voice)) => voice.say(&notice),
+                    (Said::Message(notice), Some(voice)) => voice.say(notice),
                     // TX-13: of a task of that era neither progress nor log messages are told.
                     _ => {}
                 },
-                () = voice::ticks(self.voice.as_mut()) => {}
+                () = voice::due(self.voice.as_mut()) => {}
                 _ = rung.next() => if let Some(end) = self.look().await { return end },
                 _ = looks.tick() => if let Some(end) = self.look().await { return end },
             }

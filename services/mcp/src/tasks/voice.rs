@@ -1,14 +1,13 @@
 //! What a task tells meanwhile to the session that made it: how far it is, under the token of the call (TK-18), and what its server logs. It goes on the session's own
 //! stream, on whatever node that is (LG-4), and says which task it is of (TK-12).
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use portolan_cluster::{SessionKey, store::StreamKey};
 use portolan_model::id::TenantId;
 use portolan_protocol::{
     jsonrpc::{self, ProgressToken, Raw},
     method::Method,
+    pace::Lane,
     progress::{self, Gate, Progress},
     revision::Revision,
     task,
@@ -16,17 +15,16 @@ use portolan_protocol::{
 use tokio::time::Instant;
 
 use crate::{
+    ask::notices::Paced,
     bells::{self, Bell, Word},
-    instruments,
     legacy::call::Telling,
-    meter::Meter,
     state::McpState,
 };
 
-/// PP-3: between two words on progress. A stream tells no more often.
-const APART: Duration = Duration::from_secs(1);
+/// PP-3: words on progress in a second. A stream tells no more often.
+const PROGRESS: usize = 1;
 /// What else a task may say in a second: each word goes to every node.
-const A_SECOND: u32 = 10;
+const WORDS: usize = 10;
 
 /// Whose task it is, and where it lies.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +42,9 @@ pub(crate) struct Voice {
     id: String,
     revision: Revision,
     telling: Option<(ProgressToken, Gate)>,
-    last: Option<Instant>,
+    progress: Paced,
     /// Of all but progress.
-    meter: Meter,
+    words: Paced,
     /// An API says nothing of its progress: that it still works is said for it.
     ticks: Option<Telling>,
 }
@@ -72,8 +70,8 @@ impl Voice {
             id,
             revision,
             telling: token.map(|token| (token, Gate::default())),
-            last: None,
-            meter: Meter::new(A_SECOND),
+            progress: Paced::new(PROGRESS),
+            words: Paced::new(WORDS),
             ticks: ticking.map(|token| Telling::new(token, revision, Instant::now())),
         }
     }
@@ -82,21 +80,31 @@ impl Voice {
         let Some((token, gate)) = &mut self.telling else {
             return;
         };
-        let is_soon = self.last.is_some_and(|last| last.elapsed() < APART);
-        if is_soon || !gate.passes(progress.progress) {
+        if !gate.passes(progress.progress) {
             return;
         }
-        self.last = Some(Instant::now());
         let notice = progress::notification(self.revision, token, progress);
-        self.speaker.tell(&self.state, of_task(&notice, &self.id));
+        let told = self.progress.take(Lane::Progress, notice.into());
+        self.tell(told);
     }
 
-    /// Passes a whole notification on, as one of the task. What comes too often is dropped: every node would have to look at it.
-    pub(super) fn say(&mut self, notice: &[u8]) {
-        if self.meter.passes() {
-            self.speaker.tell(&self.state, of_task(notice, &self.id));
-        } else {
-            instruments::bell_dropped("often");
+    /// Passes a whole notification on, as one of the task. Of what comes too often the newest is told, whoever logs it: every node has
+    /// to look at it.
+    pub(super) fn say(&mut self, notice: Bytes) {
+        let told = self.words.take(Lane::Log(None), notice);
+        self.tell(told);
+    }
+
+    /// What waited and was not told yet, before the task ends.
+    pub(super) fn last_words(&mut self) {
+        for notice in [self.progress.last(), self.words.last()] {
+            self.tell(notice);
+        }
+    }
+
+    fn tell(&self, notice: Option<Bytes>) {
+        if let Some(notice) = notice {
+            self.speaker.tell(&self.state, of_task(&notice, &self.id));
         }
     }
 }
@@ -119,20 +127,23 @@ impl Speaker {
     }
 }
 
-/// Tells that an API still works, whenever that is due. Never ends; cancel safe.
-pub(super) async fn ticks(voice: Option<&mut Voice>) {
-    match voice {
-        Some(Voice {
-            state,
-            speaker,
-            id,
-            ticks: Some(ticks),
-            ..
-        }) => {
-            let notice = ticks.next().await;
-            speaker.tell(state, of_task(&notice, id));
-        }
-        _ => std::future::pending().await,
+/// Tells what waited, and that an API still works, whenever that is due. Cancel safe.
+pub(super) async fn due(voice: Option<&mut Voice>) {
+    let Some(voice) = voice else {
+        return std::future::pending().await;
+    };
+    let notice = tokio::select! {
+        notice = voice.progress.due() => notice,
+        notice = voice.words.due() => notice,
+        notice = tick(voice.ticks.as_mut()) => notice,
+    };
+    voice.tell(Some(notice));
+}
+
+async fn tick(ticks: Option<&mut Telling>) -> Bytes {
+    match ticks {
+        Some(ticks) => ticks.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -62,6 +62,8 @@ pub(super) struct Watching {
     pub(super) source: Arc<UpstreamSource>,
     /// What the conversation was opened with, if the server is signed in to.
     pub(super) token: Option<Token>,
+    /// Another node listened before this one.
+    pub(super) again: bool,
     pub(super) wanted: watch::Receiver<BTreeSet<String>>,
     pub(super) told: mpsc::Sender<Told>,
     pub(super) stop: CancellationToken,
@@ -86,7 +88,7 @@ impl Watching {
     /// Listens until told to stop, whatever breaks meanwhile.
     pub(super) async fn run(mut self) {
         let mut failures = 0_u32;
-        let mut was_there = false;
+        let mut was_there = self.again;
         loop {
             let begun = Instant::now();
             let mut is_there = false;

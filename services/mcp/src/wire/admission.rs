@@ -362,6 +362,7 @@ async fn t_14_over_the_limit_is_429_with_the_id_and_the_time_to_wait() {
         (429, -32014, json!(1))
     );
     assert_eq!(over.header("retry-after"), "30");
+    assert_eq!(node.counted(), [(LimitName::ClientRequests, 1)], "F-1");
     assert_eq!(
         over.json()["error"]["data"],
         json!({"reason": "principal", "retryAfterMs": 30_000})

@@ -453,7 +453,12 @@ async fn cn_1_a_cancelled_call_stops_and_is_not_answered() {
         202
     );
     let answer = calling.await.unwrap();
-    assert_eq!((answer.status, answer.body.len()), (202, 0), "CN-4");
+    assert_eq!((answer.status, answer.body.len()), (200, 0), "CN-4");
+    assert_eq!(
+        answer.header("content-type"),
+        "text/event-stream",
+        "T-22, F-3"
+    );
     assert_eq!(
         node.call(&session, "tools/call", json!({"name": "zebra"}))
             .await

@@ -63,6 +63,7 @@ async fn streams_16_2_calls_of_a_tenant_that_run_are_limited_and_a_finished_one_
         .post(&[("mcp-session-id", &sessions[2])], &held())
         .await;
     assert_eq!((over.status, over.code()), (429, -32013), "Appendix B");
+    assert_eq!(node.counted(), [(LimitName::RunningCalls, 1)], "F-1");
     assert_eq!(over.json()["id"], 1);
     assert_eq!(
         over.json()["error"]["data"],
@@ -110,6 +111,7 @@ async fn a_modern_client_gets_the_code_that_its_revision_leaves_to_us() {
     ];
     let over = refused(|| node.post(&headers, &call), 200).await;
     assert_eq!((over.status, over.code()), (429, -31002));
+    assert_eq!(node.counted(), [(LimitName::TenantCalls, 1)], "F-1");
     assert_eq!(over.json()["error"]["data"]["reason"], "tenant");
     let wait: u64 = over.header("retry-after").parse().unwrap();
     assert!((30..=60).contains(&wait), "{wait}");
@@ -132,6 +134,7 @@ async fn what_a_tenant_sets_holds_for_it_at_once() {
     let over = refused(|| node.call(&session, "tools/call", quick.clone()), 200).await;
     assert_eq!((over.status, over.code()), (429, -32014));
     assert_eq!(over.json()["error"]["data"]["reason"], "tool");
+    assert_eq!(node.counted(), [(LimitName::ToolCalls, 1)], "F-1");
     let other = json!({"name": "zebra", "arguments": {}});
     assert_eq!(
         node.call(&session, "tools/call", other).await.status,
@@ -156,6 +159,7 @@ async fn streams_16_2_open_streams_of_a_tenant_are_limited() {
         .await;
     assert_eq!((over.status, over.code()), (429, -32013));
     assert_eq!(over.json()["error"]["data"], json!({"reason": "streams"}));
+    assert_eq!(node.counted(), [(LimitName::OpenStreams, 1)], "F-1");
     assert_eq!(over.header("retry-after"), "1");
     drop(first);
     let mut status = 429;
@@ -292,4 +296,27 @@ async fn an_address_without_a_known_token_is_limited_before_any_signature_is_che
         "one that is known does not"
     );
     assert_eq!(from("192.0.2.8:1", nobody()).await.status, 401);
+
+    // F-1: a client that comes back for a stream waits instead, whoever else is at its address.
+    let session = node.ready_session("2025-11-25").await;
+    let (_, _, mut stream) = node.open(&[("mcp-session-id", &session)]).await;
+    frame(&mut stream).await;
+    let priming = frame(&mut stream).await.unwrap();
+    let place = event_id(&priming).unwrap();
+    tokio::time::pause();
+    for (event, status) in [(place, 200), ("forged", 429)] {
+        let token = node.sign(&node.claims());
+        let headers = [
+            ("authorization", token.as_str()),
+            ("mcp-session-id", &session),
+            ("last-event-id", event),
+            ("host", "mcp.example.com"),
+        ];
+        let mut request = node.request("GET", &headers, String::new());
+        let place: std::net::SocketAddr = "192.0.2.7:6".parse().unwrap();
+        let peer = portolan_net::listen::Peer(place);
+        request.extensions_mut().insert(peer);
+        let answer = service.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{event}");
+    }
 }

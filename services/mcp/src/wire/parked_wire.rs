@@ -316,6 +316,7 @@ async fn mr_9_as_many_calls_wait_as_may_and_not_one_more() {
     let (keys, state) = node.asked("one").await;
     let refused = node.zebra("two", json!({})).await;
     assert_eq!((refused.status, refused.code()), (429, -31002));
+    assert_eq!(node.counted(), [(LimitName::ParkedCalls, 1)], "F-1");
     node.zebra("three", retry(&keys, &state, &named("Ada")))
         .await;
     while node.state.parking.waiting() > 0 {

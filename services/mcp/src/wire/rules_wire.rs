@@ -616,7 +616,7 @@ async fn tl_23_calls_are_checked_held_to_what_is_published_and_limited() {
     let node = Node::start().await;
     node.publish_with(
         &["get_pet"],
-        &LimitSet::default().with(portolan_model::limits::LimitName::ToolCalls, 3),
+        &LimitSet::default().with(LimitName::ToolCalls, 3),
     );
     let session = node.initialize("2025-11-25").await;
     let call = async |name: &str, arguments: Value| {

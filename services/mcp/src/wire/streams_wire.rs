@@ -129,6 +129,7 @@ async fn t_33_a_session_may_have_several_streams_but_not_any_number() {
         node.open(&[("mcp-session-id", &session)]).await.0.as_u16(),
         409
     );
+    assert_eq!(node.counted(), [(LimitName::SessionStreams, 1)], "F-1");
     open.pop();
     assert_eq!(
         node.open(&[("mcp-session-id", &session)]).await.0.as_u16(),

@@ -262,6 +262,7 @@ async fn tk_9_pg_1_and_tk_16_the_list_is_the_callers_and_complete_and_has_an_end
         .await;
     assert_eq!((full.status, full.code()), (429, -32013), "TK-16");
     assert_eq!(full.json()["error"]["data"]["reason"], "tasks");
+    assert_eq!(node.counted(), [(LimitName::Tasks, 1)], "F-1");
 
     let mut listed = Vec::new();
     let mut params = json!({});

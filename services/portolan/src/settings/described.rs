@@ -256,6 +256,36 @@ pub const SETTINGS: &[Described] = &[
         meaning: "Event streams of one workspace that are open at once, over all nodes, where it has set nothing else.",
     },
     Described {
+        name: "stream_opens_per_minute",
+        default: "600",
+        secret: false,
+        meaning: "New event streams a minute that one person may open through one client, where the workspace has set nothing else, 0-1000000; 0: no limit. A client that comes back for a stream that broke, with the id of the last event it got (Last-Event-ID), opens no new one: it may have to wait, and is never refused.",
+    },
+    Described {
+        name: "session_open_streams",
+        default: "4",
+        secret: false,
+        meaning: "GET streams of one session that are open at once on one node, where the workspace has set nothing else, 1-1000. More are answered 409; a client that comes back for one takes the place of the oldest.",
+    },
+    Described {
+        name: "client_listens",
+        default: "50",
+        secret: false,
+        meaning: "subscriptions/listen streams (2026-07-28) of one person with one client that are open at once on one node, where the workspace has set nothing else, 1-10000.",
+    },
+    Described {
+        name: "client_parked_calls",
+        default: "16",
+        secret: false,
+        meaning: "Calls of one person with one client (2026-07-28) that wait for an answer to what they asked, at once on one node, where the workspace has set nothing else, 1-10000.",
+    },
+    Described {
+        name: "client_tasks",
+        default: "64",
+        secret: false,
+        meaning: "Tasks of one person with one client on one server that are kept at once, over all nodes, where the workspace has set nothing else, 1-1000.",
+    },
+    Described {
         name: "tenant_limits_headroom",
         default: "10",
         secret: false,
@@ -278,6 +308,24 @@ pub const SETTINGS: &[Described] = &[
         default: "40000",
         secret: false,
         meaning: "Event streams that clients hold open on one node, shared out among workspaces as node_running_calls; more are answered 503 with Retry-After. Keep it below listen_max_connections.",
+    },
+    Described {
+        name: "node_parked_calls",
+        default: "1000",
+        secret: false,
+        meaning: "Calls (2026-07-28) that wait on one node for an answer to what they asked their clients, 1-100000.",
+    },
+    Described {
+        name: "node_resumes_per_second",
+        default: "2000",
+        secret: false,
+        meaning: "Clients that one node serves in a second when they come for an event stream, new or broken, 1-100000: after a node's death they come together. The others wait for their turn, for 5 s at most.",
+    },
+    Described {
+        name: "node_resumes_waiting",
+        default: "20000",
+        secret: false,
+        meaning: "Clients that may wait on one node for node_resumes_per_second, 0-1000000; beyond, those that open a new stream are answered 503 with Retry-After. Those that come back for one wait in any case.",
     },
     Described {
         name: "revocation_max_staleness_secs",

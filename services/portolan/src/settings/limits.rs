@@ -16,6 +16,12 @@ pub struct LimitSettings {
     pub node_calls: usize,
     /// Streams that are open on one node.
     pub node_streams: usize,
+    /// Calls that wait for their client's answer on one node.
+    pub node_parked_calls: usize,
+    /// Clients that one node serves in a second when they come for a stream.
+    pub node_resumes_per_second: u32,
+    /// Clients that wait for that on one node, before those that open a new stream are refused.
+    pub node_resumes_waiting: usize,
 }
 
 impl LimitSettings {
@@ -44,6 +50,20 @@ impl LimitSettings {
                 LimitName::OpenStreams,
                 number("tenant_open_streams", 1..=1_000_000)?,
             ),
+            (
+                LimitName::StreamOpens,
+                number("stream_opens_per_minute", 0..=1_000_000)?,
+            ),
+            (
+                LimitName::SessionStreams,
+                number("session_open_streams", 1..=1_000)?,
+            ),
+            (LimitName::Listens, number("client_listens", 1..=10_000)?),
+            (
+                LimitName::ParkedCalls,
+                number("client_parked_calls", 1..=10_000)?,
+            ),
+            (LimitName::Tasks, number("client_tasks", 1..=1_000)?),
         ] {
             defaults.set(name, Some(value));
         }
@@ -55,6 +75,11 @@ impl LimitSettings {
             address_requests_per_minute: number("address_requests_per_minute", 0..=1_000_000)?,
             node_calls: usize::try_from(raw.within("node_running_calls", 1..=1_000_000)?)?,
             node_streams: usize::try_from(raw.within("node_open_streams", 1..=1_000_000)?)?,
+            node_parked_calls: usize::try_from(raw.within("node_parked_calls", 1..=100_000)?)?,
+            node_resumes_per_second: number("node_resumes_per_second", 1..=100_000)?,
+            node_resumes_waiting: usize::try_from(
+                raw.within("node_resumes_waiting", 0..=1_000_000)?,
+            )?,
         })
     }
 

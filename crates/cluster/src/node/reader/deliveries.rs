@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::Stream;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{Connection, Delivery, Phase};
 use crate::{
@@ -21,6 +21,8 @@ use crate::{
 pub struct StreamReader {
     connection: Arc<Connection>,
     inner: Arc<Inner>,
+    /// When it ends, of a connection that was superseded.
+    ends: Option<Pin<Box<Sleep>>>,
 }
 
 impl fmt::Debug for StreamReader {
@@ -35,10 +37,11 @@ impl StreamReader {
         Self {
             connection,
             inner: Arc::clone(inner),
+            ends: None,
         }
     }
 
-    /// Whether another connection of the client took the stream over: this one stays open but gets nothing more.
+    /// Whether another connection of the client took the stream over: this one gets nothing more, and ends soon.
     pub fn is_superseded(&self) -> bool {
         self.connection.standing().phase == Phase::Demoted
     }
@@ -47,11 +50,25 @@ impl StreamReader {
 impl Stream for StreamReader {
     type Item = Delivery;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Delivery>> {
-        let mut inside = lock(&self.connection.state);
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Option<Delivery>> {
+        let this = &mut *self;
+        let mut inside = lock(&this.connection.state);
         let Some((since, delivery)) = inside.out.pop_front() else {
             if inside.phase == Phase::Ended {
                 return Poll::Ready(None);
+            }
+            if inside.phase == Phase::Demoted {
+                // its client is elsewhere. Only such a connection has a timer of its own.
+                let until = inside.since + this.inner.settings.superseded;
+                let ends = this
+                    .ends
+                    .get_or_insert_with(|| Box::pin(sleep_until(until)));
+                if ends.as_mut().poll(cx).is_ready() {
+                    inside.enter(Phase::Ended);
+                    return Poll::Ready(None);
+                }
+            } else {
+                this.ends = None;
             }
             if !inside
                 .waker
@@ -71,10 +88,10 @@ impl Stream for StreamReader {
         inside.is_starving &= !wants_more;
         drop(inside);
         if let Some(since) = since {
-            self.inner.vitals.delivered(since, now);
+            this.inner.vitals.delivered(since, now);
         }
         if wants_more {
-            self.inner.lanes.go_on(&self.connection);
+            this.inner.lanes.go_on(&this.connection);
         }
         Poll::Ready(Some(delivery))
     }

@@ -11,7 +11,7 @@ use crate::catalog::marks::Marks;
 const VERSION: u8 = 1;
 /// Sessions of this process; other lanes will name shards.
 const LANE: u8 = 0;
-const PAYLOAD_LEN: usize = 40;
+pub(super) const PAYLOAD_LEN: usize = 40;
 /// Set beside the six bits of the capabilities when the session speaks the draft profile (D-1).
 const DRAFT: u8 = 1 << 6;
 

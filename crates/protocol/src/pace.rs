@@ -1,0 +1,191 @@
+//! How often a client is told something while its request runs (PP-3, LG-6): ten times a second of each progress token and of each
+//! logger. What comes more often makes room for what is newer, and the newest is always told. Time is handed in.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Notifications of one lane within [`WINDOW`], for a client that waits.
+pub const MOST: usize = 10;
+/// The time in which there are so many at most.
+pub const WINDOW: Duration = Duration::from_secs(1);
+/// Loggers that are told apart for one request; the others share a lane.
+const LOGGERS: usize = 16;
+
+/// Which notifications are counted together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Progress under the token of the request.
+    Progress,
+    /// Messages of a logger, or of none.
+    Log(Option<String>),
+}
+
+/// One lane: when it was told of, and what waits.
+#[derive(Debug)]
+struct Kept<T> {
+    lane: Lane,
+    /// The last times, oldest first: as many as there may be in the window.
+    told: VecDeque<Instant>,
+    waits: Option<T>,
+}
+
+impl<T> Kept<T> {
+    /// When the next one may be told, if not at once.
+    fn opens(&self, most: usize) -> Option<Instant> {
+        let first = self.told.front().filter(|_| self.told.len() >= most)?;
+        Some(*first + WINDOW)
+    }
+
+    fn is_open(&self, most: usize, now: Instant) -> bool {
+        self.opens(most).is_none_or(|opens| opens <= now)
+    }
+
+    fn tell(&mut self, most: usize, now: Instant) {
+        while self.told.len() >= most {
+            self.told.pop_front();
+        }
+        self.told.push_back(now);
+    }
+}
+
+/// The notifications of one request on their way to its client.
+#[derive(Debug)]
+pub struct Pace<T> {
+    most: usize,
+    lanes: Vec<Kept<T>>,
+    dropped: u64,
+}
+
+impl<T> Pace<T> {
+    /// So many in a second of each lane, at least one.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            lanes: Vec::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Takes a notification: it comes back if it may be told now, and waits otherwise, in the place of one that waits already.
+    pub fn take(&mut self, lane: Lane, notification: T, now: Instant) -> Option<T> {
+        let most = self.most;
+        let kept = self.lane(lane);
+        if kept.waits.is_none() && kept.is_open(most, now) {
+            kept.tell(most, now);
+            return Some(notification);
+        }
+        if kept.waits.replace(notification).is_some() {
+            self.dropped += 1;
+        }
+        None
+    }
+
+    /// When the first of those that wait may be told.
+    pub fn due(&self) -> Option<Instant> {
+        let waiting = self.lanes.iter().filter(|kept| kept.waits.is_some());
+        waiting.filter_map(|kept| kept.opens(self.most)).min()
+    }
+
+    /// One that waited and may be told now.
+    pub fn next(&mut self, now: Instant) -> Option<T> {
+        let most = self.most;
+        let is_due = |kept: &&mut Kept<T>| kept.waits.is_some() && kept.is_open(most, now);
+        let kept = self.lanes.iter_mut().find(is_due)?;
+        kept.tell(most, now);
+        kept.waits.take()
+    }
+
+    /// One that waits, before the answer: the newest of each lane is told in any case.
+    pub fn last(&mut self) -> Option<T> {
+        self.lanes.iter_mut().find_map(|kept| kept.waits.take())
+    }
+
+    /// How many made room for newer ones since this was asked last.
+    pub fn dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut Kept<T> {
+        let find =
+            |lanes: &[Kept<T>], lane: &Lane| lanes.iter().position(|kept| kept.lane == *lane);
+        let mut lane = lane;
+        let mut known = find(&self.lanes, &lane);
+        // Who makes up a logger for each message is heard as often as so many.
+        if known.is_none() && self.lanes.len() > LOGGERS && lane != Lane::Progress {
+            lane = Lane::Log(None);
+            known = find(&self.lanes, &lane);
+        }
+        let at = known.unwrap_or_else(|| {
+            self.lanes.push(Kept {
+                lane,
+                told: VecDeque::new(),
+                waits: None,
+            });
+            self.lanes.len() - 1
+        });
+        &mut self.lanes[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many notifications, a millisecond apart, from `start` on: what was told, and when.
+    fn told(pace: &mut Pace<u32>, lane: &Lane, start: Instant, count: u32) -> Vec<(Instant, u32)> {
+        let mut told = Vec::new();
+        for number in 0..count {
+            let now = start + Duration::from_millis(number.into());
+            told.extend(pace.next(now).map(|waited| (now, waited)));
+            told.extend(pace.take(lane.clone(), number, now).map(|new| (now, new)));
+        }
+        told
+    }
+
+    #[test]
+    fn pp_3_and_lg_6_ten_a_second_are_told_and_the_newest_of_what_came_between() {
+        let (mut pace, start) = (Pace::new(MOST), Instant::now());
+        let told = told(&mut pace, &Lane::Progress, start, 5_000);
+        assert_eq!(told.len(), 5 * MOST);
+        for window in told.windows(MOST + 1) {
+            assert!(window[MOST].0 - window[0].0 >= WINDOW, "{window:?}");
+        }
+        assert!(told.is_sorted_by(|a, b| a.1 < b.1));
+        // The rest of the first burst waits for the second to be over, and is then the newest there was.
+        assert_eq!(told[MOST - 1].1, 9);
+        assert_eq!(told[MOST], (start + WINDOW, 999));
+        let due = pace.due().unwrap();
+        assert_eq!(due, start + 5 * WINDOW);
+        assert_eq!(pace.next(due - Duration::from_millis(1)), None);
+        assert_eq!(pace.next(due), Some(4_999), "the last one is told");
+        assert_eq!((pace.due(), pace.last()), (None, None), "once");
+        assert_eq!(pace.dropped(), 5_000 - 5 * 10 - 1);
+    }
+
+    #[test]
+    fn pp_3_and_lg_6_each_token_and_logger_is_counted_by_itself_and_the_last_words_are_told() {
+        let (mut pace, now) = (Pace::new(1), Instant::now());
+        let log = |name: &str| Lane::Log(Some(name.to_owned()));
+        for (lane, first) in [
+            (Lane::Progress, 1),
+            (log("a"), 2),
+            (log("b"), 3),
+            (Lane::Log(None), 4),
+        ] {
+            assert_eq!(pace.take(lane.clone(), first, now), Some(first), "{lane:?}");
+            assert_eq!(pace.take(lane, 10 * first, now), None);
+        }
+        let mut rest: Vec<_> = std::iter::from_fn(|| pace.last()).collect();
+        rest.sort_unstable();
+        assert_eq!(rest, [10, 20, 30, 40]);
+    }
+
+    #[test]
+    fn lg_6_who_makes_up_a_logger_for_each_message_is_heard_no_more_often_for_it() {
+        let (mut pace, now) = (Pace::new(MOST), Instant::now());
+        let told = (0..10_000)
+            .filter_map(|number: u32| pace.take(Lane::Log(Some(number.to_string())), number, now));
+        assert!(told.count() <= LOGGERS + 1 + MOST);
+        assert_eq!(pace.take(Lane::Progress, 1, now), Some(1));
+    }
+}
