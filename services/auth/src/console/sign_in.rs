@@ -354,6 +354,9 @@ pub(crate) async fn delete_sign_in(
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    drop(tx);
     let account = of_workspace(&workspace, id);
     connect::disconnect(&state, account, workspace.session.user, &visitor)
         .await
@@ -439,7 +442,7 @@ pub(crate) async fn connect_source(
 /// Disconnects the workspace's account, and gives its tokens back where the server takes them.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
-    responses((status = 204, description = "Disconnected, or there was none.")))]
+    responses((status = 204, description = "Disconnected, or there was none."), (status = 404, description = "There is no such source.")))]
 pub(crate) async fn disconnect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
@@ -447,6 +450,9 @@ pub(crate) async fn disconnect_source(
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    drop(tx);
     let account = of_workspace(&workspace, id);
     connect::disconnect(&state, account, workspace.session.user, &visitor)
         .await
