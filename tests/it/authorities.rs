@@ -9,7 +9,7 @@ use portolan_tests::{
     mcp::{LEGACY, McpClient},
     oauth::OAuthClient,
     person::Person,
-    stack::{Stack, command, run_to_end},
+    stack::{ANY_PORT, Stack, command, run_to_end},
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ fn a_file_without_an_authority_refuses_to_start() -> Result<()> {
     let file = data.path().join("company.pem");
     fs::write(&file, "CN=Our authority\n")?;
     for path in [file, data.path().join("missing.pem")] {
-        let mut start = command(data.path());
+        let mut start = command(data.path(), ANY_PORT, ANY_PORT);
         start.env("PORTOLAN_EGRESS_CA_FILE", &path);
         let (status, output) = run_to_end(start, Duration::from_secs(60))?;
         assert!(!status.success());

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use portolan_tests::{
     person::Person,
-    stack::{Process, Stack, command, run_to_end},
+    stack::{ANY_PORT, Process, Stack, command, run_to_end},
 };
 use tempfile::TempDir;
 
@@ -54,15 +54,7 @@ async fn a_second_start_takes_seconds_and_keeps_everything() -> Result<()> {
 #[test]
 fn a_second_instance_on_the_same_data_is_refused_and_the_first_goes_on() -> Result<()> {
     let stack = Stack::start()?;
-    let mut second = command(stack.data());
-    second.args([
-        "--listen",
-        "127.0.0.1:0",
-        "--demo-listen",
-        "127.0.0.1:0",
-        "--admin-listen",
-        "127.0.0.1:0",
-    ]);
+    let second = command(stack.data(), ANY_PORT, ANY_PORT);
     let (status, output) = run_to_end(second, SOON)?;
     assert!(!status.success());
     assert!(
@@ -80,16 +72,7 @@ fn a_second_instance_on_the_same_data_is_refused_and_the_first_goes_on() -> Resu
 fn a_port_that_is_taken_is_said_with_what_to_do() -> Result<()> {
     let taken = TcpListener::bind("127.0.0.1:0")?;
     let data = TempDir::with_prefix("portolan-dev-")?;
-    let mut start = command(data.path());
-    start
-        .args([
-            "--demo-listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-            "--listen",
-        ])
-        .arg(taken.local_addr()?.to_string());
+    let start = command(data.path(), taken.local_addr()?, ANY_PORT);
     let (status, output) = run_to_end(start, SOON)?;
     assert!(!status.success());
     assert!(
@@ -119,7 +102,7 @@ fn sigterm_stops_the_database_too_and_a_killed_one_is_recovered() -> Result<()> 
 #[test]
 fn an_unknown_setting_refuses_to_start() -> Result<()> {
     let data = TempDir::with_prefix("portolan-dev-")?;
-    let mut start = command(data.path());
+    let mut start = command(data.path(), ANY_PORT, ANY_PORT);
     start.env("PORTOLAN_PAGE_SISE", "5");
     let (status, output) = run_to_end(start, SOON)?;
     assert!(!status.success());

@@ -165,3 +165,66 @@ fn visit(folder: &Path, found: &mut Vec<String>) -> Result<()> {
     }
     Ok(())
 }
+
+/// A test that takes an address or a folder that the binary has by default fails while `make run`
+/// goes on beside it.
+#[test]
+fn no_test_uses_a_default_port_or_a_default_folder() -> Result<()> {
+    let mut sources = Vec::new();
+    for folder in ["tests", "services", "crates"] {
+        rust_files(&repository().join(folder), &mut sources)?;
+    }
+    let mut found = Vec::new();
+    for path in &sources {
+        let text = fs::read_to_string(path)?;
+        let is_test = path.components().any(|part| part.as_os_str() == "tests");
+        if !is_test || path.ends_with("tests/it/house.rs") {
+            continue;
+        }
+        let mut wants = |start: usize, names: &[&str]| {
+            // What starts the binary names all of them in one statement.
+            let statement = text[start..].split_once(';').map_or("", |(first, _)| first);
+            for name in names {
+                if !statement.contains(name) {
+                    found.push(format!("{}: {name} is not named", path.display()));
+                }
+            }
+        };
+        const DEV: &[&str] = &["--data", "--listen", "--admin-listen", "--demo-listen"];
+        for (at, _) in text.match_indices("\"dev\"") {
+            wants(at, DEV);
+        }
+        // The settings of nodes are made elsewhere in the file.
+        let serves = text.contains("\"serve\"");
+        let is_placed =
+            text.contains("\"PORTOLAN_LISTEN\"") && text.contains("\"PORTOLAN_ADMIN_LISTEN\"");
+        if serves && !is_placed {
+            found.push(format!("{}: a node without addresses", path.display()));
+        }
+        for line in text
+            .lines()
+            .filter(|line| line.contains("TcpListener::bind("))
+        {
+            if ["8080", "8081", "8082", "9090"]
+                .iter()
+                .any(|port| line.contains(port))
+            {
+                found.push(format!("{}: {}", path.display(), line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<std::path::PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("node_modules") {
+            rust_files(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read},
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{
@@ -143,15 +143,9 @@ impl Process {
     pub fn start(data: &Path, environment: &[(String, String)]) -> Result<Self> {
         let admin = free_port()?;
         let log = data.join("stderr.log");
-        let mut child = command(data)
-            .args([
-                "--listen",
-                "127.0.0.1:0",
-                "--demo-listen",
-                "127.0.0.1:0",
-                "--admin-listen",
-            ])
-            .arg(admin.to_string())
+        let mut child = command(data, ANY_PORT, admin)
+            // Tests also speak to it over bare sockets, which know addresses and no names.
+            .env("PORTOLAN_PUBLIC_URL", "http://127.0.0.1")
             .envs(environment.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(File::options().create(true).append(true).open(&log)?)
@@ -245,10 +239,20 @@ impl Drop for Process {
     }
 }
 
-/// `portolan dev` on `data`, not started, with an environment of its own.
-pub fn command(data: &Path) -> Command {
+/// A port that the system chooses.
+pub const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// `portolan dev` on `data`, not started, with an environment of its own. Every address is named:
+/// those that it has by default are of a `make run` that goes on meanwhile.
+pub fn command(data: &Path, listen: SocketAddr, admin_listen: SocketAddr) -> Command {
     let mut command = portolan();
-    command.arg("dev").arg("--data").arg(data);
+    command
+        .arg("dev")
+        .arg("--data")
+        .arg(data)
+        .arg(format!("--listen={listen}"))
+        .arg(format!("--admin-listen={admin_listen}"))
+        .arg(format!("--demo-listen={ANY_PORT}"));
     command
 }
 

@@ -452,7 +452,7 @@ pub(crate) async fn connect_source(
 /// Disconnects the workspace's account, and gives its tokens back where the server takes them.
 #[utoipa::path(delete, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
-    responses((status = 204, description = "Disconnected, or there was none.")))]
+    responses((status = 204, description = "Disconnected, or there was none."), (status = 404, description = "There is no such source.")))]
 pub(crate) async fn disconnect_source(
     State(state): State<AuthState>,
     workspace: Workspace,
