@@ -1,7 +1,10 @@
 //! Arguments and plan as an HTTP request. The credential is put on afterwards, so that it wins.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use url::{Position, Url};
 
@@ -152,6 +155,37 @@ pub fn build(
     })
 }
 
+/// What is said of a value that would lead to another resource.
+const DOTS: &str = "must not be or contain the path segment `.` or `..`, however it is written: it is part of the path";
+/// Times that a value is decoded: by the API, and by what stands before it.
+const DECODED: usize = 3;
+
+/// Whether a text has a dot segment (RFC 3986 §3.3) between slashes of either kind, as it is or decoded again (S-11). Some APIs stand
+/// behind a proxy that decodes a path before it is routed. What follows a semicolon is no part of a segment's name for some.
+fn has_dot_segment(text: &str) -> bool {
+    let mut text = Cow::Borrowed(text);
+    for _ in 0..DECODED {
+        let mut segments = text.split(['/', '\\']);
+        let name = |segment: &str| {
+            segment
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_owned()
+        };
+        if segments.any(|segment| matches!(name(segment).as_str(), "." | "..")) {
+            return true;
+        }
+        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == *text {
+            return false;
+        }
+        text = Cow::Owned(decoded);
+    }
+    false
+}
+
 /// Fills the template. A value may neither be empty nor a dot segment: `DELETE /pets/` and `/pets/..` are other
 /// resources than the one the model named.
 fn path_of(
@@ -197,13 +231,21 @@ fn path_of(
         }
         out.push_str(&text);
         rest = after;
-        // Only a whole segment can be a dot segment.
+        let decoded = percent_decode_str(&text).decode_utf8_lossy();
+        if has_dot_segment(&decoded) {
+            return Err(fault(DOTS).into());
+        }
+        // What stands beside it may make a dot segment of it.
         let segment = out.rsplit('/').next().unwrap_or_default();
         if matches!(segment, "." | "..") && (rest.is_empty() || rest.starts_with('/')) {
-            return Err(fault("must not be `.` or `..`: it is part of the path").into());
+            return Err(fault(DOTS).into());
         }
     }
     out.push_str(rest);
+    let decoded = percent_decode_str(&out).decode_utf8_lossy();
+    if has_dot_segment(&decoded) && !has_dot_segment(template) {
+        return Err(ArgumentFaults::one("", DOTS).into());
+    }
     Ok(out)
 }
 
@@ -296,16 +338,40 @@ mod tests {
     }
 
     #[test]
-    fn a_path_value_cannot_name_another_resource() {
+    fn s11_a_path_value_cannot_name_another_resource() {
         let plan = plan("/pets/{id}", vec![parameter("id", Location::Path)]);
-        for value in ["..", ".", ""] {
+        for value in [
+            "..",
+            ".",
+            "",
+            "../../admin",
+            "a/../b",
+            "a/./b",
+            "..\\secret",
+            "%2e%2e",
+            "..%2fsecret",
+            "a%2F..%5cb",
+            "%252e%252e%252fsecret",
+            "..;x/secret",
+            "a/..",
+        ] {
             let error = request(&plan, "https://a.example/v1", &json!({"id": value})).unwrap_err();
             assert!(matches!(error, BuildError::Arguments(_)), "{value:?}");
         }
-        let built = request(&plan, "https://a.example/v1", &json!({"id": "../../admin"})).unwrap();
-        assert_eq!(built.url.path(), "/v1/pets/..%2F..%2Fadmin");
-        let built = request(&plan, "https://a.example/v1", &json!({"id": "%2e%2e"})).unwrap();
-        assert_eq!(built.url.path(), "/v1/pets/%252e%252e");
+        for (value, sent) in [
+            ("a/b", "a%2Fb"),
+            ("..a", "..a"),
+            ("a.b..c", "a.b..c"),
+            ("100%", "100%25"),
+            ("heads/v1.0", "heads%2Fv1.0"),
+        ] {
+            let built = request(&plan, "https://a.example/v1", &json!({"id": value})).unwrap();
+            assert_eq!(built.url.path(), format!("/v1/pets/{sent}"));
+        }
+        let list = request(&plan, "https://a.example/v1", &json!({"id": ["../b", "a"]}));
+        assert!(list.is_err(), "a list is one text");
+        let beside = self::plan("/a/..{id}", vec![parameter("id", Location::Path)]);
+        assert!(request(&beside, "https://a.example", &json!({"id": "/b"})).is_err());
     }
 
     #[test]
