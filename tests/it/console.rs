@@ -7,7 +7,7 @@ use portolan_tests::{
     fixture::FixtureApi, mcp::LEGACY, person::Person, scene::Scene, stack::Stack,
 };
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Nodes hear of changes by news, not within the request that made them: polls the list until it says so.
 async fn until(scene: &Scene, what: &str, holds: impl Fn(&str) -> bool) -> Result<()> {

@@ -4,11 +4,11 @@
 //! with one message, one JSON answer. It needs no credential and offers two tools, one prompt and one
 //! resource.
 
+use axum::Json;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
-use axum::{Json, http};
 use serde_json::{Value, json};
 
 use crate::harbours::{NOTICES, PORTS, SHIPS, port};
@@ -50,9 +50,9 @@ async fn receive(body: Bytes) -> Response {
 /// An unknown method is HTTP 404 for probes of other revisions; every other error is a result of HTTP.
 fn refused(id: &Value, code: i64, message: &str) -> Response {
     let status = match code {
-        PARSE_ERROR | INVALID_REQUEST => http::StatusCode::BAD_REQUEST,
-        METHOD_NOT_FOUND => http::StatusCode::NOT_FOUND,
-        _ => http::StatusCode::OK,
+        PARSE_ERROR | INVALID_REQUEST => StatusCode::BAD_REQUEST,
+        METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
     };
     let error = json!({ "code": code, "message": message });
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });

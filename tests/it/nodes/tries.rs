@@ -10,6 +10,7 @@ use portolan_tests::{
 };
 use regex::Regex;
 use reqwest::{StatusCode, header, redirect::Policy};
+use url::form_urlencoded;
 
 /// Tries of one account, and how long it takes until there is one more.
 const TRIES: usize = 10;
@@ -58,13 +59,17 @@ impl Stranger<'_> {
             .to_owned();
         let mut form = vec![("form_token", token.as_str())];
         form.extend_from_slice(fields);
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(form)
+            .finish();
         let answer = http
             .post(&url)
             .header(header::HOST, &host)
             .header("x-forwarded-for", &from)
             .header(header::COOKIE, cookies.join("; "))
             .header("sec-fetch-site", "same-origin")
-            .form(&form)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(body)
             .send()
             .await?;
         let status = answer.status();
