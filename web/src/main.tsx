@@ -11,6 +11,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { SignedOut } from './components/signed-out';
 import { queryClient } from './query-client';
 import { consoleRouter } from './router';
 import { theme } from './theme';
@@ -32,6 +33,7 @@ createRoot(root).render(
     >
       <QueryClientProvider client={queryClient}>
         <RouterProvider router={router} />
+        <SignedOut />
         <section aria-label="Messages">
           <Notifications position="bottom-right" limit={4} withinPortal={false} />
         </section>
