@@ -16,9 +16,11 @@ export function sessionAnswered() {
   set(false);
 }
 
-/** Signing in leads back to the page that asked for it. */
-export const signInPath = () =>
-  `/login?return_to=${encodeURIComponent(window.location.pathname + window.location.search)}`;
+/** The sign-in page, which leads back to where the console is. The server takes no address but one of the console's. */
+export function signInPath(): string {
+  const { pathname, search } = window.location;
+  return `/login?${new URLSearchParams({ from: pathname + search })}`;
+}
 
 /**
  * The API says that nobody is signed in. Before its first answer nothing can be lost, and the browser goes to the sign-in

@@ -39,7 +39,7 @@ test('without a session the browser goes to the sign-in page', async () => {
   vi.resetModules();
   const fresh = await import('../src/api/http');
   await expect(fresh.answer(fresh.api.GET('/api/v1/me'))).rejects.toMatchObject({ status: 401 });
-  expect(assign).toHaveBeenCalledWith('/login?return_to=%2F');
+  expect(assign).toHaveBeenCalledWith('/login?from=%2F');
 });
 
 test('no network is an error with a sentence, not a stack', async () => {

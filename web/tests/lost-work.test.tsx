@@ -68,7 +68,7 @@ test('bug 13: when the session ends, what was typed stays and a dialog leads to 
   const dialog = await screen.findByRole('dialog', {}, patient);
   expect(within(dialog).getByText('You were signed out')).toBeTruthy();
   const link = within(dialog).getByRole('link', { name: 'Sign in again' });
-  expect(link.getAttribute('href')).toMatch(/^\/login\?return_to=%2F/);
+  expect(link.getAttribute('href')).toMatch(/^\/login\?from=%2F/);
   expect(link.getAttribute('target')).toBe('_blank');
   expect(assign).not.toHaveBeenCalled();
   expect(name.value).toBe('port_briefing');
