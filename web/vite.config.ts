@@ -1,11 +1,36 @@
+import { readFileSync } from 'node:fs';
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
 
 // In development the API, the sign-in pages and the mailbox come from a running Portolan.
 const api = process.env.PORTOLAN_API ?? 'http://127.0.0.1:8080';
 
+/** Only the styles of the components that are used are imported (src/mantine.css): none of them may be forgotten. */
+function everyComponentHasItsStyles(): Plugin {
+  return {
+    name: 'every-component-has-its-styles',
+    apply: 'build',
+    generateBundle(_, bundle) {
+      const classes = (text: string) => text.match(/\bm_[0-9a-f]{6,8}\b/g) ?? [];
+      const all = new Set(classes(readFileSync('node_modules/@mantine/core/styles.css', 'utf8')));
+      const files = Object.values(bundle);
+      const styled = new Set(
+        files.flatMap((one) =>
+          one.type === 'asset' && one.fileName.endsWith('.css') ? classes(String(one.source)) : [],
+        ),
+      );
+      const bare = files
+        .flatMap((one) => (one.type === 'chunk' ? classes(one.code) : []))
+        .filter((name) => all.has(name) && !styled.has(name));
+      if (bare.length > 0) {
+        this.error(`src/mantine.css lacks the styles of ${[...new Set(bare)].join(', ')}`);
+      }
+    },
+  };
+}
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), everyComponentHasItsStyles()],
   build: {
     target: 'es2023',
     // The console's CSP admits no data: fonts and no inline script, so nothing may be inlined.

@@ -22,7 +22,7 @@ check((await page.getByLabel("Token URL").inputValue()).endsWith("/token"), "the
 await look(page, "50-api-sign-in");
 
 // By keyboard: the next kind, which is the first one again, and back.
-const kind = page.getByLabel("How the API knows the caller").first();
+const kind = page.getByLabel("Authentication").first();
 await kind.focus();
 const choose = async (key) => {
   await page.keyboard.press("ArrowDown");
@@ -41,7 +41,7 @@ check(await isThere(), "also where what follows is another form");
 
 // What cannot be used is refused in words, at its field.
 await page.getByLabel("Token URL").fill("http://127.0.0.1:1/token");
-await page.getByLabel("Client id", { exact: true }).fill("app");
+await page.getByLabel("Client ID", { exact: true }).fill("app");
 await page.getByLabel("Client secret").fill("planted-client-secret");
 await page.getByLabel("Client secret").press("Enter");
 await page.getByRole("alert").first().waitFor();
@@ -64,11 +64,11 @@ await page.goto(await mine.getAttribute("href"));
 await page.getByRole("button", { name: /^Go on to/ }).waitFor();
 await look(page, "55-connect-phone");
 
-// One account for all.
+// One shared account.
 await page.goto(credential);
-await page.getByText("One account for all").click();
+await page.getByText("One shared account").click();
 await button("Connect an account").waitFor();
-check(await page.getByText("Until one is, its tools do not answer.").isVisible(), "what is missing is said");
+check(await page.getByText("Connect an account to call its tools.").isVisible(), "what is missing is said");
 await look(page, "56-api-workspace-phone");
 
 check(faults.length === 0, "no page broke its content policy, threw, or loaded from elsewhere", faults);

@@ -45,14 +45,14 @@ await look(page, "05-overview-empty");
 await page.goto(`${base}/w/${ws}/sources/import`);
 await page.getByRole("radio", { name: /Paste/ }).check();
 await page.getByRole("textbox").first().fill('{"openapi": "3.1.0",\n "info": {');
-await button("Read the document").click();
+await button("Preview tools").click();
 await page.getByRole("alert").first().waitFor();
 check(/line 2/i.test(await page.getByRole("alert").first().textContent()), "a broken document is refused with its line", await page.getByRole("alert").first().textContent());
 await look(page, "06-import-refused");
 
 // The demo API.
 await page.goto(`${base}/w/${ws}/sources/import`);
-await button("Read the document").click();
+await button("Preview tools").click();
 await button(/Continue with \d+ tools/).waitFor();
 await look(page, "07-import-tools");
 await page.getByRole("checkbox").nth(2).click();

@@ -1,5 +1,5 @@
 // A console API in memory, for working on the console without the server. Never shipped; not a contract: openapi.json is.
-// It answers from dist/ too, with the console's real CSP, so that `node dev/api.mjs` after `npm run build` is the whole console.
+// The provider responded from dist/ too, with the console's real CSP, so that `node dev/api.mjs` after `npm run build` is the whole console.
 // PORTOLAN_DEV=empty starts with a person without workspaces.
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';

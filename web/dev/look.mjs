@@ -24,19 +24,19 @@ const pages = {
   'import-1-document': at('/w/nordhavn/sources/import'),
   'import-2-tools': async (page) => {
     await at('/w/nordhavn/sources/import')(page);
-    await page.getByRole('button', { name: 'Read the document' }).click();
-    await page.getByRole('heading', { name: 'What each operation becomes' }).waitFor();
+    await page.getByRole('button', { name: 'Preview tools' }).click();
+    await page.getByRole('heading', { name: 'Operations' }).waitFor();
   },
   'import-3-credential': async (page) => {
     await pages['import-2-tools'](page);
     await page.getByRole('button', { name: /Continue with/ }).click();
-    await page.getByText('How the API knows the caller').waitFor();
+    await page.getByText('Authentication').waitFor();
   },
   'import-refused': async (page) => {
     await at('/w/nordhavn/sources/import')(page);
     await page.getByRole('radio', { name: /^Paste/ }).check();
     await page.getByRole('textbox', { name: 'OpenAPI document' }).fill('hello: world');
-    await page.getByRole('button', { name: 'Read the document' }).click();
+    await page.getByRole('button', { name: 'Preview tools' }).click();
     await page.getByRole('alert').waitFor();
   },
   source: at('/w/nordhavn/sources/src_0192a'),
@@ -45,20 +45,20 @@ const pages = {
   reimport: async (page) => {
     await at('/w/nordhavn/sources/src_0192a/reimport')(page);
     await page.getByRole('button', { name: 'Compare' }).click();
-    await page.getByRole('heading', { name: 'What changes' }).waitFor();
+    await page.getByRole('heading', { name: 'Changes' }).waitFor();
   },
   'new-http-source': at('/w/nordhavn/sources/new'),
   'tool-editor': at('/w/nordhavn/tools/tol_0192x/edit'),
   tools: at('/w/nordhavn/tools'),
   'tool-try': async (page) => {
     await at('/w/nordhavn/tools/tol_01920')(page);
-    await page.getByRole('button', { name: 'Call the tool' }).click();
+    await page.getByRole('button', { name: 'Run' }).click();
     await page.getByText('HTTP 200').waitFor();
   },
   'tool-faults': async (page) => {
     await at('/w/nordhavn/tools/tol_01925')(page);
-    await page.getByRole('button', { name: 'Call the tool' }).click();
-    await page.getByText('do not fit the schema').waitFor();
+    await page.getByRole('button', { name: 'Run' }).click();
+    await page.getByText('Invalid arguments').waitFor();
   },
   'tool-json': async (page) => {
     await at('/w/nordhavn/tools/tol_01925')(page);
@@ -68,7 +68,7 @@ const pages = {
   'tool-image': async (page) => {
     await at('/w/nordhavn/tools/tol_01924')(page);
     await page.getByRole('textbox', { name: 'imo' }).fill('9074729');
-    await page.getByRole('button', { name: 'Call the tool' }).click();
+    await page.getByRole('button', { name: 'Run' }).click();
     await page.getByText('Image, image/svg+xml').waitFor();
   },
   'tool-schema': at('/w/nordhavn/tools/tol_01925?tab=schema'),
@@ -104,9 +104,9 @@ const pages = {
   },
   'limits-out-of-range': async (page) => {
     await at('/w/nordhavn/limits')(page);
-    await page.getByRole('textbox', { name: 'Calls that run at once' }).fill('129');
+    await page.getByRole('textbox', { name: 'Concurrent calls' }).fill('129');
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await page.getByText('Give a whole number from 1 to 128.').waitFor();
+    await page.getByText('Enter a whole number from 1 to 128.').waitFor();
   },
   audit: at('/w/nordhavn/audit'),
   settings: at('/w/nordhavn/settings'),

@@ -1,7 +1,7 @@
 import '@fontsource-variable/inter/wght.css';
 import '@fontsource-variable/source-serif-4/wght.css';
 import '@fontsource-variable/jetbrains-mono/wght.css';
-import '@mantine/core/styles.css';
+import './mantine.css';
 import '@mantine/notifications/styles.css';
 import './theme.gen.css';
 import './theme.css';
@@ -11,6 +11,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { SignedOut } from './components/signed-out';
 import { queryClient } from './query-client';
 import { consoleRouter } from './router';
 import { theme } from './theme';
@@ -32,6 +33,7 @@ createRoot(root).render(
     >
       <QueryClientProvider client={queryClient}>
         <RouterProvider router={router} />
+        <SignedOut />
         <section aria-label="Messages">
           <Notifications position="bottom-right" limit={4} withinPortal={false} />
         </section>

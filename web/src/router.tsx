@@ -12,7 +12,15 @@ import { HomePage } from './routes/home';
 import { NotFoundPage } from './routes/not-found';
 import { WorkspaceLayout } from './routes/workspace';
 
-const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+// A search parameter that looks like a number arrives as one.
+const text = (value: unknown) =>
+  typeof value === 'number' ? String(value) : typeof value === 'string' && value !== '' ? value : undefined;
+
+/** What a list of tools is narrowed to. */
+const narrowed = (search: Record<string, unknown>): { q?: string; show?: string } => ({
+  q: text(search.q),
+  show: text(search.show),
+});
 
 const root = createRootRoute({ component: Outlet, notFoundComponent: Astray });
 
@@ -53,6 +61,7 @@ const sources = createRoute({
 const importWizard = createRoute({
   ...under('/sources/import'),
   component: lazyRouteComponent(() => import('./routes/import'), 'ImportPage'),
+  validateSearch: (search: Record<string, unknown>): { step?: string } => ({ step: text(search.step) }),
 });
 const newHttpSource = createRoute({
   ...under('/sources/new'),
@@ -65,7 +74,10 @@ const newUpstream = createRoute({
 const source = createRoute({
   ...under('/sources/$id'),
   component: lazyRouteComponent(() => import('./routes/source'), 'SourcePage'),
-  validateSearch: (search: Record<string, unknown>): { tab?: string } => ({ tab: text(search.tab) }),
+  validateSearch: (search: Record<string, unknown>): { tab?: string; q?: string; show?: string } => ({
+    tab: text(search.tab),
+    ...narrowed(search),
+  }),
 });
 const reimport = createRoute({
   ...under('/sources/$id/reimport'),
@@ -78,6 +90,7 @@ const newTool = createRoute({
 const tools = createRoute({
   ...under('/tools'),
   component: lazyRouteComponent(() => import('./routes/tools'), 'ToolsPage'),
+  validateSearch: narrowed,
 });
 const tool = createRoute({
   ...under('/tools/$id'),
@@ -145,6 +158,10 @@ const clients = createRoute({
 const connects = createRoute({
   ...under('/connects'),
   component: lazyRouteComponent(() => import('./routes/connects'), 'ConnectsPage'),
+  validateSearch: (search: Record<string, unknown>): { request?: string; outcome?: string } => ({
+    request: text(search.request),
+    outcome: text(search.outcome),
+  }),
 });
 const keys = createRoute({
   ...under('/keys'),

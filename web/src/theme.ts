@@ -75,7 +75,7 @@ export const theme = createTheme({
   focusRing: 'auto',
   components: {
     // Locking the scroll would inject a <style> element, which the CSP refuses; theme.css does it with :has().
-    Modal: { defaultProps: { lockScroll: false, centered: true, radius: 'lg' } },
+    ModalRoot: { defaultProps: { lockScroll: false, centered: true, radius: 'lg' } },
     DrawerRoot: { defaultProps: { lockScroll: false } },
     Button: { defaultProps: { size: 'sm' } },
     Tooltip: {
@@ -104,7 +104,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--surface-sunk': '#f6f8fa',
     '--surface-hover': '#f1f5f8',
     '--line': '#e0e7ec',
-    '--line-strong': '#8394a0',
+    '--line-strong': '#73838f',
     '--accent': '#c98a20',
     '--accent-ink': '#7a500f',
     '--good': '#1c6b45',
@@ -124,7 +124,12 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--surface-sunk': '#0d1b27',
     '--surface-hover': '#162a39',
     '--line': '#22384a',
-    '--line-strong': '#5d7486',
+    '--line-strong': '#66808f',
+    // Destructive words stay red: the library's own tints are nearly white on dark.
+    '--mantine-color-red-light': '#ff9d9226',
+    '--mantine-color-red-light-hover': '#ff9d9240',
+    '--mantine-color-red-light-color': '#ff9d92',
+    '--mantine-color-red-outline': '#ff9d92',
     '--accent': '#dfa33a',
     '--accent-ink': '#f0cd8b',
     '--good': '#7fd3a6',

@@ -1,6 +1,6 @@
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const dateOnly = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 
 export const formatDateTime = (at: string) => dateTime.format(new Date(at));

@@ -82,13 +82,13 @@ test('what the document says of the sign-in is filled in, and a client is all th
     'https://login.example.org/auth',
   );
   screen.getByText(nothing.redirect_uri);
-  await user.click(screen.getByRole('button', { name: 'Save the sign-in' }));
-  await screen.findByText('Give the client id.');
+  await user.click(screen.getByRole('button', { name: 'Save sign-in' }));
+  await screen.findByText('Enter the client ID.');
   expect(received.some((one) => one.method === 'PUT')).toBe(false);
-  await user.type(screen.getByLabelText('Client id'), 'app');
-  await user.type(screen.getByLabelText('Client secret'), 'a secret');
+  await user.type(screen.getByLabelText('Client ID'), 'app');
+  await user.type(screen.getByLabelText('Client secret'), 'Client secret');
   await user.type(screen.getByLabelText('Scopes', { selector: 'input' }), 'read{Enter}');
-  await user.click(screen.getByRole('button', { name: 'Save the sign-in' }));
+  await user.click(screen.getByRole('button', { name: 'Save sign-in' }));
   const region = await screen.findByRole('region', { name: 'Your own account' }, patience);
   const sent = received.find((one) => one.method === 'PUT');
   expect(sent?.body).toEqual({
@@ -99,16 +99,16 @@ test('what the document says of the sign-in is filled in, and a client is all th
       authorization_endpoint: 'https://login.example.org/auth',
       token_endpoint: 'https://login.example.org/token',
     },
-    client: { client_id: 'app', client_secret: 'a secret', auth: 'basic' },
+    client: { client_id: 'app', client_secret: 'Client secret', auth: 'basic' },
   });
   expect(within(region).getByRole('link', { name: 'Connect my account' }).getAttribute('href')).toBe(
     own.own?.connect_url,
   );
-  screen.getByText('2 people have connected their account.');
+  screen.getByText('2 users have connected an account.');
   // Where each person has their own, there is nothing for one of the workspace to do.
-  expect(screen.queryByText('No account is connected')).toBeNull();
+  expect(screen.queryByText('No account connected')).toBeNull();
   expect(screen.queryByRole('button', { name: 'Connect an account' })).toBeNull();
-  expect(screen.queryByText('How the API knows the caller')).toBeNull();
+  expect(screen.queryByText('Authentication')).toBeNull();
 });
 
 test('an issuer takes the place of the addresses, and a refusal stands at its field', {
@@ -126,7 +126,7 @@ test('an issuer takes the place of the addresses, and a refusal stands at its fi
     }),
   });
   open(page);
-  await user.click(await screen.findByText('By its issuer', undefined, patience));
+  await user.click(await screen.findByText('By issuer', undefined, patience));
   const issuer = screen.getByLabelText('Issuer');
   await user.type(issuer, 'https://login.example.org');
   await user.click(screen.getByRole('button', { name: 'Save' }));
@@ -138,7 +138,7 @@ test('an issuer takes the place of the addresses, and a refusal stands at its fi
     scope: 'read',
     server: { issuer: 'https://login.example.org' },
   });
-  await user.click(screen.getByText('By its addresses'));
+  await user.click(screen.getByText('By endpoint URLs'));
   await user.click(screen.getByRole('button', { name: 'Save' }));
   await waitFor(() => expect(received.filter((one) => one.method === 'PUT').length).toBe(2), patience);
   expect(received.filter((one) => one.method === 'PUT')[1]?.body).toEqual({
@@ -161,8 +161,8 @@ test('a member sees whose account is used and connects their own, and changes no
     },
   });
   open(page);
-  await screen.findByRole('link', { name: 'Connect mine again' }, patience);
-  screen.getByText(/has to be connected again/);
+  await screen.findByRole('link', { name: 'Reconnect my account' }, patience);
+  screen.getByText('Reconnect it: its token is no longer valid.');
   expect(screen.queryByText('Authorization server and client')).toBeNull();
-  expect(screen.queryByRole('button', { name: 'Forget all of it' })).toBeNull();
+  expect(screen.queryByRole('button', { name: 'Remove sign-in' })).toBeNull();
 });

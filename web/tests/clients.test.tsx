@@ -60,9 +60,9 @@ test('who asks for a client is shown, and allowing it is one press', async () =>
   open('/w/harbour/clients');
   const user = userEvent.setup();
   expect(await screen.findByText(/Bob,/, {}, patient)).toBeTruthy();
-  expect(screen.getByText('Made by Anthropic')).toBeTruthy();
+  expect(screen.getByText('Published by Anthropic')).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Allow Deckhand' }));
-  expect(await screen.findByText('Deckhand may connect now.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Deckhand can connect now.', {}, patient)).toBeTruthy();
   const sent = received.find((one) => one.method === 'PUT');
   expect(sent?.body).toEqual({ decision: 'allowed' });
 }, 30_000);
@@ -84,7 +84,7 @@ test('blocking and a stricter rule are asked about, because they end connections
   await user.click(screen.getByRole('button', { name: 'Save' }));
   dialog = await screen.findByRole('dialog', {}, patient);
   await user.click(within(dialog).getByRole('button', { name: 'Change' }));
-  expect(await screen.findByText('The rule was changed. One connection ended.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Policy changed. One connection ended.', {}, patient)).toBeTruthy();
   expect(received.at(-1)?.path.startsWith(base)).toBe(true);
   const sent = received.find((one) => one.path === `${base}/client-rule`);
   expect(sent?.body).toEqual({ rule: 'verified' });
@@ -100,7 +100,7 @@ test('a client is registered with its addresses, and its secret is shown once', 
   });
   open('/w/harbour/clients');
   const user = userEvent.setup();
-  expect(await screen.findByText('No client was seen yet', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('No clients yet', {}, patient)).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Register a client' }));
   const dialog = await screen.findByRole('dialog', {}, patient);
   await user.type(within(dialog).getByLabelText('Name'), 'Desk');
@@ -108,7 +108,7 @@ test('a client is registered with its addresses, and its secret is shown once', 
     within(dialog).getByLabelText('Redirect URIs'),
     'https://desk.example/cb{enter}http://127.0.0.1/cb',
   );
-  await user.click(within(dialog).getByText('A secret'));
+  await user.click(within(dialog).getByText('Client secret'));
   await user.click(within(dialog).getByRole('button', { name: 'Register' }));
   expect(await screen.findByText('cs_secret', {}, patient)).toBeTruthy();
   const sent = received.find((one) => one.method === 'POST');
@@ -144,5 +144,5 @@ test('whoever may not administer is told so', async () => {
     [`GET ${base}/registered-clients`]: forbidden,
   });
   open('/w/harbour/clients');
-  expect((await screen.findAllByText('You may not see this', {}, patient)).length).toBeGreaterThan(0);
+  expect((await screen.findAllByText('You don’t have access', {}, patient)).length).toBeGreaterThan(0);
 }, 30_000);

@@ -35,8 +35,11 @@ test('an unsafe request says application/json, also without a body', async () =>
 test('without a session the browser goes to the sign-in page', async () => {
   serve({ 'GET /api/v1/me': refusal(401, { code: 'signed_out', message: 'Sign in.' }) });
   const assign = vi.spyOn(window.location, 'assign').mockImplementation(() => {});
-  await expect(answer(api.GET('/api/v1/me'))).rejects.toMatchObject({ status: 401 });
-  expect(assign).toHaveBeenCalledWith('/login');
+  // A visit of its own: nothing was answered in it yet.
+  vi.resetModules();
+  const fresh = await import('../src/api/http');
+  await expect(fresh.answer(fresh.api.GET('/api/v1/me'))).rejects.toMatchObject({ status: 401 });
+  expect(assign).toHaveBeenCalledWith('/login?from=%2F');
 });
 
 test('no network is an error with a sentence, not a stack', async () => {

@@ -37,7 +37,7 @@ const preview: Schemas['ImportPreview'] = {
     operation('GET /stream', {
       status: 'left_out',
       tool_name: undefined,
-      reason: 'It answers with an event stream.',
+      reason: 'The provider responded with an event stream.',
     }),
   ],
   problems: [],
@@ -75,7 +75,7 @@ test('a document that is refused shows where its faults are and keeps the text',
   const field = screen.getByRole<HTMLTextAreaElement>('textbox', { name: 'OpenAPI document' });
   await user.click(field);
   await user.paste('paths: 1');
-  await user.click(screen.getByRole('button', { name: 'Read the document' }));
+  await user.click(screen.getByRole('button', { name: 'Preview tools' }));
   expect(await screen.findByText('line 3, column 7 · /paths')).toBeTruthy();
   expect(screen.getByRole<HTMLTextAreaElement>('textbox', { name: 'OpenAPI document' }).value).toBe(
     'paths: 1',
@@ -101,8 +101,8 @@ test('the chosen operations are enabled, the credential is set, and a failed cre
     await screen.findByRole('textbox', { name: 'URL of the document' }),
     'https://api.example.org/openapi.json',
   );
-  await user.click(screen.getByRole('button', { name: 'Read the document' }));
-  await screen.findByRole('heading', { name: 'What each operation becomes' });
+  await user.click(screen.getByRole('button', { name: 'Preview tools' }));
+  await screen.findByRole('heading', { name: 'Operations' });
   expect(screen.getByRole('tab', { name: 'Left out 1' })).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Read-only' }));
   await user.click(screen.getByRole('button', { name: 'Continue with 1 tool' }));
@@ -110,7 +110,7 @@ test('the chosen operations are enabled, the credential is set, and a failed cre
   await user.click(screen.getByRole('button', { name: 'Create source' }));
   expect(await screen.findByText('Try again.')).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Save credential' }));
-  expect(await screen.findByRole('heading', { name: 'Orders is in your workspace' })).toBeTruthy();
+  expect(await screen.findByRole('heading', { name: 'Orders was imported' })).toBeTruthy();
   const created = received.filter((one) => one.method === 'POST' && one.path.endsWith('/sources'));
   expect(created.map((one) => one.body)).toEqual([
     {

@@ -49,10 +49,10 @@ test('a new key is shown once, with the header that it is sent in', async () => 
   expect(await screen.findByText('mcpk_AbCdEf…', {}, patient)).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'New API key' }));
   const dialog = await screen.findByRole('dialog', {}, patient);
-  const make = within(dialog).getByRole('button', { name: 'Make the key' });
+  const make = within(dialog).getByRole('button', { name: 'Create key' });
   expect(make).toHaveProperty('disabled', true);
   await user.type(within(dialog).getByLabelText('Name'), 'Laptop');
-  await user.type(within(dialog).getByLabelText('Networks'), '192.0.2.0/24, 2001:db8::/32');
+  await user.type(within(dialog).getByLabelText('Allowed networks'), '192.0.2.0/24, 2001:db8::/32');
   await user.click(make);
   expect(await screen.findByText('Authorization: Bearer mcpk_secret', {}, patient)).toBeTruthy();
   const sent = received.find((one) => one.method === 'POST');
@@ -73,15 +73,15 @@ test('keys of an account are not taken as text, and a refusal leads to the proof
   await user.click(await screen.findByRole('button', { name: 'New service account' }, patient));
   const dialog = await screen.findByRole('dialog', {}, patient);
   await user.type(within(dialog).getByLabelText('Name'), 'Weekly');
-  await user.click(within(dialog).getByText('Its own key'));
+  await user.click(within(dialog).getByText('Private key (JWT)'));
   await user.type(within(dialog).getByLabelText('Public keys'), 'not a key set');
-  await user.click(within(dialog).getByRole('button', { name: 'Make the account' }));
-  expect(await screen.findByText('This is neither an https address nor a key set in JSON.')).toBeTruthy();
+  await user.click(within(dialog).getByRole('button', { name: 'Create account' }));
+  expect(await screen.findByText('Enter an https URL or a JWK set in JSON.')).toBeTruthy();
   expect(received.some((one) => one.method === 'POST')).toBe(false);
   await user.clear(within(dialog).getByLabelText('Public keys'));
   await user.type(within(dialog).getByLabelText('Public keys'), 'https://app.example/keys.json');
-  await user.click(within(dialog).getByRole('button', { name: 'Make the account' }));
-  const way = await screen.findByRole('link', { name: 'Confirm' }, patient);
+  await user.click(within(dialog).getByRole('button', { name: 'Create account' }));
+  const way = await screen.findByRole('link', { name: 'Verify' }, patient);
   expect(way.getAttribute('href')).toBe('/account/confirm?request=w.keys.harbour');
   const sent = received.find((one) => one.method === 'POST');
   expect(sent?.body).toEqual({
@@ -99,8 +99,8 @@ test('an account is switched off, and a secret is revoked only when that is conf
   });
   open('/w/harbour/keys');
   const user = userEvent.setup();
-  await user.click(await screen.findByRole('button', { name: 'Switch Nightly off' }, patient));
-  expect(await screen.findByText('Nightly is off now.', {}, patient)).toBeTruthy();
+  await user.click(await screen.findByRole('button', { name: 'Disable Nightly' }, patient));
+  expect(await screen.findByText('Nightly is disabled.', {}, patient)).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Revoke the secret cs_AbCdEf of Nightly' }));
   const dialog = await screen.findByRole('dialog', {}, patient);
   expect(received.some((one) => one.method === 'DELETE')).toBe(false);

@@ -73,16 +73,16 @@ test('what was changed is sent and nothing else, the message says it, and undo b
     },
   });
   open('/w/harbour/limits');
-  const calls = await field('Calls of the workspace');
+  const calls = await field('Workspace calls');
   expect(calls.value).toBe('300 a minute');
   expect(screen.getByRole<HTMLButtonElement>('button', { name: 'Save changes' }).disabled).toBe(true);
   await user.clear(calls);
   await user.type(calls, '450');
   await user.click(screen.getByRole('button', { name: 'Save changes' }));
-  expect(await screen.findByText('Calls of the workspace: 450 a minute from now on.')).toBeTruthy();
+  expect(await screen.findByText('Workspace calls: 450 a minute from now on.')).toBeTruthy();
   expect(received.at(-1)?.body).toEqual({ tenant_calls: 450 });
   await user.click(screen.getByRole('button', { name: 'Undo' }));
-  expect(await screen.findByText('The change was undone.')).toBeTruthy();
+  expect(await screen.findByText('Change undone.')).toBeTruthy();
   expect(received.at(-1)?.body).toEqual({ tenant_calls: 300 });
   expect(calls.value).toBe('300 a minute');
 });
@@ -99,13 +99,11 @@ test('only what the workspace has set can go back to the default, which is null,
     },
   });
   open('/w/harbour/limits');
-  const running = await field('Calls that run at once');
+  const running = await field('Concurrent calls');
   const resets = screen.getAllByRole('button', { name: /^Reset to default/ });
-  expect(resets.map((one) => one.getAttribute('aria-label'))).toEqual([
-    'Reset to default: Calls that run at once',
-  ]);
+  expect(resets.map((one) => one.getAttribute('aria-label'))).toEqual(['Reset to default: Concurrent calls']);
   await user.click(screen.getByRole('button', { name: /^Reset to default/ }));
-  expect(await screen.findByText('Calls that run at once: 64 at once from now on.')).toBeTruthy();
+  expect(await screen.findByText('Concurrent calls: 64 at once from now on.')).toBeTruthy();
   expect(received.at(-1)?.body).toEqual({ running_calls: null });
   expect(running.value).toBe('64 at once');
   expect(document.activeElement).toBe(running);
@@ -120,7 +118,7 @@ test('a number beyond the maximum, or none, is said at its field and never sent;
     [`PATCH ${path}`]: { body: limits() },
   });
   open('/w/harbour/limits');
-  const calls = await field('Calls of the workspace');
+  const calls = await field('Workspace calls');
   for (const wrong of ['6001', '0', '']) {
     await user.clear(calls);
     if (wrong !== '') await user.type(calls, wrong);
@@ -128,12 +126,12 @@ test('a number beyond the maximum, or none, is said at its field and never sent;
     expect(calls.getAttribute('aria-invalid'), wrong).toBe('true');
     expect(document.activeElement, wrong).toBe(calls);
   }
-  expect(screen.getByText(/^Give a whole number from 1 to 6.?000\.$/)).toBeTruthy();
+  expect(screen.getByText(/^Enter a whole number from 1 to 6.?000\.$/)).toBeTruthy();
   expect(received.some((one) => one.method === 'PATCH')).toBe(false);
   await user.click(screen.getByRole('button', { name: 'Discard' }));
-  await user.clear(await field('Calls of one tool'));
+  await user.clear(await field('Calls per tool'));
   await user.click(screen.getByRole('button', { name: 'Save changes' }));
-  expect(await screen.findByText('Calls of one tool: no limit from now on.')).toBeTruthy();
+  expect(await screen.findByText('Calls per tool: no limit from now on.')).toBeTruthy();
   expect(received.at(-1)?.body).toEqual({ tool_calls: null });
 });
 
@@ -168,7 +166,7 @@ test.each(['viewer', 'member', 'developer'] as const)(
     open('/w/harbour/limits');
     expect(await screen.findByText('300 a minute', {}, patience)).toBeTruthy();
     expect(screen.getByText('no limit')).toBeTruthy();
-    expect(screen.getByText(/An owner or admin/)).toBeTruthy();
+    expect(screen.getByText(/Only an owner or admin/)).toBeTruthy();
     expect(screen.queryByRole('textbox')).toBeNull();
     expect(screen.queryByRole('button', { name: /Save|Reset/ })).toBeNull();
   },
@@ -183,7 +181,7 @@ test('what runs now is shown where it is known, refusals at their limit, and cal
   expect(await screen.findByText('3 running now', {}, patience)).toBeTruthy();
   expect(screen.queryByText(/open now/)).toBeNull();
   expect(screen.getByText('7 refused in 6 hours')).toBeTruthy();
-  expect(screen.getByText(/too far above/)).toBeTruthy();
+  expect(screen.getByText(/not shown at this scale/)).toBeTruthy();
   const table = await screen.findByRole('table', { name: /Calls and refusals/ }, patience);
   const [, ...rows] = within(table).getAllByRole('row');
   expect(
@@ -209,7 +207,7 @@ test('somebody who may not see the limits is told so, and the page is in the nav
     [`GET ${path}`]: refusal(403, { code: 'forbidden', message: 'Ask an owner.' }),
   });
   open('/w/harbour/limits');
-  expect(await screen.findByRole('heading', { name: 'You may not see this' })).toBeTruthy();
+  expect(await screen.findByRole('heading', { name: 'You don’t have access' })).toBeTruthy();
   const links = screen.getAllByRole<HTMLAnchorElement>('link', { name: 'Limits' });
   expect(links.every((one) => one.getAttribute('href') === '/w/harbour/limits')).toBe(true);
 });

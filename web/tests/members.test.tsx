@@ -46,7 +46,7 @@ test('an admin invites somebody by mail, with a role no stronger than their own'
   const user = userEvent.setup();
   await user.click(await screen.findByRole('button', { name: 'Invite' }, patient));
   const dialog = await screen.findByRole('dialog', {}, patient);
-  const send = within(dialog).getByRole('button', { name: 'Send the invitation' });
+  const send = within(dialog).getByRole('button', { name: 'Send invitation' });
   expect(send).toHaveProperty('disabled', true);
   await user.type(within(dialog).getByLabelText('E-mail address'), ' kim@example.org ');
   await user.click(within(dialog).getByRole('combobox', { name: 'Role' }));
@@ -54,9 +54,7 @@ test('an admin invites somebody by mail, with a role no stronger than their own'
   expect(offered).toEqual(expect.arrayContaining(['Viewer', 'Admin']));
   expect(offered).not.toContain('Owner');
   await user.click(send);
-  expect(
-    await screen.findByText('An invitation to kim@example.org is on its way.', {}, patient),
-  ).toBeTruthy();
+  expect(await screen.findByText('Invitation sent to kim@example.org.', {}, patient)).toBeTruthy();
   const sent = received.find((one) => one.method === 'POST');
   expect(sent?.body).toEqual({ email: 'kim@example.org', role: 'member' });
 }, 30_000);
@@ -86,7 +84,7 @@ test('a removal asks first, and leads to the page that asks for the password whe
   const dialog = await screen.findByRole('dialog', {}, patient);
   expect(received.some((one) => one.method === 'DELETE')).toBe(false);
   await user.click(within(dialog).getByRole('button', { name: 'Remove' }));
-  const way = await screen.findByRole('link', { name: 'Confirm' }, patient);
+  const way = await screen.findByRole('link', { name: 'Verify' }, patient);
   expect(way.getAttribute('href')).toBe('/account/confirm?request=w.members.harbour');
 }, 30_000);
 
@@ -99,11 +97,11 @@ test('an invitation that waits can be taken back', async () => {
   const user = userEvent.setup();
   const button = await screen.findByRole(
     'button',
-    { name: 'Take back the invitation to kim@example.org' },
+    { name: 'Revoke the invitation to kim@example.org' },
     patient,
   );
   await user.click(button);
-  expect(await screen.findByText('The invitation was taken back.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Invitation revoked.', {}, patient)).toBeTruthy();
   expect(received.some((one) => one.method === 'DELETE')).toBe(true);
 }, 30_000);
 

@@ -72,7 +72,7 @@ test('what may not be seen and what cannot be loaded are said', async () => {
     [`GET ${path}/resources`]: refusal(403, { code: 'forbidden', message: 'Ask an owner.' }),
   });
   open('/w/harbour/resources');
-  expect(await screen.findByRole('heading', { name: 'You may not see this' }, patience)).toBeTruthy();
+  expect(await screen.findByRole('heading', { name: 'You don’t have access' }, patience)).toBeTruthy();
 });
 
 test('an argument that a message uses is added with one click, the preview shows it, and the whole is sent', async () => {
@@ -89,13 +89,13 @@ test('an argument that a message uses is added with one click, the preview shows
   await user.click(screen.getByRole('button', { name: 'Create prompt' }));
   expect(screen.getByText(/is not an argument/)).toBeTruthy();
   expect(received.some((one) => one.method === 'POST')).toBe(false);
-  await user.click(screen.getByRole('button', { name: 'Add “code”, which a message uses' }));
+  await user.click(screen.getByRole('button', { name: 'Add argument “code”' }));
   await user.type(screen.getByRole('textbox', { name: /^Suggested values/ }), 'main{Enter}test | lang=go');
   await user.type(screen.getByRole('textbox', { name: 'Value of code' }), 'main()');
   const preview = screen.getByRole('list', { name: 'Rendered messages' });
   expect(within(preview).getByText('Look at main().')).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Create prompt' }));
-  expect(await screen.findByText(/review was created/)).toBeTruthy();
+  expect(await screen.findByText('Prompt created.')).toBeTruthy();
   expect(received.find((one) => one.method === 'POST')?.body).toEqual({
     name: 'review',
     title: '',
@@ -118,7 +118,7 @@ test('a name that is taken is said at its field, and a deletion can be undone', 
       message: 'This workspace has a prompt called `review` already.',
       field: 'name',
     }),
-    [`DELETE ${path}/prompts/prm_1`]: { body: { undo_until: '2026-01-01T00:10:00Z' } },
+    [`DELETE ${path}/prompts/prm_1`]: { body: { undo_until: new Date(Date.now() + 600_000).toISOString() } },
     [`POST ${path}/prompts/prm_1/restore`]: { body: prompt },
   });
   open('/w/harbour/prompts/prm_1');
@@ -128,8 +128,9 @@ test('a name that is taken is said at its field, and a deletion can be undone', 
   expect(name?.getAttribute('aria-invalid')).toBe('true');
   expect(received.find((one) => one.method === 'PUT')?.body).toMatchObject({ arguments: prompt.arguments });
   await user.click(screen.getByRole('button', { name: 'Delete prompt' }));
-  await user.click(await screen.findByRole('button', { name: 'Undo' }));
-  expect(await screen.findByText('“review” is back.')).toBeTruthy();
+  await user.click(await screen.findByRole('button', { name: 'Delete' }));
+  await user.click(await screen.findByRole('button', { name: 'Restore review' }, patience));
+  expect(await screen.findByText('“review” was restored.')).toBeTruthy();
 });
 
 test('the variables of a template follow its URI, and an unknown placeholder is refused', async () => {
@@ -152,7 +153,7 @@ test('the variables of a template follow its URI, and an unknown placeholder is 
   await user.click(uri);
   await user.paste('pets://{name}');
   await user.click(screen.getByRole('button', { name: 'Save resource' }));
-  expect(await screen.findByText(/The resource was saved/)).toBeTruthy();
+  expect(await screen.findByText(/Resource saved/)).toBeTruthy();
   expect(received.find((one) => one.method === 'PUT')?.body).toMatchObject({
     uri: 'pets://{name}',
     variables: [{ name: 'name' }],
@@ -189,7 +190,7 @@ test('a server chooses its prompts and the names under which clients see them', 
   await user.clear(name);
   await user.type(name, 'inspect');
   await user.click(screen.getByRole('button', { name: 'Save prompts' }));
-  expect(await screen.findByText(/The prompts were saved/)).toBeTruthy();
+  expect(await screen.findByText(/Prompts saved/)).toBeTruthy();
   expect(received.find((one) => one.method === 'PUT')?.body).toEqual({
     prompts: [{ prompt_id: 'prm_1', published_name: 'inspect' }],
   });

@@ -78,6 +78,6 @@ test.each(['/contact/name', '$.contact.name', 'contact.name'])(
       />,
     );
     expect(screen.getByRole('textbox', { name: /name/ }).getAttribute('aria-invalid')).toBe('true');
-    expect(screen.getByText('is required')).toBeTruthy();
+    expect(screen.getByText('Required.')).toBeTruthy();
   },
 );

@@ -35,7 +35,7 @@ test('the rule shows who would be led to enrol, and is set, L14', async () => {
   await user.click(screen.getByRole('radio', { name: 'A second factor' }));
   expect(screen.getByText('2 of 5 have none yet')).toBeTruthy();
   await user.click(save);
-  expect(await screen.findByText('The rule is changed.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Sign-in requirement changed.', {}, patient)).toBeTruthy();
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ second_factor: 'required' });
 });
 
@@ -70,5 +70,5 @@ test('a workspace that asks for more than one signed in with says the way, and n
   open('/w/harbour/limits');
   const link = await screen.findByRole('link', { name: 'Continue' }, patient);
   expect(link.getAttribute('href')).toBe(way);
-  expect(screen.queryByText('You may not see this')).toBeNull();
+  expect(screen.queryByText('You don’t have access')).toBeNull();
 });

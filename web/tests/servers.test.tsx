@@ -45,7 +45,7 @@ function harbour(role: Schemas['Role'], first: string | null = 'srv_fleet') {
   };
 }
 
-const choice = () => screen.findByRole<HTMLInputElement>('combobox', { name: 'Leads to' }, patient);
+const choice = () => screen.findByRole<HTMLInputElement>('combobox', { name: 'Default server' }, patient);
 const row = (name: string) => {
   const table = screen.getByRole('table', { name: 'Servers' });
   const link = within(table).getByRole('link', { name });
@@ -62,18 +62,18 @@ test('the default server is named, and an admin chooses another or none', async 
   open('/w/harbour/servers');
   const user = userEvent.setup();
   expect((await choice()).value).toBe('Fleet');
-  expect(row('Fleet').getByText('default')).toBeTruthy();
-  expect(row('Crews').queryByText('default')).toBeNull();
+  expect(row('Fleet').getByText('Default server')).toBeTruthy();
+  expect(row('Crews').queryByText('Default server')).toBeNull();
 
   await choose(user, 'Crews');
-  expect(await screen.findByText(/leads to another server now/, {}, patient)).toBeTruthy();
+  expect(await screen.findByText(/Default server changed/, {}, patient)).toBeTruthy();
   expect((await choice()).value).toBe('Crews');
-  expect(row('Crews').getByText('default')).toBeTruthy();
-  expect(row('Fleet').queryByText('default')).toBeNull();
+  expect(row('Crews').getByText('Default server')).toBeTruthy();
+  expect(row('Fleet').queryByText('Default server')).toBeNull();
 
   await choose(user, 'No server');
-  expect(await screen.findByText(/leads nowhere now/, {}, patient)).toBeTruthy();
-  expect(screen.queryByText('default')).toBeNull();
+  expect(await screen.findByText(/points to no server now/, {}, patient)).toBeTruthy();
+  expect(row('Crews').queryByText('Default server')).toBeNull();
   const bodies = received.filter((one) => one.method === 'PUT').map((one) => one.body);
   expect(bodies).toEqual([{ server_id: 'srv_crews' }, { server_id: null }]);
 });

@@ -32,7 +32,7 @@ test('an owner deletes the workspace by typing its address, M6', async () => {
   });
   open('/w/harbour/settings');
   const user = userEvent.setup();
-  const button = await screen.findByRole('button', { name: 'Delete the workspace' }, patient);
+  const button = await screen.findByRole('button', { name: 'Delete workspace' }, patient);
   expect(button).toHaveProperty('disabled', true);
   await user.type(screen.getByLabelText('Type harbour to delete it'), 'harbour');
   await user.click(button);
@@ -52,8 +52,8 @@ test('who signed in long ago is led to the page that asks again, S2', async () =
   open('/w/harbour/settings');
   const user = userEvent.setup();
   await user.type(await screen.findByLabelText('Type harbour to delete it', {}, patient), 'harbour');
-  await user.click(screen.getByRole('button', { name: 'Delete the workspace' }));
-  const link = await screen.findByRole('link', { name: 'Confirm' }, patient);
+  await user.click(screen.getByRole('button', { name: 'Delete workspace' }));
+  const link = await screen.findByRole('link', { name: 'Verify' }, patient);
   expect(link.getAttribute('href')).toBe('/account/confirm?request=w.settings.harbour');
 });
 
@@ -64,10 +64,14 @@ test('an admin turns HTTP+SSE off, and who may not is told so, DP-6', async () =
   });
   open('/w/harbour/settings');
   const user = userEvent.setup();
-  const toggle = await screen.findByRole('switch', { name: /^Serve HTTP\+SSE too/ }, patient);
+  const toggle = await screen.findByRole(
+    'switch',
+    { name: /^Allow the legacy HTTP\+SSE transport/ },
+    patient,
+  );
   expect(toggle).toHaveProperty('checked', true);
   await user.click(toggle);
-  expect(await screen.findByText('HTTP+SSE is no longer served.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('HTTP+SSE is turned off.', {}, patient)).toBeTruthy();
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ http_sse: false });
 });
 
@@ -83,30 +87,40 @@ test('an admin lets a token open one server only, §5.4', async () => {
   });
   open('/w/harbour/settings');
   const user = userEvent.setup();
-  const name = /^One token for all servers/;
+  const name = /^Allow workspace-wide tokens/;
   const toggle = await screen.findByRole<HTMLInputElement>('switch', { name }, patient);
   expect(toggle.checked).toBe(true);
   await user.click(toggle);
-  expect(await screen.findByText('A token opens one server, and no other.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Workspace-wide tokens are turned off.', {}, patient)).toBeTruthy();
   await waitFor(() => expect(screen.getByRole<HTMLInputElement>('switch', { name }).checked).toBe(false));
-  expect(screen.getByRole('switch', { name: /^Serve HTTP\+SSE too/ })).toHaveProperty('checked', true);
+  expect(screen.getByRole('switch', { name: /^Allow the legacy HTTP\+SSE transport/ })).toHaveProperty(
+    'checked',
+    true,
+  );
   expect(received.find((one) => one.method === 'PATCH')?.body).toEqual({ workspace_tokens: false });
 });
 
 test('a viewer sees the switches and cannot turn them, DP-6', async () => {
   serve(as('viewer'));
   open('/w/harbour/settings');
-  const toggle = await screen.findByRole('switch', { name: /^Serve HTTP\+SSE too/ }, patient);
+  const toggle = await screen.findByRole(
+    'switch',
+    { name: /^Allow the legacy HTTP\+SSE transport/ },
+    patient,
+  );
   expect(toggle).toHaveProperty('disabled', true);
-  expect(screen.getByRole('switch', { name: /^One token for all servers/ })).toHaveProperty('disabled', true);
+  expect(screen.getByRole('switch', { name: /^Allow workspace-wide tokens/ })).toHaveProperty(
+    'disabled',
+    true,
+  );
   expect(screen.getByText('An admin or owner can change this.')).toBeTruthy();
 });
 
 test('an admin is not offered to delete it', async () => {
   serve(as('admin'));
   open('/w/harbour/settings');
-  await screen.findByText('Servers live under', {}, patient);
-  expect(screen.queryByRole('button', { name: 'Delete the workspace' })).toBeNull();
+  await screen.findByText('Server URLs begin with', {}, patient);
+  expect(screen.queryByRole('button', { name: 'Delete workspace' })).toBeNull();
 });
 
 test('a deleted workspace is shown with the way back', async () => {
@@ -131,6 +145,6 @@ test('a deleted workspace is shown with the way back', async () => {
   open('/');
   const user = userEvent.setup();
   await screen.findByText('Quay was deleted', {}, patient);
-  await user.click(screen.getByRole('button', { name: 'Restore it' }));
+  await user.click(screen.getByRole('button', { name: 'Restore' }));
   expect(received.some((one) => one.method === 'POST')).toBe(true);
 });

@@ -93,11 +93,11 @@ test('a server that wants a sign-in is added first; what is missing is said on i
   });
   open('/w/harbour/sources/upstream');
   await user.type(await screen.findByLabelText(/Address/, undefined, patience), source.base_url);
-  await user.click(screen.getByRole('button', { name: 'Look at the server' }));
-  await user.click(await screen.findByText('Each person connects their own', undefined, patience));
-  await user.click(screen.getByRole('button', { name: 'Add the server and sign in' }));
-  await screen.findByText('No account is connected', undefined, patience);
-  screen.getByText('0 people have connected their account.');
+  await user.click(screen.getByRole('button', { name: 'Connect and preview' }));
+  await user.click(await screen.findByText('Each user connects their own', undefined, patience));
+  await user.click(screen.getByRole('button', { name: 'Add server and sign in' }));
+  await screen.findByText('No account connected', undefined, patience);
+  screen.getByText('0 users have connected an account.');
   screen.getByText(unconnected.redirect_uri);
   const added = received.find((one) => one.method === 'POST' && one.path.endsWith('/upstreams'));
   expect(added?.body).toEqual({ url: source.base_url, sign_in: 'person' });
@@ -119,7 +119,7 @@ test('the connected account is shown, with what the server wants beyond it, and 
   await screen.findByText('Connected account', undefined, patience);
   screen.getByText('login.example.org');
   screen.getByText('read write');
-  screen.getByRole('button', { name: 'Connect again' });
+  screen.getByRole('button', { name: 'Reconnect' });
   await user.click(screen.getByRole('button', { name: 'Disconnect' }));
   await waitFor(() => expect(received.some((one) => one.method === 'DELETE')).toBe(true), patience);
 });

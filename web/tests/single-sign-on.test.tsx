@@ -45,14 +45,14 @@ test('a provider is entered, and a refusal stands at its field, F7', async () =>
   });
   open('/w/harbour/single-sign-on');
   const user = userEvent.setup();
-  await user.type(await screen.findByLabelText(/Name on the button/, {}, patient), 'Acme');
+  await user.type(await screen.findByLabelText(/Button label/, {}, patient), 'Acme');
   await user.type(screen.getByLabelText(/Issuer/), 'https://id.acme.example');
   await user.type(screen.getByLabelText(/Client ID/), 'portolan');
   await user.type(screen.getByLabelText(/Client secret/), 'planted');
   await user.click(screen.getByRole('button', { name: 'Set up' }));
   expect(await screen.findByText('This provider cannot be used.', {}, patient)).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Set up' }));
-  expect(await screen.findByText('The provider is entered.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Provider saved.', {}, patient)).toBeTruthy();
   expect(received.filter((one) => one.method === 'PUT').at(-1)?.body).toEqual({
     name: 'Acme',
     issuer: 'https://id.acme.example',
@@ -71,7 +71,7 @@ test('a provider that an operator turned off is saved again to turn it on, F7', 
   const user = userEvent.setup();
   expect(await screen.findByText(/An operator turned this provider off/, {}, patient)).toBeTruthy();
   await user.click(screen.getByRole('button', { name: 'Save' }));
-  expect(await screen.findByText('The provider is entered.', {}, patient)).toBeTruthy();
+  expect(await screen.findByText('Provider saved.', {}, patient)).toBeTruthy();
   expect(received.filter((one) => one.method === 'PUT').at(-1)?.body).toEqual({
     name: 'Acme',
     issuer: 'https://id.acme.example',
@@ -108,7 +108,7 @@ test('who did not come by the provider is led there before it is the only way, F
   });
   open('/w/harbour/single-sign-on');
   const user = userEvent.setup();
-  await user.click(await screen.findByRole('switch', { name: /Members have to sign in/ }, patient));
+  await user.click(await screen.findByRole('switch', { name: /Members must sign in/ }, patient));
   const link = await screen.findByRole('link', { name: 'Continue' }, patient);
   expect(link.getAttribute('href')).toBe('/login/company/harbour?request=w.single-sign-on.harbour');
 });

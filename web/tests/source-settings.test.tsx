@@ -1,9 +1,9 @@
-import { MantineProvider } from '@mantine/core';
-import { render, screen } from '@testing-library/react';
+import { screen } from '@testing-library/react';
 import { userEvent } from '@testing-library/user-event';
 import { expect, test, vi } from 'vitest';
 import type { Source } from '../src/api/sources';
 import { SourceSettingsForm } from '../src/components/source-settings';
+import { alone } from './page';
 
 const source: Source = {
   id: 'src_1',
@@ -21,16 +21,14 @@ const source: Source = {
 
 function show(readOnly: boolean) {
   const onSubmit = vi.fn();
-  render(
-    <MantineProvider withCssVariables={false} withGlobalClasses={false} env="test">
-      <SourceSettingsForm
-        source={source}
-        pending={false}
-        error={null}
-        readOnly={readOnly}
-        onSubmit={onSubmit}
-      />
-    </MantineProvider>,
+  alone(
+    <SourceSettingsForm
+      source={source}
+      pending={false}
+      error={null}
+      readOnly={readOnly}
+      onSubmit={onSubmit}
+    />,
   );
   return onSubmit;
 }
@@ -38,7 +36,7 @@ function show(readOnly: boolean) {
 test('long calls become tasks by a switch that the keyboard reaches, and nothing else changes with it', async () => {
   const user = userEvent.setup();
   const onSubmit = show(false);
-  const tasks = screen.getByRole<HTMLInputElement>('switch', { name: /^Long calls as tasks/ });
+  const tasks = await screen.findByRole<HTMLInputElement>('switch', { name: /^Run long calls as MCP tasks/ });
   expect(tasks.checked).toBe(false);
   tasks.focus();
   await user.keyboard(' ');
@@ -51,9 +49,9 @@ test('long calls become tasks by a switch that the keyboard reaches, and nothing
   });
 });
 
-test('who may not edit sees the switch and cannot move it', () => {
+test('who may not edit sees the switch and cannot move it', async () => {
   show(true);
-  const tasks = screen.getByRole('switch', { name: /^Long calls as tasks/ });
+  const tasks = await screen.findByRole('switch', { name: /^Run long calls as MCP tasks/ });
   expect(tasks.closest('fieldset')?.disabled).toBe(true);
   expect(screen.queryByRole('button', { name: 'Save settings' })).toBeNull();
 });

@@ -79,18 +79,18 @@ test('a server is looked at, its tools are chosen, and it is added', { timeout: 
     await screen.findByLabelText(/Address/, undefined, patience),
     'https://mcp.example.org/mcp',
   );
-  await user.click(screen.getByRole('button', { name: 'Look at the server' }));
-  await screen.findByText('2 tools, 2 chosen', undefined, patience);
-  screen.getByText(/`odd` has no input schema/);
+  await user.click(screen.getByRole('button', { name: 'Connect and preview' }));
+  await screen.findByText('2 tools, 2 selected', undefined, patience);
+  screen.getByText(/has no input schema/);
   await user.click(screen.getByRole('checkbox', { name: 'delete_station' }));
-  await user.click(screen.getByRole('button', { name: 'Add the server' }));
+  await user.click(screen.getByRole('button', { name: 'Add server' }));
   await screen.findByRole('heading', { name: 'Weather' }, patience);
   const added = received.find((one) => one.method === 'POST' && one.path.endsWith('/upstreams'));
   expect(added?.body).toEqual({
     name: 'Weather',
     url: 'https://mcp.example.org/mcp',
     prefix: '',
-    hold_changes: false,
+    hold_changes: true,
     tools: ['forecast'],
   });
 });
@@ -108,7 +108,7 @@ test('a server that cannot be used keeps its address and says why', { timeout: 6
   open('/w/harbour/sources/upstream');
   const address = await screen.findByLabelText(/Address/, undefined, patience);
   await user.type(address, 'https://mcp.example.org/mcp');
-  await user.click(screen.getByRole('button', { name: 'Look at the server' }));
+  await user.click(screen.getByRole('button', { name: 'Connect and preview' }));
   expect((await screen.findByRole('alert')).textContent).toContain('could not connect to mcp.example.org');
   expect((address as HTMLInputElement).value).toBe('https://mcp.example.org/mcp');
 });
@@ -128,7 +128,7 @@ test('changes that wait are shown with who loses them, and are agreed to by thei
   open('/w/harbour/sources/src_9?tab=server');
   const changes = await screen.findByRole('table', { name: 'Changes' }, patience);
   within(changes).getByText('public');
-  await user.click(screen.getByRole('button', { name: 'Take them over' }));
-  await screen.findByText('The changes are taken over.');
+  await user.click(screen.getByRole('button', { name: 'Approve changes' }));
+  await screen.findByText('Changes published.');
   expect(received.find((one) => one.path.endsWith('/sync'))?.body).toEqual({ agreed: 'd1' });
 });

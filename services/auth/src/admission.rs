@@ -212,10 +212,10 @@ pub(crate) const fn words(verdict: Verdict) -> &'static str {
             "This workspace admits apps on its list only. Ask an administrator to put this one on it."
         }
         Admission::NeedsApproval if verdict.has_asked => {
-            "You asked for this app. You get a mail when an administrator allows it; then connect again."
+            "Waiting for approval by an administrator. You get an email when this app is allowed; then connect again."
         }
         Admission::NeedsApproval if verdict.waits_for_enough => {
-            "You wait for an administrator's answer on many apps already. You can ask for this one when some are decided."
+            "Many of your requests are waiting for approval. You can request this app when some are decided."
         }
         Admission::NeedsApproval => {
             "An administrator of this workspace has to allow this app first."

@@ -1,4 +1,5 @@
 import createClient from 'openapi-fetch';
+import { sessionAnswered, sessionEnded } from '../signed-out';
 import type { components, paths } from './client.gen';
 
 /** The nouns of the console's API, as the server's document names them. */
@@ -55,7 +56,7 @@ function refusal(status: number, body: unknown): ApiError {
   );
 }
 
-/** The answer's body, or an `ApiError`. Without a session the browser goes to the sign-in page. */
+/** The answer's body, or an `ApiError`. Without a session the person is asked to sign in. */
 export async function answer<T>(
   call: Promise<{ data?: T; error?: unknown; response: Response }>,
 ): Promise<T> {
@@ -68,9 +69,10 @@ export async function answer<T>(
   }
   const { response } = outcome;
   if (response.status === 401) {
-    window.location.assign('/login');
-    throw new ApiError(401, 'signed_out', 'You are signed out. Going to the sign-in page.');
+    sessionEnded();
+    throw new ApiError(401, 'signed_out', 'You are signed out. Sign in again to continue.');
   }
+  sessionAnswered();
   if (!response.ok) throw refusal(response.status, outcome.error);
   return outcome.data as T;
 }

@@ -1,5 +1,6 @@
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { answer, api, type Schemas } from './http';
+import { liveCalls } from './workspaces';
 
 export type Server = Schemas['Server'];
 export type ServerDetail = Schemas['ServerDetail'];
@@ -38,6 +39,7 @@ export const serverCallsQuery = (ws: string, id: string) =>
       ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor ?? undefined,
+    refetchInterval: liveCalls,
   });
 
 function useRefresh(ws: string) {

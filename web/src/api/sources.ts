@@ -14,7 +14,7 @@ export type CredentialSummary = Schemas['CredentialSummary'];
 export type CreateSource = Schemas['NewSource'];
 
 export const kindName = (kind: Source['kind']) =>
-  ({ openapi: 'OpenAPI', http: 'By hand', mcp: 'MCP server' })[kind];
+  ({ openapi: 'OpenAPI', http: 'Manual', mcp: 'MCP server' })[kind];
 
 export const sourcesQuery = (ws: string) =>
   queryOptions({

@@ -1,5 +1,4 @@
 import {
-  Alert,
   Button,
   PasswordInput,
   SegmentedControl,
@@ -18,7 +17,9 @@ import { useSession } from '../session';
 import { CodeBlock } from './copy';
 import { Facts, Loaded } from './page';
 import { SharingChoice } from './sharing';
+import { Submit, useFaultFocus } from './submit';
 import { toastDone } from './toast';
+import { Unsaved, useChanged } from './unsaved';
 
 /** How an API that is not signed in to yet is to be: what its document says of it is filled in. */
 export function NewApiSignIn({ id, hint }: { id: string; hint?: SecurityHint }) {
@@ -86,9 +87,9 @@ function serverOf(how: How, draft: Draft, { server }: SignIn): SignInForm['serve
 }
 
 const origins: Record<string, string> = {
-  document: 'names itself by an address of Portolan',
-  registered: 'registered itself',
-  entered: 'was entered here',
+  document: 'Client ID metadata document',
+  registered: 'Registered dynamically',
+  entered: 'Entered here',
 };
 
 /** The authorization server of an API, and who the workspace is there. */
@@ -102,6 +103,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
   const [auth, setAuth] = useState<'basic' | 'post'>('basic');
   const [scopes, setScopes] = useState(state.scope ? state.scope.split(' ') : []);
   const [faults, setFaults] = useState<Partial<Record<Field, string>>>({});
+  const [saves, setSaves] = useState(0);
   const isNew = !state.sharing;
 
   const text = (field: Field) => ({
@@ -116,6 +118,9 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
     spellCheck: false,
   });
 
+  const changed = useChanged([how, draft, sharing, auth, scopes], saves);
+  const form = useFaultFocus(Object.values(faults).some(Boolean) ? faults : null);
+
   function submit(event: FormEvent) {
     event.preventDefault();
     const server = serverOf(how, draft, state);
@@ -123,17 +128,18 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
     const address = (field: Field, message: string) => {
       if (!URL.canParse(draft[field].trim())) found[field] = message;
     };
-    if (how === 'issuer') address('issuer', 'Give the issuer as the service writes it: https://…');
+    if (how === 'issuer')
+      address('issuer', 'Enter the issuer exactly as the service publishes it: https://…');
     else {
-      address('authorization_endpoint', 'Give the complete URL of the authorization endpoint.');
-      address('token_endpoint', 'Give the complete URL of the token endpoint.');
+      address('authorization_endpoint', 'Enter the complete URL of the authorization endpoint.');
+      address('token_endpoint', 'Enter the complete URL of the token endpoint.');
       if (draft.revocation_endpoint.trim()) {
-        address('revocation_endpoint', 'Give the complete URL, or leave it empty.');
+        address('revocation_endpoint', 'Enter a complete URL, or leave this empty.');
       }
       // Without metadata nobody can register.
-      if (!draft.client_id.trim() && (!state.client || server)) found.client_id = 'Give the client id.';
+      if (!draft.client_id.trim() && (!state.client || server)) found.client_id = 'Enter the client ID.';
     }
-    if (draft.client_secret && !draft.client_id.trim()) found.client_id = 'Give the id of this client too.';
+    if (draft.client_secret && !draft.client_id.trim()) found.client_id = 'Enter the ID of this client too.';
     setFaults(found);
     if (Object.keys(found).length > 0) return;
     set.mutate(
@@ -154,7 +160,8 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
       {
         onSuccess: () => {
           setDraft((old) => ({ ...old, client_id: '', client_secret: '' }));
-          toastDone('Saved.');
+          setSaves((old) => old + 1);
+          toastDone('Sign-in saved.');
         },
         onError: (error) => {
           const field = error instanceof ApiError ? error.field?.split('.')[1] : undefined;
@@ -166,27 +173,23 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
 
   const names = hint?.scopes ?? [];
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form} onSubmit={submit} noValidate>
+      <Unsaved when={changed && !set.isPending} tabs />
       <Stack gap="md">
-        {set.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Not saved">
-            {set.error.message}
-          </Alert>
-        )}
         {isNew && <SharingChoice value={sharing} onChange={setSharing} looks={false} />}
         <SegmentedControl
-          aria-label="How the authorization server is named"
+          aria-label="How to find the authorization server"
           value={how}
           onChange={(chosen) => setHow(chosen as How)}
           data={[
-            { value: 'issuer', label: 'By its issuer' },
-            { value: 'addresses', label: 'By its addresses' },
+            { value: 'issuer', label: 'By issuer' },
+            { value: 'addresses', label: 'By endpoint URLs' },
           ]}
         />
         {how === 'issuer' ? (
           <TextInput
             label="Issuer"
-            description="Portolan reads the rest from its metadata. It must be written as the service writes it."
+            description="Exactly as the service publishes it. Portolan reads the rest from its metadata."
             placeholder="https://login.example.com"
             inputMode="url"
             {...text('issuer')}
@@ -195,7 +198,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
           <>
             <TextInput
               label="Authorization URL"
-              description="Where people sign in and allow it"
+              description="Where users sign in and allow access"
               placeholder="https://login.example.com/oauth/authorize"
               inputMode="url"
               {...text('authorization_endpoint')}
@@ -208,7 +211,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
             />
             <TextInput
               label="Revocation URL"
-              description="Optional: where keys are given back when an account is disconnected"
+              description="Optional. Tokens are revoked here when an account is disconnected."
               inputMode="url"
               {...text('revocation_endpoint')}
             />
@@ -216,33 +219,33 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
         )}
         <div>
           <Text size="sm" fw={500} mb={4}>
-            Redirect address to register there
+            Redirect URI to register there
           </Text>
-          <CodeBlock code={state.redirect_uri} label="Redirect address" wrap />
+          <CodeBlock code={state.redirect_uri} label="Redirect URI" wrap />
         </div>
         {state.client && (
           <Facts
             items={[
-              ['Client id', <code key="id">{state.client.client_id}</code>],
-              ['It', origins[state.client.kind] ?? state.client.kind],
+              ['Client ID', <code key="id">{state.client.client_id}</code>],
+              ['Registration', origins[state.client.kind] ?? state.client.kind],
             ]}
           />
         )}
         <TextInput
-          label={state.client ? 'Another client id' : 'Client id'}
+          label={state.client ? 'Another client ID' : 'Client ID'}
           description={
-            how === 'issuer' ? 'Leave it empty if the service lets Portolan make itself known.' : undefined
+            how === 'issuer' ? 'Leave empty if the service lets Portolan register itself.' : undefined
           }
           {...text('client_id')}
         />
         <PasswordInput
           label="Client secret"
-          description="If it has one. Sealed at rest, never shown again."
+          description="Optional. Encrypted at rest. It can’t be viewed again."
           {...text('client_secret')}
         />
         <Select
-          label="How the client proves itself"
-          description="With its secret, at the token URL"
+          label="Client authentication"
+          description="How the client secret is sent to the token URL"
           data={[
             { value: 'basic', label: 'Authorization header (basic)' },
             { value: 'post', label: 'In the request body (post)' },
@@ -255,8 +258,8 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
           label="Scopes"
           description={
             names.length > 0
-              ? 'What the accounts allow. The document names those that are offered here.'
-              : 'What the accounts allow. Leave it empty for what the service gives by itself.'
+              ? 'What the accounts grant. The suggestions come from the document.'
+              : 'What the accounts grant. Leave empty for the service’s default.'
           }
           data={names}
           value={scopes}
@@ -265,15 +268,15 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
         />
         {!isNew && (
           <Text size="sm" c="dimmed">
-            With another authorization server the client and every connected account are forgotten, those of
-            people too.
+            Changing the authorization server deletes the client and every connected account, including those
+            of users.
           </Text>
         )}
-        <div>
+        <Submit error={set.error} title="The sign-in was not saved">
           <Button type="submit" variant={isNew ? 'filled' : 'default'} loading={set.isPending}>
-            {isNew ? 'Save the sign-in' : 'Save'}
+            {isNew ? 'Save sign-in' : 'Save'}
           </Button>
-        </div>
+        </Submit>
       </Stack>
     </form>
   );

@@ -72,7 +72,7 @@ export function ArgumentRows({
     const fault = !isArgumentName(draft.name)
       ? 'Use 1 to 64 letters, digits, “_”, “-” or “.”.'
       : twice
-        ? 'Another one has this name.'
+        ? 'This name is already used.'
         : null;
     return (
       <fieldset key={draft.id} className={classes.row}>

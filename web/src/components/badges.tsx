@@ -42,7 +42,7 @@ export function ServerStatus({ status }: { status: Server['status'] }) {
 }
 
 const outcomes: Record<CallLog['outcome'], [Tone, string]> = {
-  ok: ['good', 'OK'],
+  ok: ['good', 'Succeeded'],
   tool_error: ['bad', 'API error'],
   invalid_arguments: ['warn', 'Invalid arguments'],
   upstream_error: ['bad', 'API unreachable'],

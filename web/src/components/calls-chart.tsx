@@ -1,38 +1,35 @@
-import '@mantine/charts/styles.css';
-import { BarChart } from '@mantine/charts';
 import type { HourlyCalls } from '../api/workspaces';
 import { formatClock } from '../time';
+import { type Bar, Bars, BarTip } from './bars';
 
-/** Calls and errors by the hour. The table behind it is for screen readers. */
-export default function CallsChart({ hours }: { hours: HourlyCalls[] }) {
-  const data = hours.map((one) => ({
-    hour: formatClock(one.hour),
-    OK: Math.max(0, one.calls - one.errors),
-    Errors: one.errors,
-  }));
+const ok = 'var(--chart-ok)';
+const bad = 'var(--chart-error)';
+
+/** Calls by the hour. The table behind it is for screen readers. */
+export function CallsChart({ hours }: { hours: HourlyCalls[] }) {
+  const bars = hours.map((one): Bar => {
+    const succeeded = Math.max(0, one.calls - one.errors);
+    return {
+      at: one.hour,
+      label: formatClock(one.hour),
+      parts: [
+        { value: succeeded, color: ok },
+        { value: one.errors, color: bad },
+      ],
+      tip: (
+        <BarTip
+          title={formatClock(one.hour)}
+          lines={[
+            { name: 'Succeeded', value: succeeded, color: ok },
+            { name: 'Failed or rejected', value: one.errors, color: bad },
+          ]}
+        />
+      ),
+    };
+  });
   return (
     <>
-      <div aria-hidden>
-        <BarChart
-          h={220}
-          data={data}
-          dataKey="hour"
-          type="stacked"
-          series={[
-            { name: 'OK', color: 'var(--chart-ok)' },
-            { name: 'Errors', color: 'var(--chart-error)' },
-          ]}
-          tickLine="none"
-          gridAxis="x"
-          strokeDasharray="2 5"
-          withYAxis
-          barChartProps={{ accessibilityLayer: false }}
-          yAxisProps={{ width: 36, allowDecimals: false }}
-          xAxisProps={{ interval: 'preserveStartEnd', minTickGap: 40 }}
-          barProps={{ radius: 2, isAnimationActive: false }}
-          maxBarWidth={22}
-        />
-      </div>
+      <Bars bars={bars} />
       <div className="visually-hidden">
         <table>
           <caption>Calls of the last 24 hours</caption>
@@ -40,7 +37,7 @@ export default function CallsChart({ hours }: { hours: HourlyCalls[] }) {
             <tr>
               <th>Hour</th>
               <th>Calls</th>
-              <th>Errors</th>
+              <th>Failed or rejected</th>
             </tr>
           </thead>
           <tbody>

@@ -19,7 +19,7 @@ export function CallsTable({
       head={
         <>
           <th>Tool</th>
-          <th>Client and person</th>
+          <th>Client and user</th>
           <th>Outcome</th>
           <th data-align="right">Duration</th>
           <th data-align="right">When</th>

@@ -6,17 +6,17 @@ import classes from './connect-timeline.module.css';
 
 /** Steps, in the words of whoever looks from outside. */
 export const words: Record<ConnectEvent['step'], string> = {
-  challenge: 'Was sent to sign in (401)',
+  challenge: 'Sign-in required (401)',
   resource_metadata: 'Read the server’s metadata',
   server_metadata: 'Read the sign-in metadata',
   register: 'Registered itself',
-  client_document: 'Its description was read',
-  authorize: 'Asked for access',
-  sign_in: 'The person was sent to sign in',
+  client_document: 'Client metadata fetched',
+  authorize: 'Requested access',
+  sign_in: 'Redirected to sign-in',
   consent: 'Consent page',
   token: 'Exchanged the code',
   refresh: 'Refreshed its token',
-  request: 'Made a request',
+  request: 'Sent a request',
 };
 
 const outcomes: Record<ConnectEvent['outcome'], ['good' | 'bad' | 'quiet', string]> = {
@@ -59,7 +59,7 @@ export function Timeline({ attempt }: { attempt: ConnectAttempt }) {
               </div>
               {step.repeats && (
                 <p className={classes.rule}>
-                  {step.repeats === 1 ? 'Once more' : `${step.repeats} times more`}
+                  {step.repeats === 1 ? 'Repeated once' : `Repeated ${step.repeats} times`}
                   {step.last_at && (
                     <>
                       , last <time dateTime={step.last_at}>{formatDateTime(step.last_at)}</time>
@@ -68,17 +68,13 @@ export function Timeline({ attempt }: { attempt: ConnectAttempt }) {
                 </p>
               )}
               {step.fault && <p className={classes.fault}>{step.fault}</p>}
-              {step.rule_says && (
-                <p className={classes.rule}>
-                  Rule {step.rule}: {step.rule_says}
-                </p>
-              )}
+              {step.rule_says && <p className={classes.rule}>{step.rule_says}</p>}
               <dl className={classes.facts}>
                 {[
                   ...sent(step.sent),
-                  ...(step.agent ? [['program', step.agent] as [string, string]] : []),
+                  ...(step.agent ? [['user agent', step.agent] as [string, string]] : []),
                   ...(step.network ? [['network', step.network] as [string, string]] : []),
-                  ...(step.request_id ? [['request', step.request_id] as [string, string]] : []),
+                  ...(step.request_id ? [['request ID', step.request_id] as [string, string]] : []),
                 ].map(([name, value]) => (
                   <div key={name}>
                     <dt>{name}</dt>
@@ -94,7 +90,7 @@ export function Timeline({ attempt }: { attempt: ConnectAttempt }) {
       </ol>
       {attempt.known.map((known) => (
         <p key={known.source} className={classes.known}>
-          <strong>Known of {known.client}.</strong> {known.text} <span>({known.source})</span>
+          <strong>About {known.client}:</strong> {known.text} <span>({known.source})</span>
         </p>
       ))}
     </div>

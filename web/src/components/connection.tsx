@@ -9,7 +9,7 @@ export function ServerUrl({ url }: { url: string }) {
   return (
     <div className={classes.url}>
       <code>{url}</code>
-      <CopyButton text={url} label="Copy the server's URL" />
+      <CopyButton text={url} label="Copy the server’s URL" />
     </div>
   );
 }
@@ -27,7 +27,7 @@ export function ConnectionGuide({ connection }: { connection: Connection }) {
     <Stack gap="lg">
       <div>
         <SegmentedControl
-          aria-label="By which URL"
+          aria-label="URL to connect to"
           value={address}
           onChange={setAddress}
           data={[
@@ -38,8 +38,8 @@ export function ConnectionGuide({ connection }: { connection: Connection }) {
       </div>
       {shown === short && (
         <span>
-          This is the default server, so <code>{short.url}</code> leads here. If another one becomes the
-          default, it leads there.
+          This is the default server: <code>{short.url}</code> points to it. If you choose another default
+          server, the URL points there.
         </span>
       )}
       <ConnectionTabs clients={shown.clients} />

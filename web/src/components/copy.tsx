@@ -11,7 +11,11 @@ export function CopyButton({ text, label, className }: { text: string; label: st
     return () => window.clearTimeout(timer);
   }, [state]);
   const words =
-    state === 'copied' ? 'Copied' : state === 'refused' ? 'The browser refused; select and copy' : label;
+    state === 'copied'
+      ? 'Copied'
+      : state === 'refused'
+        ? 'Copying is blocked. Select the text and copy it'
+        : label;
   return (
     <span className={className}>
       <Tooltip label={words}>

@@ -1,9 +1,10 @@
 import { ActionIcon, Alert, Button, Group, PasswordInput, Select, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { type FormEvent, type ReactNode, useState } from 'react';
-import { ApiError } from '../api/http';
 import type { Credential, SecurityHint } from '../api/sources';
 import { InlineCode } from './inline-code';
+import { Submit, useFaultFocus } from './submit';
+import { Unsaved, useChanged } from './unsaved';
 
 /** The last one is no credential but a way to accounts: its form is the caller's. */
 type Kind = Credential['kind'] | 'oauth_authorization_code';
@@ -54,27 +55,27 @@ function read(draft: Draft): { credential: Credential } | { faults: Partial<Reco
   };
   switch (draft.kind) {
     case 'api_key':
-      need('name', 'Give the name of the header, parameter or cookie.');
+      need('name', 'Enter the name of the header, parameter or cookie.');
       if (draft.in === 'header' && draft.name && !headerName.test(draft.name)) {
         faults.name = 'A header name has letters, digits and hyphens only.';
       }
-      need('value', 'Give the key.');
+      need('value', 'Enter the key.');
       if (Object.keys(faults).length > 0) return { faults };
       return {
         credential: { kind: 'api_key', in: draft.in, name: draft.name.trim(), value: draft.value.trim() },
       };
     case 'bearer':
-      need('token', 'Give the token.');
+      need('token', 'Enter the token.');
       if (Object.keys(faults).length > 0) return { faults };
       return { credential: { kind: 'bearer', token: draft.token.trim() } };
     case 'basic':
-      need('username', 'Give the user name.');
+      need('username', 'Enter the user name.');
       if (Object.keys(faults).length > 0) return { faults };
       return { credential: { kind: 'basic', username: draft.username, password: draft.password } };
     case 'headers':
       for (const header of draft.headers) {
-        if (!headerName.test(header.name)) faults[`header-${header.id}`] = 'Give a header name.';
-        else if (header.value.trim() === '') faults[`header-${header.id}`] = 'Give the value.';
+        if (!headerName.test(header.name)) faults[`header-${header.id}`] = 'Enter a header name.';
+        else if (header.value.trim() === '') faults[`header-${header.id}`] = 'Enter the value.';
       }
       if (Object.keys(faults).length > 0) return { faults };
       return {
@@ -84,9 +85,9 @@ function read(draft: Draft): { credential: Credential } | { faults: Partial<Reco
         },
       };
     case 'oauth_client_credentials':
-      if (!URL.canParse(draft.token_url)) faults.token_url = 'Give the complete URL of the token endpoint.';
-      need('client_id', 'Give the client id.');
-      need('client_secret', 'Give the client secret.');
+      if (!URL.canParse(draft.token_url)) faults.token_url = 'Enter the complete URL of the token endpoint.';
+      need('client_id', 'Enter the client ID.');
+      need('client_secret', 'Enter the client secret.');
       if (Object.keys(faults).length > 0) return { faults };
       return {
         credential: {
@@ -122,22 +123,29 @@ export function CredentialForm({
   submitLabel,
   pending,
   error,
+  failed = 'The credential was not saved',
   onSubmit,
   extra,
   signIn,
+  guarded = true,
 }: {
   hints: SecurityHint[];
   note?: string;
   submitLabel: string;
   pending: boolean;
   error: unknown;
+  /** The heading of a refusal. */
+  failed?: string;
   onSubmit: (credential: Credential) => void;
   extra?: ReactNode;
   /** What is shown for accounts that people connect; without it that kind is not offered. */
   signIn?: ReactNode;
+  /** Leaving with what was typed is asked about; a wizard that keeps its steps asks by itself. */
+  guarded?: boolean;
 }) {
   const [draft, setDraft] = useState(() => draftFrom(hints[0], signIn !== undefined));
   const [faults, setFaults] = useState<Partial<Record<string, string>>>({});
+  const changed = useChanged(draft);
   const set = <Field extends keyof Draft>(field: Field, value: Draft[Field]) => {
     setDraft((old) => ({ ...old, [field]: value }));
     setFaults((old) => ({ ...old, [field]: undefined }));
@@ -158,6 +166,8 @@ export function CredentialForm({
     spellCheck: false,
   });
 
+  const form = useFaultFocus(error ?? (Object.values(faults).some(Boolean) ? faults : null));
+
   function submit(event: FormEvent) {
     event.preventDefault();
     const outcome = read(draft);
@@ -168,19 +178,15 @@ export function CredentialForm({
   const hint = hints.find((one) => one.kind === draft.kind);
   return (
     <Stack gap="md" maw={560}>
-      {error instanceof ApiError && (
-        <Alert color="red" data-tone="red" role="alert" title="The credential was not saved">
-          {error.message}
-        </Alert>
-      )}
       {note && (
         <Alert color="sea" data-tone="sea" variant="light">
           <InlineCode text={note} />
         </Alert>
       )}
+      <Unsaved when={guarded && changed && !pending} tabs />
       {/* Outside the form, which is another one for accounts: whoever chooses by keyboard stays where they are. */}
       <Select
-        label="How the API knows the caller"
+        label="Authentication"
         description={hint?.description ? <InlineCode text={hint.description} /> : undefined}
         data={signIn === undefined ? kinds : withAccounts}
         value={draft.kind}
@@ -200,7 +206,7 @@ export function CredentialForm({
       {draft.kind === 'oauth_authorization_code' ? (
         signIn
       ) : (
-        <form onSubmit={submit} noValidate>
+        <form ref={form} onSubmit={submit} noValidate>
           <Stack gap="md">
             {draft.kind === 'api_key' && (
               <>
@@ -304,11 +310,11 @@ export function CredentialForm({
                   placeholder="https://auth.example.com/oauth/token"
                   {...text('token_url')}
                 />
-                <TextInput label="Client id" {...text('client_id')} />
+                <TextInput label="Client ID" {...text('client_id')} />
                 <PasswordInput label="Client secret" {...secret('client_secret')} />
                 <TextInput label="Scope" description="Optional; separated by spaces" {...text('scope')} />
                 <Select
-                  label="How the client proves itself"
+                  label="Client authentication"
                   data={[
                     { value: 'basic', label: 'Authorization header (basic)' },
                     { value: 'post', label: 'In the request body (post)' },
@@ -319,12 +325,12 @@ export function CredentialForm({
                 />
               </>
             )}
-            <Group gap="sm">
+            <Submit error={error} title={failed}>
               <Button type="submit" loading={pending}>
                 {submitLabel}
               </Button>
               {extra}
-            </Group>
+            </Submit>
           </Stack>
         </form>
       )}

@@ -28,7 +28,7 @@ export function readDraft(
     case 'demo':
       return demo
         ? { input: { kind: 'url', url: demo.openapi_url } }
-        : { fault: 'There is no demo API here.' };
+        : { fault: 'The demo API is not available.' };
     case 'file':
       return draft.file
         ? { input: { kind: 'text', text: draft.file.text } }
@@ -40,7 +40,7 @@ export function readDraft(
     case 'url': {
       const url = draft.url.trim();
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
-        return { fault: 'Give a complete URL that begins with https://.' };
+        return { fault: 'Enter a complete URL that begins with https://.' };
       }
       return { input: { kind: 'url', url } };
     }
@@ -48,7 +48,7 @@ export function readDraft(
 }
 
 const kinds = [
-  { kind: 'demo', title: 'Demo API', text: 'Try everything with an API that runs here.', icon: IconSailboat },
+  { kind: 'demo', title: 'Demo API', text: 'A sample API that runs on this server.', icon: IconSailboat },
   { kind: 'url', title: 'URL', text: 'Portolan fetches the document.', icon: IconLink },
   { kind: 'file', title: 'Upload', text: 'JSON or YAML, up to 10 MiB.', icon: IconFileUpload },
   { kind: 'text', title: 'Paste', text: 'JSON or YAML text.', icon: IconClipboardText },
@@ -88,7 +88,7 @@ export function DocumentInputFields({
   return (
     <div>
       <fieldset className={classes.kinds}>
-        <legend className="visually-hidden">Where the OpenAPI document comes from</legend>
+        <legend className="visually-hidden">Source of the OpenAPI document</legend>
         {kinds
           .filter(({ kind }) => kind !== 'demo' || demo)
           .map(({ kind, title, text, icon: Icon }) => (
@@ -108,7 +108,7 @@ export function DocumentInputFields({
       {draft.kind === 'demo' && demo && (
         <TextInput
           label={demo.title}
-          description="The document of the demo API"
+          description="OpenAPI document of the demo API"
           value={demo.openapi_url}
           readOnly
         />

@@ -4,29 +4,29 @@ import { ApiError } from '../api/http';
 import type { Limit, LimitName, LimitsChange } from '../api/limits';
 import { Status, Tag } from './badges';
 import classes from './limits-form.module.css';
+import { Unsaved } from './unsaved';
 
 export const limitTexts: Record<LimitName, { name: string; meaning: string }> = {
   tenant_calls: {
-    name: 'Calls of the workspace',
-    meaning: 'Tool calls of everybody and every AI client together, each minute.',
+    name: 'Workspace calls',
+    meaning: 'Tool calls per minute, all users and AI clients combined.',
   },
   client_requests: {
-    name: 'Requests of one person',
+    name: 'Requests per user and client',
     meaning:
-      'What one person may send through one AI client each minute, so that a client that runs wild leaves room for the others.',
+      'Requests that one user can send through one AI client per minute, so one client can’t starve the others.',
   },
   tool_calls: {
-    name: 'Calls of one tool',
-    meaning:
-      'Calls of each single tool, by everybody together, each minute; it spares the API behind the tool.',
+    name: 'Calls per tool',
+    meaning: 'Calls per minute to each tool, all users combined. This protects the API behind the tool.',
   },
   running_calls: {
-    name: 'Calls that run at once',
-    meaning: 'Tool calls of the workspace that may run at the same moment, on all servers together.',
+    name: 'Concurrent calls',
+    meaning: 'Tool calls that can run at the same time, across all servers.',
   },
   open_streams: {
     name: 'Open event streams',
-    meaning: 'Connections, open at the same moment, on which AI clients wait for news and for long answers.',
+    meaning: 'Connections that AI clients can keep open at the same time for notifications and long results.',
   },
   stream_opens: {
     name: 'New event streams of one person',
@@ -106,8 +106,8 @@ export function LimitsForm({
     if (read(draft, limit) !== undefined) return null;
     const range = `${limit.minimum.toLocaleString()} to ${limit.maximum.toLocaleString()}`;
     return limit.default === null
-      ? `Give a whole number from ${range}, or nothing for no limit.`
-      : `Give a whole number from ${range}.`;
+      ? `Enter a whole number from ${range}, or leave it empty for no limit.`
+      : `Enter a whole number from ${range}.`;
   }
 
   function submit(event: FormEvent) {
@@ -146,13 +146,13 @@ export function LimitsForm({
     <ul className={classes.list}>
       {limits.map((limit, place) => {
         const { name, meaning } = limitTexts[limit.name];
-        const bounds = `Default: ${limit.default?.toLocaleString() ?? 'no limit'}. At most ${limit.maximum.toLocaleString()}.`;
+        const bounds = `Default: ${limit.default?.toLocaleString() ?? 'no limit'}. Maximum: ${limit.maximum.toLocaleString()}.`;
         return (
           <li key={limit.name} className={classes.limit} data-last={place === limits.length - 1 || undefined}>
             <div>
               <div className={classes.name}>
                 <h3>{readOnly ? name : <label htmlFor={inputOf(limit.name)}>{name}</label>}</h3>
-                {limit.own !== null && <Tag>set here</Tag>}
+                {limit.own !== null && <Tag>custom</Tag>}
               </div>
               <p className={classes.meaning}>{meaning}</p>
               <div className={classes.now}>
@@ -209,15 +209,16 @@ export function LimitsForm({
   if (readOnly) return list;
   return (
     <form onSubmit={submit} noValidate>
+      <Unsaved when={touched.length > 0 && !pending} />
+      {list}
       {error && (
         <div className={classes.alert}>
-          <Alert color="red" data-tone="red" role="alert" title="The limits were not changed">
+          <Alert color="red" data-tone="red" role="alert" title="The limits were not saved">
             {refused && refused in limitTexts ? `${limitTexts[refused as LimitName].name}: ` : ''}
             {error.message}
           </Alert>
         </div>
       )}
-      {list}
       <div className={classes.save}>
         <Button type="submit" loading={pending} disabled={touched.length === 0}>
           Save changes

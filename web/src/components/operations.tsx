@@ -2,7 +2,9 @@ import { Button, Checkbox, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import type { OperationPreview } from '../api/sources';
+import { sentence } from '../sentence';
 import { Method, Tag } from './badges';
+import { InlineCode } from './inline-code';
 import classes from './operations.module.css';
 import { SelectionBar, TableBar, useShown } from './table';
 
@@ -82,12 +84,12 @@ export function Operations({
       </TableBar>
       <SelectionBar>
         <span aria-live="polite">
-          <strong>{chosen.size}</strong> of {tools.length} chosen
+          <strong>{chosen.size}</strong> of {tools.length} selected
           {filtered ? `, ${found.length} shown` : ''}
         </span>
         <Button.Group>
           <Button size="compact-sm" variant="default" onClick={() => choose(() => true)}>
-            All{filtered ? ' shown' : ''}
+            Select all{filtered ? ' shown' : ''}
           </Button>
           <Button size="compact-sm" variant="default" onClick={() => choose((one) => one.read_only)}>
             Read-only
@@ -129,14 +131,14 @@ export function Operations({
               </div>
               {one.warnings.map((warning) => (
                 <p key={warning} className={classes.warning}>
-                  {warning}
+                  <InlineCode text={sentence(warning)} />
                 </p>
               ))}
             </div>
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p className={classes.row}>Nothing matches. Clear the search or the filters.</p>}
+      {found.length === 0 && <p className={classes.row}>No matches. Clear the search or the filters.</p>}
       {more}
     </>
   );
@@ -154,7 +156,9 @@ export function LeftOut({ operations }: { operations: OperationPreview[] }) {
               <Method method={one.method} />
               <span className={classes.path}>{one.path}</span>
             </div>
-            <p className={classes.reason}>{one.reason}</p>
+            <p className={classes.reason}>
+              <InlineCode text={sentence(one.reason ?? '')} />
+            </p>
           </li>
         ))}
       </ul>

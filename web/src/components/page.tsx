@@ -183,7 +183,7 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
   if (status === 403) {
     return (
       <div role="alert">
-        <Empty icon={<IconLock size={24} />} title="You may not see this">
+        <Empty icon={<IconLock size={24} />} title="You don’t have access">
           {message}
         </Empty>
       </div>

@@ -1,8 +1,10 @@
-import { Button } from '@mantine/core';
+import { Alert, Button } from '@mantine/core';
 import { IconAlertTriangle, IconCircleX } from '@tabler/icons-react';
 import { useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Problem } from '../api/sources';
+import { sentence } from '../sentence';
+import { InlineCode } from './inline-code';
 import classes from './operations.module.css';
 
 function where(problem: Problem): string {
@@ -28,7 +30,7 @@ export function Problems({ problems }: { problems: Problem[] }) {
               <IconAlertTriangle size={19} aria-label="Warning" />
             )}
             <div>
-              {problem.message}
+              <InlineCode text={sentence(problem.message)} />
               {where(problem) && (
                 <div className={classes.where}>
                   <code>{where(problem)}</code>
@@ -52,4 +54,21 @@ export function problemsOf(error: unknown): Problem[] {
   if (!(error instanceof ApiError)) return [];
   const details = error.details as { problems?: Problem[] } | null | undefined;
   return Array.isArray(details?.problems) ? details.problems : [];
+}
+
+/** Why a document was refused, once: a single problem is the sentence of the refusal, with its place. */
+export function DocumentRefused({ error }: { error: Error }) {
+  const problems = problemsOf(error);
+  const bare = (text: string) => text.trim().replace(/[.!]$/, '').toLowerCase();
+  const isSaid = problems.some((one) => bare(one.message) === bare(error.message));
+  return (
+    <Alert color="red" data-tone="red" role="alert" title="The document can’t be imported">
+      {!isSaid && (
+        <p className={classes.lead}>
+          <InlineCode text={sentence(error.message)} />
+        </p>
+      )}
+      {problems.length > 0 && <Problems problems={problems} />}
+    </Alert>
+  );
 }

@@ -1,14 +1,4 @@
-import {
-  ActionIcon,
-  Alert,
-  Button,
-  FileInput,
-  Group,
-  Select,
-  Stack,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
+import { ActionIcon, Button, FileInput, Group, Select, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconArrowDown, IconArrowUp, IconPlus, IconTrash } from '@tabler/icons-react';
 import { type FormEvent, useRef, useState } from 'react';
 import { ApiError } from '../api/http';
@@ -17,6 +7,8 @@ import { fill, placeholders, readBase64 } from '../placeholders';
 import { type ArgumentDraft, ArgumentRows, argumentDraft, argumentOf } from './argument-rows';
 import classes from './argument-rows.module.css';
 import { Panel } from './page';
+import { Submit, useFaultFocus } from './submit';
+import { Unsaved, useChanged } from './unsaved';
 
 interface MessageDraft {
   id: number;
@@ -27,7 +19,7 @@ interface MessageDraft {
 const kinds: { value: PromptBlock['type']; label: string }[] = [
   { value: 'text', label: 'Text' },
   { value: 'image', label: 'Image' },
-  { value: 'audio', label: 'Sound' },
+  { value: 'audio', label: 'Audio' },
   { value: 'resource', label: 'Embedded resource' },
   { value: 'resource_link', label: 'Link to a resource' },
 ];
@@ -54,10 +46,10 @@ function blockFault(block: PromptBlock, names: readonly string[]): string | null
     .flatMap(placeholders)
     .find((name) => !names.includes(name));
   if (unknown) return `{{${unknown}}} is not an argument. Add it, or write \\{{ to keep the braces.`;
-  if (block.type === 'text') return block.text.trim() === '' ? 'Write a text.' : null;
+  if (block.type === 'text') return block.text.trim() === '' ? 'Enter the text.' : null;
   if (block.type === 'image' || block.type === 'audio') return block.data === '' ? 'Choose a file.' : null;
-  if (block.uri.trim() === '') return 'Give a URI.';
-  if (block.type === 'resource_link') return block.name.trim() === '' ? 'Give the link a name.' : null;
+  if (block.uri.trim() === '') return 'Enter a URI.';
+  if (block.type === 'resource_link') return block.name.trim() === '' ? 'Enter a name for the link.' : null;
   return block.blob === '' ? 'Choose a file.' : null;
 }
 
@@ -88,7 +80,8 @@ export function PromptEditor({
     ),
   );
   const [values, setValues] = useState<Record<string, string>>({});
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
 
   const names = drafts.map((draft) => draft.name);
   const refused = error instanceof ApiError ? error : null;
@@ -118,9 +111,12 @@ export function PromptEditor({
       return next;
     });
 
+  const changed = useChanged([name, title, description, drafts, messages]);
+  const form = useFaultFocus(error ?? tries);
+
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTried(true);
+    setTries((old) => old + 1);
     if (faulty) return;
     onSubmit({
       name,
@@ -132,18 +128,14 @@ export function PromptEditor({
   }
 
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form} onSubmit={submit} noValidate>
+      <Unsaved when={changed} />
       <Stack gap="lg">
-        {error && (
-          <Alert color="red" data-tone="red" role="alert" title="The prompt was not saved">
-            {error.message}
-          </Alert>
-        )}
         <Panel title="What clients see">
           <Stack gap="md" maw={640}>
             <TextInput
               label="Name"
-              description="People choose the prompt by it, often as a slash command."
+              description="Users pick the prompt by this name, often as a slash command."
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
               error={refused?.field === 'name' ? refused.message : tried && nameFault}
@@ -169,7 +161,7 @@ export function PromptEditor({
         </Panel>
         <Panel
           title="Arguments"
-          note="What the person fills in. In a message, {{name}} stands for the value."
+          note="Values the user fills in. Use {{name}} in a message to insert one."
           aside={
             <Button
               size="compact-sm"
@@ -182,7 +174,7 @@ export function PromptEditor({
           }
         >
           <Stack gap="md">
-            {drafts.length === 0 && <p style={{ margin: 0 }}>This prompt takes no arguments.</p>}
+            {drafts.length === 0 && <p className={classes.none}>This prompt takes no arguments.</p>}
             <ArgumentRows word="Argument" drafts={drafts} onChange={setDrafts} tried={tried} />
             {undeclared.length > 0 && (
               <Group gap="xs">
@@ -193,14 +185,14 @@ export function PromptEditor({
                     variant="light"
                     onClick={() => add({ name: one, required: true })}
                   >
-                    Add “{one}”, which a message uses
+                    Add argument “{one}”
                   </Button>
                 ))}
               </Group>
             )}
           </Stack>
         </Panel>
-        <Panel title="Conversation" note="It begins with these messages, in this order.">
+        <Panel title="Conversation" note="The messages that start the conversation, in this order.">
           <Stack gap="md">
             {messages.map((message, place) => {
               const fault = blockFault(message.content, names);
@@ -209,7 +201,7 @@ export function PromptEditor({
                   <legend className="visually-hidden">Message {place + 1}</legend>
                   <div className={classes.bar}>
                     <Select
-                      label="Who speaks"
+                      label="Role"
                       data={[
                         { value: 'user', label: 'User' },
                         { value: 'assistant', label: 'Assistant' },
@@ -220,7 +212,7 @@ export function PromptEditor({
                       w={150}
                     />
                     <Select
-                      label="What"
+                      label="Content type"
                       data={kinds}
                       value={message.content.type}
                       onChange={(type) => {
@@ -288,7 +280,7 @@ export function PromptEditor({
             </div>
           </Stack>
         </Panel>
-        <Panel title="Preview" note="What a client gets for these values.">
+        <Panel title="Preview" note="What the client receives.">
           <Stack gap="md">
             {drafts.some((draft) => draft.name !== '') && (
               <Group gap="md" align="start">
@@ -314,12 +306,16 @@ export function PromptEditor({
             </ol>
           </Stack>
         </Panel>
-        <Group>
+        <Submit
+          sticky
+          error={error}
+          title="The prompt was not saved"
+          fault={tried && faulty && 'Fix the highlighted fields.'}
+        >
           <Button type="submit" loading={pending}>
             {submitLabel}
           </Button>
-          {tried && faulty && <span className={classes.fault}>Something above needs your attention.</span>}
-        </Group>
+        </Submit>
       </Stack>
     </form>
   );
@@ -339,7 +335,7 @@ function BlockFields({
     <FileInput
       label={`File of message ${place + 1}`}
       description="Up to 1 MiB."
-      placeholder={given ? 'A file is there. Choose another one.' : 'Choose a file'}
+      placeholder={given ? 'File attached. Choose another to replace it.' : 'Choose a file'}
       accept={accept}
       error={tooLarge && 'This file is larger than 1 MiB.'}
       onChange={(chosen) => {
@@ -400,10 +396,10 @@ function BlockFields({
               className={classes.mono}
             />
             <Select
-              label="Holds"
+              label="Content"
               data={[
-                { value: 'text', label: 'A text' },
-                { value: 'file', label: 'A file' },
+                { value: 'text', label: 'Text' },
+                { value: 'file', label: 'File' },
               ]}
               value={block.blob === undefined ? 'text' : 'file'}
               onChange={(kind) => {
@@ -438,9 +434,9 @@ function Said({ message, values }: { message: MessageDraft; values: Record<strin
         (content.data === '' ? (
           <p>(an image)</p>
         ) : (
-          <img src={`data:${content.mime_type};base64,${content.data}`} alt="Of this message" />
+          <img src={`data:${content.mime_type};base64,${content.data}`} alt="Content of this message" />
         ))}
-      {content.type === 'audio' && <p>(a sound, {content.mime_type})</p>}
+      {content.type === 'audio' && <p>(audio, {content.mime_type})</p>}
       {content.type === 'resource' && (
         <>
           <p>

@@ -1,5 +1,6 @@
 import { Alert, Button, Stack } from '@mantine/core';
 import { confirmPath } from '../api/people';
+import { InlineCode } from './inline-code';
 
 /** A refusal, with the way on when the person only has to prove who they are. */
 export function Refused({ error, title }: { error: unknown; title: string }) {
@@ -10,13 +11,15 @@ export function Refused({ error, title }: { error: unknown; title: string }) {
       color={path ? 'sea' : 'red'}
       data-tone={path ? undefined : 'red'}
       role="alert"
-      title={path ? 'Confirm it is you' : title}
+      title={path ? 'Verify it’s you' : title}
     >
       <Stack gap="sm" align="flex-start">
-        {error instanceof Error ? error.message : 'Try again.'}
+        <span>
+          <InlineCode text={error instanceof Error ? error.message : 'Try again.'} />
+        </span>
         {path && (
           <Button component="a" href={path} size="compact-md">
-            Confirm
+            Verify
           </Button>
         )}
       </Stack>

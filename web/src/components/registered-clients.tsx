@@ -31,9 +31,9 @@ const lines = (text: string) =>
     .filter((line) => line !== '');
 
 const proofs: Record<NewClient['proof'], string> = {
-  none: 'nothing (public)',
-  client_secret: 'a secret',
-  private_key_jwt: 'its own key',
+  none: 'None (public)',
+  client_secret: 'Client secret',
+  private_key_jwt: 'Private key (JWT)',
 };
 
 const errorAt = (error: unknown, ...fields: string[]) =>
@@ -56,8 +56,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
   };
   return (
     <Panel
-      title="Registered here"
-      note="For programs that want a client id typed in. Only this workspace can be chosen with them."
+      title="Registered clients"
+      note="OAuth clients with a fixed client ID, for this workspace only."
       aside={
         <Button
           size="compact-md"
@@ -74,8 +74,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
       <Loaded query={clients}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty icon={<IconIdBadge2 size={24} />} title="No client is registered here">
-              Most AI clients need none: they describe or register themselves.
+            <Empty icon={<IconIdBadge2 size={24} />} title="No registered clients">
+              Most AI clients don’t need one: they register themselves.
             </Empty>
           ) : (
             <Table
@@ -83,8 +83,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
               head={
                 <>
                   <th>Client</th>
-                  <th>Returns to</th>
-                  <th>Proves itself by</th>
+                  <th>Redirect URIs</th>
+                  <th>Client authentication</th>
                   <th>Connections</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
@@ -96,7 +96,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                 <tr key={client.id}>
                   <td data-wide>
                     <span className={cell.main}>{client.name}</span>{' '}
-                    {!client.enabled && <Status tone="warn">Off</Status>}
+                    {!client.enabled && <Status tone="warn">Disabled</Status>}
                     {client.stopped && <Status tone="bad">Blocked by the operator</Status>}
                     <div className={cell.sub}>
                       <code>{client.client_id}</code>
@@ -112,7 +112,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                   <td data-wide>
                     {proofs[client.proof]}
                     {client.proof === 'private_key_jwt' && (
-                      <div className={cell.sub}>{client.jwks_uri ?? 'public keys kept here'}</div>
+                      <div className={cell.sub}>{client.jwks_uri ?? 'public keys stored here'}</div>
                     )}
                     {client.secrets.map((one) => (
                       <Group key={one.id} gap="xs" wrap="nowrap">
@@ -135,21 +135,21 @@ export function RegisteredClients({ ws }: { ws: string }) {
                       <Button
                         variant="subtle"
                         size="compact-xs"
-                        aria-label={`Add a secret to ${client.name}`}
+                        aria-label={`Rotate secret of ${client.name}`}
                         loading={addSecret.isPending && addSecret.variables === client.id}
                         onClick={() => {
                           forget();
                           addSecret.mutate(client.id, {
                             onSuccess: ({ client_secret }) =>
                               setShown({
-                                title: `A new secret of ${client.name}`,
+                                title: `New secret of ${client.name}`,
                                 values: [{ label: 'Client secret', value: client_secret }],
-                                note: 'Put it into use, then revoke the old one: both work until then.',
+                                note: 'Both secrets work until you revoke the old one.',
                               }),
                           });
                         }}
                       >
-                        Add a secret
+                        Rotate secret
                       </Button>
                     )}
                   </td>
@@ -209,8 +209,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
           });
         }}
       >
-        {ending?.name} and its secrets are gone, and its connections end within a second. This cannot be
-        undone; switching it off can.
+        {ending?.name} and its secrets are deleted, and its connections end within a second. This can’t be
+        undone. To keep it, disable it instead.
       </Confirm>
       <Confirm
         title="Revoke this secret?"
@@ -230,8 +230,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
           );
         }}
       >
-        The secret {secret?.hint}… of {secret?.client.name} proves nothing any more. With another secret its
-        connections go on.
+        The secret {secret?.hint}… of {secret?.client.name} stops working. Connections continue if the client
+        has another secret.
       </Confirm>
     </Panel>
   );
@@ -266,7 +266,7 @@ function ClientForm({
         { id: client.id, name: name.trim(), redirect_uris },
         {
           onSuccess: () => {
-            toastDone(`${name.trim()} was changed.`);
+            toastDone(`${name.trim()} was updated.`);
             close();
           },
         },
@@ -291,9 +291,9 @@ function ClientForm({
     register.mutate(body, {
       onSuccess: ({ client: made, client_secret }) => {
         close();
-        const values = [{ label: 'Client id', value: made.client_id }];
+        const values = [{ label: 'Client ID', value: made.client_id }];
         if (client_secret) values.push({ label: 'Client secret', value: client_secret });
-        show({ title: `The client ${made.name}`, values });
+        show({ title: `Client “${made.name}”`, values });
       },
     });
   }
@@ -301,17 +301,19 @@ function ClientForm({
   return (
     <form onSubmit={submit} noValidate>
       <Stack gap="md">
-        {!known && <Refused error={error} title={client ? 'Nothing was changed' : 'It was not registered'} />}
+        {!known && (
+          <Refused error={error} title={client ? 'Nothing was changed' : 'The client was not registered'} />
+        )}
         <TextInput
           label="Name"
-          description="People see it when they allow it to connect."
+          description="Shown to users on the consent page."
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           error={errorAt(error, 'name')}
         />
         <Textarea
           label="Redirect URIs"
-          description="Where the program wants to be answered: one in each line."
+          description="One redirect URI per line."
           placeholder="https://app.example/oauth/callback"
           rows={3}
           value={uris}
@@ -320,16 +322,16 @@ function ClientForm({
         />
         {!client && (
           <div>
-            <span id="proof">Proves itself by</span>
+            <span id="proof">Client authentication</span>
             <SegmentedControl
               fullWidth
               aria-labelledby="proof"
               value={proof}
               onChange={(value) => setProof(value as NewClient['proof'])}
               data={[
-                { value: 'none', label: 'Nothing' },
-                { value: 'client_secret', label: 'A secret' },
-                { value: 'private_key_jwt', label: 'Its own key' },
+                { value: 'none', label: 'None (public)' },
+                { value: 'client_secret', label: 'Client secret' },
+                { value: 'private_key_jwt', label: 'Private key (JWT)' },
               ]}
             />
           </div>
@@ -337,14 +339,12 @@ function ClientForm({
         {!client && proof === 'private_key_jwt' && (
           <Textarea
             label="Public keys"
-            description="The address of its key set, or the key set as JSON."
+            description="The https URL of a JWK set, or the JWK set as JSON."
             rows={3}
             value={keys}
             onChange={(event) => setKeys(event.currentTarget.value)}
             error={
-              unreadable
-                ? 'This is neither an https address nor a key set in JSON.'
-                : errorAt(error, 'jwks', 'jwks_uri')
+              unreadable ? 'Enter an https URL or a JWK set in JSON.' : errorAt(error, 'jwks', 'jwks_uri')
             }
           />
         )}

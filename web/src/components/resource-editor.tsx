@@ -1,5 +1,4 @@
 import {
-  Alert,
   Button,
   FileInput,
   Group,
@@ -19,6 +18,8 @@ import { useSession } from '../session';
 import { type ArgumentDraft, ArgumentRows, argumentDraft, argumentOf } from './argument-rows';
 import classes from './argument-rows.module.css';
 import { Panel } from './page';
+import { Submit, useFaultFocus } from './submit';
+import { Unsaved, useChanged } from './unsaved';
 
 /** Most bytes of a file. */
 const mostBytes = 2 * 1024 * 1024;
@@ -55,7 +56,8 @@ export function ResourceEditor({
   const [said, setSaid] = useState<ArgumentDraft[]>(() =>
     (initial?.variables ?? []).map((variable, id) => argumentDraft(id, variable)),
   );
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
 
   const names = templateVariables(uri);
   const variables = names.map(
@@ -64,7 +66,7 @@ export function ResourceEditor({
   const refused = error instanceof ApiError ? error : null;
   const uriFault = /^[A-Za-z][A-Za-z0-9+.-]*:\S+$/.test(uri.trim())
     ? null
-    : 'Give a URI with a scheme, such as notes://welcome.';
+    : 'Enter a URI with a scheme, such as notes://welcome.';
   const unknown =
     kind === 'text' && names.length > 0 ? placeholders(text).find((one) => !names.includes(one)) : undefined;
   const holdsFault = {
@@ -74,9 +76,12 @@ export function ResourceEditor({
   }[kind];
   const faulty = uriFault !== null || name.trim() === '' || holdsFault !== null;
 
+  const changed = useChanged([uri, name, title, description, mimeType, kind, text, data, source, path, said]);
+  const form = useFaultFocus(error ?? tries);
+
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTried(true);
+    setTries((old) => old + 1);
     if (faulty) return;
     const holds: ResourceHolds =
       kind === 'text'
@@ -96,18 +101,14 @@ export function ResourceEditor({
   }
 
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form} onSubmit={submit} noValidate>
+      <Unsaved when={changed} />
       <Stack gap="lg">
-        {error && (
-          <Alert color="red" data-tone="red" role="alert" title="The resource was not saved">
-            {error.message}
-          </Alert>
-        )}
         <Panel title="What clients see">
           <Stack gap="md" maw={640}>
             <TextInput
               label="URI"
-              description="A variable in braces makes it a template: pets://{id}. {+path} takes slashes, too."
+              description="A variable in braces makes this a template: pets://{id}. {+path} also matches slashes."
               value={uri}
               onChange={(event) => setUri(event.currentTarget.value)}
               error={refused?.field === 'uri' ? refused.message : tried && uriFault}
@@ -120,7 +121,7 @@ export function ResourceEditor({
               label="Name"
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
-              error={tried && name.trim() === '' && 'Give the resource a name.'}
+              error={tried && name.trim() === '' && 'Enter a name for the resource.'}
               maxLength={120}
               required
             />
@@ -139,7 +140,7 @@ export function ResourceEditor({
             />
             <TextInput
               label="Media type"
-              description="Empty for an API: then it is what the API says."
+              description="Leave empty to use the API’s Content-Type."
               value={mimeType}
               onChange={(event) => setMimeType(event.currentTarget.value)}
               spellCheck={false}
@@ -149,20 +150,20 @@ export function ResourceEditor({
           </Stack>
         </Panel>
         {variables.length > 0 && (
-          <Panel title="Variables" note="What is said about the variables of the template.">
+          <Panel title="Variables" note="Describe the variables of the template.">
             <Stack gap="md">
               <ArgumentRows word="Variable" drafts={variables} onChange={setSaid} fixed tried={tried} />
             </Stack>
           </Panel>
         )}
-        <Panel title="What it holds">
+        <Panel title="Content">
           <Stack gap="md">
             <SegmentedControl
-              aria-label="What it holds"
+              aria-label="Content"
               data={[
-                { value: 'text', label: 'A text' },
-                { value: 'file', label: 'A file' },
-                { value: 'http', label: 'What an API answers' },
+                { value: 'text', label: 'Text' },
+                { value: 'file', label: 'File' },
+                { value: 'http', label: 'API response' },
               ]}
               value={kind}
               onChange={(value) => setKind(value as ResourceHolds['kind'])}
@@ -171,7 +172,7 @@ export function ResourceEditor({
               <Textarea
                 label="Text"
                 description={
-                  names.length > 0 ? 'In it, {{name}} stands for a variable of the template.' : undefined
+                  names.length > 0 ? 'Use {{name}} to insert a variable of the template.' : undefined
                 }
                 rows={6}
                 value={text}
@@ -185,7 +186,7 @@ export function ResourceEditor({
                 description="Up to 2 MiB."
                 placeholder={
                   initial?.body === 'file'
-                    ? `${initial.size ?? 0} bytes are there. Choose another file.`
+                    ? `${initial.size ?? 0} bytes stored. Choose another file to replace them.`
                     : 'Choose a file'
                 }
                 onChange={(chosen) => {
@@ -203,7 +204,7 @@ export function ResourceEditor({
               <Group gap="md" align="start" grow>
                 <Select
                   label="Source"
-                  description="Reads sign in with its credential."
+                  description="Uses this source’s credential."
                   data={(sources.data?.items ?? []).map((one) => ({ value: one.id, label: one.name }))}
                   value={source}
                   onChange={setSource}
@@ -228,12 +229,16 @@ export function ResourceEditor({
             )}
           </Stack>
         </Panel>
-        <Group>
+        <Submit
+          sticky
+          error={error}
+          title="The resource was not saved"
+          fault={tried && faulty && 'Fix the highlighted fields.'}
+        >
           <Button type="submit" loading={pending}>
             {submitLabel}
           </Button>
-          {tried && faulty && <span className={classes.fault}>Something above needs your attention.</span>}
-        </Group>
+        </Submit>
       </Stack>
     </form>
   );

@@ -3,6 +3,8 @@ import { IconPlus, IconTrash } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { ArgumentFault } from '../api/tools';
 import { isObject, limits, resolve, type Schema, startingValue, typeName, typesOf } from '../json-schema';
+import { sentence } from '../sentence';
+import { InlineCode } from './inline-code';
 import classes from './schema-form.module.css';
 
 type Values = Record<string, unknown>;
@@ -19,7 +21,12 @@ function parts(path: string): string {
 }
 
 const faultsAt = (faults: ArgumentFault[], path: string[]) =>
-  faults.filter((fault) => parts(fault.path) === path.join('/')).map((fault) => fault.message);
+  faults.filter((fault) => parts(fault.path) === path.join('/')).map((fault) => faultText(fault));
+
+/** What the API tells models about an argument, as a form says it. */
+export function faultText(fault: ArgumentFault): string {
+  return /^is required/.test(fault.message) ? 'Required.' : sentence(fault.message);
+}
 
 /** A form for the arguments of a tool. What it cannot draw, it takes as JSON. */
 export function SchemaForm({
@@ -99,7 +106,7 @@ function Field({
   const error = found.length > 0 ? found.join(' ') : null;
   const common = {
     label: <code>{name}</code>,
-    description: schema.description,
+    description: schema.description && <InlineCode text={schema.description} />,
     withAsterisk: required,
     error,
     className: classes.label,
@@ -175,7 +182,11 @@ function Field({
           >
             Add&nbsp;<code>{name}</code>
           </Button>
-          {schema.description && <p className={classes.note}>{schema.description}</p>}
+          {schema.description && (
+            <p className={classes.note}>
+              <InlineCode text={schema.description} />
+            </p>
+          )}
         </div>
       );
     }
@@ -196,7 +207,11 @@ function Field({
             </ActionIcon>
           )}
         </legend>
-        {schema.description && <p className={classes.note}>{schema.description}</p>}
+        {schema.description && (
+          <p className={classes.note}>
+            <InlineCode text={schema.description} />
+          </p>
+        )}
         {error && <p className={classes.error}>{error}</p>}
         <ObjectFields
           schema={schema}
@@ -268,7 +283,11 @@ function ListField({
         <code>{name}</code>
         {required ? ' *' : ''}
       </legend>
-      {schema.description && <p className={classes.note}>{schema.description}</p>}
+      {schema.description && (
+        <p className={classes.note}>
+          <InlineCode text={schema.description} />
+        </p>
+      )}
       {error && <p className={classes.error}>{error}</p>}
       <div className={classes.items}>
         {items.map((one, index) => (
@@ -319,7 +338,7 @@ function JsonField({
   ...common
 }: {
   label: ReactNode;
-  description?: string;
+  description?: ReactNode;
   withAsterisk: boolean;
   error: string | null;
   className?: string;

@@ -2,6 +2,7 @@ import { SegmentedControl } from '@mantine/core';
 import { useState } from 'react';
 import { limits, resolve, type Schema, typeName, typesOf } from '../json-schema';
 import { CodeBlock } from './copy';
+import { InlineCode } from './inline-code';
 import { Panel } from './page';
 import classes from './schema-tree.module.css';
 
@@ -102,7 +103,11 @@ function Field({
         {required && <span className={classes.required}>required</span>}
         {schema.deprecated && <span className={classes.type}>deprecated</span>}
       </div>
-      {schema.description && <p className={classes.text}>{schema.description}</p>}
+      {schema.description && (
+        <p className={classes.text}>
+          <InlineCode text={schema.description} />
+        </p>
+      )}
       {rules.length > 0 && <p className={classes.limits}>{rules.join(' · ')}</p>}
       {values && (
         <div className={classes.enum}>

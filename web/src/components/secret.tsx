@@ -1,20 +1,28 @@
 import { Alert, Button, Group, Stack } from '@mantine/core';
+import { useEffect } from 'react';
 import { CodeBlock } from './copy';
 import { Dialog } from './dialog';
 
-/** Something that is shown this once. */
+/** Something that is shown only once. */
 export interface Shown {
   title: string;
   values: { label: string; value: string }[];
   note?: string;
 }
 
+/** Only its button closes it: what is lost here cannot be shown again. */
 export function SecretDialog({ shown, close }: { shown: Shown | undefined; close: () => void }) {
+  useEffect(() => {
+    if (!shown) return;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener('beforeunload', ask);
+    return () => window.removeEventListener('beforeunload', ask);
+  }, [shown]);
   return (
-    <Dialog opened={shown !== undefined} onClose={close} title={shown?.title ?? ''}>
+    <Dialog kept opened={shown !== undefined} onClose={close} title={shown?.title ?? ''}>
       <Stack gap="md">
         <Alert color="sea" title="Copy it now">
-          It is shown this once. Portolan keeps only what it takes to recognise it.
+          It is shown only once. Portolan keeps a digest of it and can’t show it again.
         </Alert>
         {shown?.values.map(({ label, value }) => (
           <div key={label}>

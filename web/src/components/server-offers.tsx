@@ -32,7 +32,7 @@ export function ServerPrompts({ server }: { server: ServerDetail }) {
                 id: server.id,
                 prompts: [...names].map(([prompt_id, published_name]) => ({ prompt_id, published_name })),
               },
-              { onSuccess: () => toastDone('The prompts were saved. Connected clients see the new list.') },
+              { onSuccess: () => toastDone('Prompts saved. Connected clients see the new list.') },
             )
           }
         />
@@ -66,7 +66,7 @@ export function ServerResources({ server }: { server: ServerDetail }) {
                 id: server.id,
                 resources: [...names].map(([resource_id, published_uri]) => ({ resource_id, published_uri })),
               },
-              { onSuccess: () => toastDone('The resources were saved. Connected clients see the new list.') },
+              { onSuccess: () => toastDone('Resources saved. Connected clients see the new list.') },
             )
           }
         />

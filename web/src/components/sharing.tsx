@@ -3,8 +3,8 @@ import { useMediaQuery } from '@mantine/hooks';
 import type { Sharing } from '../api/sign-in';
 
 const words = {
-  workspace: 'Whoever may call the tools acts as the account that is connected here.',
-  person: 'Who calls a tool for the first time is shown a link to connect their own account.',
+  workspace: 'All calls use the account connected here.',
+  person: 'On their first call, users get a link to connect their own account.',
 };
 
 /** Whose accounts calls use, in words. `looks`: an MCP server, at which the workspace's account looks anyway. */
@@ -24,20 +24,20 @@ export function SharingChoice({
     <div>
       <SegmentedControl
         orientation={isNarrow ? 'vertical' : 'horizontal'}
-        aria-label="Whose account calls use"
+        aria-label="Account used for calls"
         value={value}
         disabled={disabled}
         onChange={(chosen) => onChange(chosen as Sharing)}
         data={[
-          { value: 'workspace', label: 'One account for all' },
-          { value: 'person', label: 'Each person connects their own' },
+          { value: 'workspace', label: 'One shared account' },
+          { value: 'person', label: 'Each user connects their own' },
         ]}
       />
       <Text size="sm" c="dimmed" mt={6}>
         {words[value]}
         {value === 'person' &&
           looks &&
-          ' The account that is connected here only looks at what the server offers.'}
+          ' The account connected here is used only to list what the server offers.'}
       </Text>
     </div>
   );

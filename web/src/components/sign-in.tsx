@@ -24,18 +24,21 @@ import type { Source } from '../api/sources';
 import { useMay, useSession } from '../session';
 import { Ago } from './ago';
 import { ApiSignInForm } from './api-sign-in';
+import { Confirm } from './confirm';
 import { Facts, Loaded, Panel } from './page';
 import { SharingChoice } from './sharing';
+import { Submit, useFaultFocus } from './submit';
 import { toastDone, toastFailed } from './toast';
+import { Unsaved, useChanged } from './unsaved';
 
 const host = (issuer: string) => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
 
 const reasons: Record<string, string> = {
-  expired: 'Its key has expired and cannot be renewed.',
-  ended: 'The service does not renew its key any more.',
-  refused: 'The server does not take its keys any more.',
+  expired: 'Its token has expired and can’t be refreshed.',
+  ended: 'The service no longer refreshes its token.',
+  refused: 'The server no longer accepts its token.',
   client:
-    'The service does not know the client any more. Connecting again registers a new one; one that was entered is entered anew.',
+    'The service no longer knows the client. Reconnect to register a new one; a client that you entered has to be entered again.',
 };
 
 /** How a source is signed in to by OAuth, and the accounts at it. Nothing, for an API that is not. */
@@ -56,16 +59,17 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
   const edits = useMay('edit_registry');
   const set = useSetSignIn(workspace.slug, id);
   const remove = useRemoveSignIn(workspace.slug, id);
+  const [removing, setRemoving] = useState(false);
   const { sharing } = state;
   if (!sharing) {
     if (!edits || !isMcp) return null;
     return (
       <Panel
-        title="Or sign in to the server"
+        title="Sign in to the server instead"
         note={
           source.credential
-            ? 'Signing in takes the place of the credential above.'
-            : 'For servers that open after a sign-in at their own authorization server (OAuth).'
+            ? 'Signing in replaces the credential above.'
+            : 'For servers with their own OAuth authorization server.'
         }
       >
         <Button
@@ -73,7 +77,7 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
           loading={set.isPending}
           onClick={() => set.mutate({ sharing: 'workspace' }, { onError: toastFailed })}
         >
-          Use sign-in
+          Use OAuth sign-in
         </Button>
       </Panel>
     );
@@ -85,7 +89,7 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
       {withAccount && <Account id={id} state={state} isMcp={isMcp} />}
       {state.own && <Own own={state.own} />}
       {edits && (
-        <Panel title="Whose account">
+        <Panel title="Account used for calls">
           <Stack gap="md">
             <SharingChoice
               value={sharing}
@@ -101,8 +105,8 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
             {sharing === 'person' && (
               <Text size="sm">
                 {state.linked_persons === 1
-                  ? '1 person has connected their account.'
-                  : `${state.linked_persons} people have connected their account.`}
+                  ? '1 user has connected an account.'
+                  : `${state.linked_persons} users have connected an account.`}
               </Text>
             )}
           </Stack>
@@ -112,7 +116,7 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
       {edits && !isMcp && (
         <Panel
           title="Authorization server and client"
-          note="Who issues the keys of the accounts, and who this workspace is there."
+          note="The server that issues the tokens, and the client of this workspace there."
         >
           <div style={{ maxWidth: 560 }}>
             <ApiSignInForm
@@ -126,22 +130,25 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
       )}
       {edits && (
         <Panel
-          title="Stop signing in"
-          note="Forgets the client and every connected account, those of people too."
+          title="Remove the sign-in"
+          note="Deletes the client and every connected account, including those of users."
         >
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(undefined, {
-                onSuccess: () => toastDone(`The ${isMcp ? 'server' : 'API'} is not signed in to any more.`),
-                onError: toastFailed,
-              })
-            }
-          >
-            Forget all of it
+          <Button color="red" variant="light" onClick={() => setRemoving(true)}>
+            Remove sign-in
           </Button>
+          <Confirm
+            title="Remove the sign-in?"
+            word="Remove"
+            opened={removing}
+            close={() => setRemoving(false)}
+            busy={remove.isPending}
+            error={remove.error}
+            failed="The sign-in was not removed"
+            act={() => remove.mutate(undefined, { onSuccess: () => toastDone('The sign-in was removed.') })}
+          >
+            The client and every connected account are deleted, including those of users. Calls fail until you
+            set up another sign-in or a credential. This can’t be undone.
+          </Confirm>
         </Panel>
       )}
     </Stack>
@@ -151,9 +158,9 @@ function Known({ source, state }: { source: Source; state: SignIn }) {
 /** The own account of who looks at the page. */
 function Own({ own }: { own: NonNullable<SignIn['own']> }) {
   const words = {
-    none: 'You have connected none yet. Until you do, tools that you call ask you for it.',
-    ok: 'It is connected. Calls that you make use it, and nobody else’s do.',
-    over: 'It has to be connected again: its key is not good any more.',
+    none: 'You haven’t connected an account yet. Tools that you call ask you for one.',
+    ok: 'Connected. Only your own calls use it.',
+    over: 'Reconnect it: its token is no longer valid.',
   };
   const standing = !own.status ? 'none' : own.status === 'ok' ? 'ok' : 'over';
   return (
@@ -168,7 +175,7 @@ function Own({ own }: { own: NonNullable<SignIn['own']> }) {
             rel="noreferrer"
             variant={standing === 'ok' ? 'default' : 'filled'}
           >
-            {standing === 'none' ? 'Connect my account' : 'Connect mine again'}
+            {standing === 'none' ? 'Connect my account' : 'Reconnect my account'}
           </Button>
           <Button component="a" href="/account/linked" variant="subtle">
             My linked accounts
@@ -188,15 +195,15 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
   const broken = connection?.status === 'needs_sign_in';
   const facts: [string, ReactNode][] = [];
   if (connection) {
-    facts.push(['At', host(connection.issuer)]);
+    facts.push(['Service', host(connection.issuer)]);
     if (connection.connected_by) facts.push(['Connected by', connection.connected_by]);
     facts.push(['Connected', <Ago key="at" at={connection.connected_at} />]);
-    if (connection.scope) facts.push(['May', <code key="scope">{connection.scope}</code>]);
+    if (connection.scope) facts.push(['Scopes', <code key="scope">{connection.scope}</code>]);
     facts.push([
-      'Key',
+      'Token',
       connection.renewable ? (
         <span key="key">
-          renewed by itself
+          refreshed automatically
           {connection.refreshed_at && (
             <>
               , last <Ago at={connection.refreshed_at} />
@@ -205,7 +212,7 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
         </span>
       ) : (
         <span key="key">
-          until <Ago at={connection.expires_at} />, then somebody signs in again
+          expires <Ago at={connection.expires_at} />; then sign in again
         </span>
       ),
     ]);
@@ -218,7 +225,7 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
       },
     });
   return (
-    <Panel title={connection ? 'Connected account' : 'No account is connected'}>
+    <Panel title={connection ? 'Connected account' : 'No account connected'}>
       <Stack gap="md">
         {connect.error && (
           <Alert color="red" data-tone="red" role="alert" title="Not connected">
@@ -226,17 +233,17 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
           </Alert>
         )}
         {broken && (
-          <Alert color="yellow" data-tone="yellow" title="It has to be connected again">
-            {reasons[connection.reason ?? ''] ?? 'Its key is not good any more.'}
+          <Alert color="yellow" data-tone="yellow" title="Reconnect this account">
+            {reasons[connection.reason ?? ''] ?? 'Its token is no longer valid.'}
           </Alert>
         )}
         {!broken && connection?.wanted_scope && (
           <Alert
             color="yellow"
             data-tone="yellow"
-            title={isMcp ? 'The server wants more' : 'The API wants more'}
+            title={isMcp ? 'The server requires more scopes' : 'The API requires more scopes'}
           >
-            A call needed <code>{connection.wanted_scope}</code>. Connect again to allow it.
+            A call needed <code>{connection.wanted_scope}</code>. Reconnect to grant it.
           </Alert>
         )}
         {connection ? (
@@ -244,8 +251,8 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
         ) : (
           <Text size="sm">
             {isMcp
-              ? 'Until one is, the server is not looked at and its tools do not answer.'
-              : 'Until one is, its tools do not answer.'}
+              ? 'Connect an account to list the server’s tools and to call them.'
+              : 'Connect an account to call its tools.'}
           </Text>
         )}
         {edits && (
@@ -256,7 +263,7 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
                 loading={connect.isPending}
                 variant={connection && !broken ? 'default' : 'filled'}
               >
-                {connection ? 'Connect again' : 'Connect an account'}
+                {connection ? 'Reconnect' : 'Connect an account'}
               </Button>
             )}
             {connection && (
@@ -282,9 +289,9 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
 }
 
 const kinds: Record<string, string> = {
-  document: 'names itself by an address of Portolan',
-  registered: 'registered itself',
-  entered: 'was entered here',
+  document: 'Client ID metadata document',
+  registered: 'Registered dynamically',
+  entered: 'Entered here',
 };
 
 function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: SignIn }) {
@@ -295,6 +302,10 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
   const [key, setKey] = useState('');
   const [scope, setScope] = useState(state.scope ?? '');
   const [method, setMethod] = useState(state.method);
+  const [saves, setSaves] = useState(0);
+
+  const changed = useChanged([clientId, secret, key, scope, method], saves);
+  const form = useFaultFocus(set.error);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -319,7 +330,8 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
           setClientId('');
           setSecret('');
           setKey('');
-          toastDone('Saved.');
+          setSaves((old) => old + 1);
+          toastDone('Client saved.');
         },
       },
     );
@@ -328,20 +340,16 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
   return (
     <Panel
       title="Client"
-      note="Most servers let Portolan make itself known. Enter a client only if the server's operator gave you one."
+      note="Most servers let Portolan register itself. Enter a client only if the server’s operator gave you one."
     >
-      <form onSubmit={submit} noValidate>
+      <form ref={form} onSubmit={submit} noValidate>
+        <Unsaved when={changed && !set.isPending} tabs />
         <Stack gap="md" maw={560}>
-          {set.error && (
-            <Alert color="red" data-tone="red" role="alert" title="Not saved">
-              {set.error.message}
-            </Alert>
-          )}
           {state.client && (
             <Facts
               items={[
-                ['Client id', <code key="id">{state.client.client_id}</code>],
-                ['It', kinds[state.client.kind] ?? state.client.kind],
+                ['Client ID', <code key="id">{state.client.client_id}</code>],
+                ['Registration', kinds[state.client.kind] ?? state.client.kind],
               ]}
             />
           )}
@@ -350,43 +358,43 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
             value={method}
             onChange={(chosen) => setMethod(chosen as SignIn['method'])}
             data={[
-              { value: 'code', label: 'Somebody signs in' },
-              { value: 'client_credentials', label: 'By the client itself' },
+              { value: 'code', label: 'A user signs in' },
+              { value: 'client_credentials', label: 'Client credentials' },
             ]}
           />
           <TextInput
-            label="Client id"
+            label="Client ID"
             value={clientId}
             onChange={(event) => setClientId(event.currentTarget.value)}
           />
           <PasswordInput
             label="Client secret"
-            description="If it has one. Sealed at rest, never shown again."
+            description="Optional. Encrypted at rest. It can’t be viewed again."
             value={secret}
             autoComplete="off"
             onChange={(event) => setSecret(event.currentTarget.value)}
           />
           <Textarea
             label="Private key"
-            description="In PEM, for servers that know the client by its public key."
+            description="PEM, for servers that authenticate the client by its public key."
             value={key}
             rows={6}
             onChange={(event) => setKey(event.currentTarget.value)}
           />
           <TextInput
             label="Scopes"
-            description="Separated by spaces. Leave it empty to ask for what the server names."
+            description="Separated by spaces. Leave empty to request the scopes the server lists."
             value={scope}
             onChange={(event) => setScope(event.currentTarget.value)}
           />
           <Text size="sm">
-            Redirect address to register there: <code>{state.redirect_uri}</code>
+            Redirect URI to register there: <code>{state.redirect_uri}</code>
           </Text>
-          <div>
+          <Submit error={set.error} title="The client was not saved">
             <Button type="submit" variant="default" loading={set.isPending}>
               Save
             </Button>
-          </div>
+          </Submit>
         </Stack>
       </form>
     </Panel>

@@ -1,6 +1,8 @@
-import { Alert, Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Source, SourceSettings } from '../api/sources';
+import { Submit, useFaultFocus } from './submit';
+import { Unsaved, useChanged } from './unsaved';
 
 /** Name, base URL and limits of a source. */
 export function SourceSettingsForm({
@@ -24,6 +26,9 @@ export function SourceSettingsForm({
   const [tasks, setTasks] = useState(source.settings.tasks ?? false);
   const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
 
+  const changed = useChanged([name, baseUrl, timeout, size, redirects, tasks]);
+  const form = useFaultFocus(error);
+
   function submit(event: FormEvent) {
     event.preventDefault();
     if (badUrl || name.trim() === '') return;
@@ -40,25 +45,21 @@ export function SourceSettingsForm({
   }
 
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form} onSubmit={submit} noValidate>
+      <Unsaved when={changed && !pending} tabs />
       <fieldset disabled={readOnly} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
         <Stack gap="md" maw={560}>
-          {error && (
-            <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
-              {error.message}
-            </Alert>
-          )}
           <TextInput
             label="Name"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
-            error={name.trim() === '' ? 'Give the source a name.' : null}
+            error={name.trim() === '' ? 'Enter a name for the source.' : null}
           />
           <TextInput
             label="Base URL"
             value={baseUrl}
             onChange={(event) => setBaseUrl(event.currentTarget.value)}
-            error={badUrl ? 'Give a complete URL: https://host/path.' : null}
+            error={badUrl ? 'Enter a complete URL: https://host/path.' : null}
           />
           <Group grow align="flex-start">
             <NumberInput
@@ -67,15 +68,15 @@ export function SourceSettingsForm({
               value={timeout}
               onChange={setTimeout}
               min={1}
-              max={300}
+              max={120}
             />
             <NumberInput
-              label="Largest answer"
+              label="Maximum response size"
               suffix=" MiB"
               value={size}
               onChange={setSize}
               min={0.1}
-              max={100}
+              max={8}
               step={1}
             />
           </Group>
@@ -91,17 +92,17 @@ export function SourceSettingsForm({
             allowDeselect={false}
           />
           <Switch
-            label="Long calls as tasks"
-            description="A client that knows MCP tasks gets its answer later instead of waiting; others wait as before."
+            label="Run long calls as MCP tasks"
+            description="Clients that support MCP tasks get the result later; other clients wait for it."
             checked={tasks}
             onChange={(event) => setTasks(event.currentTarget.checked)}
           />
           {!readOnly && (
-            <div>
+            <Submit error={error} title="The settings were not saved">
               <Button type="submit" loading={pending}>
                 Save settings
               </Button>
-            </div>
+            </Submit>
           )}
         </Stack>
       </fieldset>

@@ -25,13 +25,13 @@ export function SwitchAndDelete({
       <Button
         variant="subtle"
         size="compact-sm"
-        aria-label={`Switch ${name} ${enabled ? 'off' : 'on'}`}
+        aria-label={`${enabled ? 'Disable' : 'Enable'} ${name}`}
         loading={busy}
         onClick={() =>
-          turn(!enabled, { onSuccess: () => toastDone(`${name} is ${enabled ? 'off' : 'on'} now.`) })
+          turn(!enabled, { onSuccess: () => toastDone(`${name} is ${enabled ? 'disabled' : 'enabled'}.`) })
         }
       >
-        {enabled ? 'Switch off' : 'Switch on'}
+        {enabled ? 'Disable' : 'Enable'}
       </Button>
       <Button variant="subtle" color="red" size="compact-sm" aria-label={`Delete ${name}`} onClick={remove}>
         Delete

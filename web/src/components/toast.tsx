@@ -19,8 +19,8 @@ export function toastFailed(error: unknown) {
   });
 }
 
-/** A message with the way back. Deletions are done at once and can be undone, so no page asks "are you sure?". */
-export function toastUndo(message: string, undo: () => Promise<unknown>, undone: string) {
+/** A message with the next step. */
+export function toastAction(message: string, word: string, act: () => unknown) {
   const id = notifications.show({
     color: 'sea',
     withBorder: true,
@@ -34,12 +34,17 @@ export function toastUndo(message: string, undo: () => Promise<unknown>, undone:
           variant="light"
           onClick={() => {
             notifications.hide(id);
-            undo().then(() => toastDone(undone), toastFailed);
+            act();
           }}
         >
-          Undo
+          {word}
         </Button>
       </Group>
     ),
   });
+}
+
+/** A message with the way back, for what can be changed back by hand as well: a reload loses only the shortcut. */
+export function toastUndo(message: string, undo: () => Promise<unknown>, undone: string) {
+  toastAction(message, 'Undo', () => undo().then(() => toastDone(undone), toastFailed));
 }

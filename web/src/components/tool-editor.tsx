@@ -16,7 +16,9 @@ import { type FormEvent, useRef, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { ToolDefinition, ToolParameter } from '../api/tools';
 import { Panel } from './page';
+import { Submit, useFaultFocus } from './submit';
 import classes from './tool-editor.module.css';
+import { Unsaved, useChanged } from './unsaved';
 
 interface ParameterDraft {
   id: number;
@@ -83,7 +85,8 @@ export function ToolEditor({
   const [bodySchema, setBodySchema] = useState(
     JSON.stringify(initial?.body?.schema ?? { type: 'object', properties: {} }, null, 2),
   );
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
 
   const change = (id: number, part: Partial<ParameterDraft>) =>
     setParameters((old) => old.map((one) => (one.id === id ? { ...one, ...part } : one)));
@@ -125,7 +128,7 @@ export function ToolEditor({
   }
   const nameFault = toolName.test(name) ? null : 'Use 1 to 64 letters, digits, hyphens and underscores.';
   const descriptionFault =
-    description.trim() === '' ? 'Say what the tool does: the model decides by this text.' : null;
+    description.trim() === '' ? 'Describe what the tool does. Models choose tools by this text.' : null;
   const pathFault = path.startsWith('/') ? null : 'Begin the path with a slash.';
   const twice = parameters.find((one, index) =>
     parameters.some((other, place) => place < index && other.name === one.name && other.in === one.in),
@@ -140,9 +143,23 @@ export function ToolEditor({
     twice ||
     parameters.some((one) => one.name === '');
 
+  const changed = useChanged([
+    name,
+    title,
+    description,
+    method,
+    path,
+    parameters,
+    withBody,
+    contentType,
+    bodyRequired,
+    bodySchema,
+  ]);
+  const form = useFaultFocus(error ?? tries);
+
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTried(true);
+    setTries((old) => old + 1);
     if (faulty) return;
     onSubmit({
       name,
@@ -166,13 +183,9 @@ export function ToolEditor({
 
   const refused = error instanceof ApiError ? error : null;
   return (
-    <form onSubmit={submit} noValidate>
+    <form ref={form} onSubmit={submit} noValidate>
+      <Unsaved when={changed} />
       <Stack gap="lg">
-        {error && (
-          <Alert color="red" data-tone="red" role="alert" title="The tool was not saved">
-            {error.message}
-          </Alert>
-        )}
         <Panel title="What the model sees">
           <Stack gap="md" maw={640}>
             <TextInput
@@ -193,7 +206,7 @@ export function ToolEditor({
             />
             <Textarea
               label="Description"
-              description="Say when to use the tool and what it answers. The model chooses by this text."
+              description="Say when to use the tool and what it returns. Models choose tools by this text."
               rows={3}
               value={description}
               onChange={(event) => setDescription(event.currentTarget.value)}
@@ -202,7 +215,7 @@ export function ToolEditor({
             />
           </Stack>
         </Panel>
-        <Panel title="The call">
+        <Panel title="Request">
           <Group align="flex-start" gap="sm" wrap="wrap">
             <Select
               label="Method"
@@ -215,7 +228,6 @@ export function ToolEditor({
             <TextInput
               label="Path"
               description="Write parameters in braces: /orders/{id}"
-              inputWrapperOrder={['label', 'input', 'description', 'error']}
               value={path}
               onChange={(event) => setPath(event.currentTarget.value)}
               error={tried ? pathFault : null}
@@ -242,7 +254,7 @@ export function ToolEditor({
               <Alert
                 color={tried ? 'red' : 'yellow'}
                 data-tone={tried ? 'red' : 'yellow'}
-                title={`The path names ${missing.map((one) => `{${one}}`).join(', ')}`}
+                title={`The path uses ${missing.map((one) => `{${one}}`).join(', ')}`}
               >
                 <Button
                   size="compact-sm"
@@ -258,11 +270,11 @@ export function ToolEditor({
             )}
             {twice && tried && (
               <Alert color="red" data-tone="red">
-                The parameter “{twice.name}” stands twice.
+                The parameter “{twice.name}” is listed twice.
               </Alert>
             )}
             {parameters.length === 0 && missing.length === 0 && (
-              <span className={classes.none}>The call takes no parameters.</span>
+              <span className={classes.none}>No parameters.</span>
             )}
             {parameters.map((one, index) => (
               <fieldset key={one.id} className={classes.parameter}>
@@ -273,9 +285,9 @@ export function ToolEditor({
                   onChange={(event) => change(one.id, { name: event.currentTarget.value })}
                   error={
                     tried && one.name === ''
-                      ? 'Give a name.'
+                      ? 'Enter a name.'
                       : stray.includes(one)
-                        ? 'The path does not name it.'
+                        ? 'The path doesn’t contain it.'
                         : null
                   }
                   className={classes.mono}
@@ -297,7 +309,7 @@ export function ToolEditor({
                   label="Type"
                   data={[
                     ...types.map(({ value, label }) => ({ value, label })),
-                    ...(one.type === 'custom' ? [{ value: 'custom', label: 'As before' }] : []),
+                    ...(one.type === 'custom' ? [{ value: 'custom', label: 'Custom schema' }] : []),
                   ]}
                   value={one.type}
                   onChange={(value) => value && change(one.id, { type: value })}
@@ -333,7 +345,7 @@ export function ToolEditor({
         <Panel title="Body">
           <Stack gap="md">
             <Switch
-              label="The call sends a body"
+              label="Send a request body"
               checked={withBody}
               onChange={(event) => setWithBody(event.currentTarget.checked)}
             />
@@ -370,16 +382,16 @@ export function ToolEditor({
             )}
           </Stack>
         </Panel>
-        <Group>
+        <Submit
+          sticky
+          error={error}
+          title="The tool was not saved"
+          fault={tried && faulty && 'Fix the highlighted fields.'}
+        >
           <Button type="submit" loading={pending}>
             {submitLabel}
           </Button>
-          {tried && faulty && (
-            <span role="alert" className={classes.fault}>
-              Some fields need a look.
-            </span>
-          )}
-        </Group>
+        </Submit>
       </Stack>
     </form>
   );

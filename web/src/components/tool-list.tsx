@@ -3,7 +3,10 @@ import { IconSearch } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import type { ToolSummary } from '../api/tools';
+import { useFilter } from '../filter';
 import { Method, Status, Tag } from './badges';
+import { Confirm } from './confirm';
+import classes from './operations.module.css';
 import { cell, SelectionBar, Table, TableBar, useShown } from './table';
 
 function found(tool: ToolSummary, words: string): boolean {
@@ -33,14 +36,18 @@ export function ToolList({
   onSetEnabled: (ids: string[], enabled: boolean) => void;
   beside?: ReactNode;
 }) {
-  const [words, setWords] = useState('');
-  const [which, setWhich] = useState('all');
+  const [words, setWords] = useFilter('q');
+  const [show, setShow] = useFilter('show');
+  const which = show === 'enabled' || show === 'disabled' ? show : 'all';
+  const [asking, setAsking] = useState(false);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const list = tools.filter(
     (tool) => (which === 'all' || tool.enabled === (which === 'enabled')) && found(tool, words.trim()),
   );
   const { shown, more } = useShown(list);
   const picked = list.filter((tool) => chosen.has(tool.id));
+  // Servers that lose a tool when the picked ones are disabled.
+  const serving = [...new Set(picked.filter((tool) => tool.enabled).flatMap((tool) => tool.used_by_servers))];
   const set = (enabled: boolean) => {
     onSetEnabled(
       picked.filter((tool) => tool.enabled !== enabled).map((tool) => tool.id),
@@ -61,7 +68,7 @@ export function ToolList({
         <SegmentedControl
           aria-label="Which tools"
           value={which}
-          onChange={setWhich}
+          onChange={(next) => setShow(next === 'all' ? '' : next)}
           data={[
             { value: 'all', label: 'All' },
             { value: 'enabled', label: 'Enabled' },
@@ -73,7 +80,7 @@ export function ToolList({
       {editable && (
         <SelectionBar>
           <Checkbox
-            label={picked.length > 0 ? `${picked.length} chosen` : `Choose all ${list.length}`}
+            label={picked.length > 0 ? `${picked.length} selected` : `Select all ${list.length}`}
             checked={list.length > 0 && picked.length === list.length}
             indeterminate={picked.length > 0 && picked.length < list.length}
             onChange={(event) =>
@@ -96,7 +103,7 @@ export function ToolList({
                 variant="default"
                 loading={pending}
                 disabled={picked.every((tool) => !tool.enabled)}
-                onClick={() => set(false)}
+                onClick={() => (serving.length > 0 ? setAsking(true) : set(false))}
               >
                 Disable
               </Button>
@@ -110,7 +117,7 @@ export function ToolList({
           <>
             {editable && (
               <th data-shrink>
-                <span className="visually-hidden">Choose</span>
+                <span className="visually-hidden">Select</span>
               </th>
             )}
             <th>Tool</th>
@@ -125,7 +132,7 @@ export function ToolList({
             {editable && (
               <td data-shrink>
                 <Checkbox
-                  aria-label={`Choose ${tool.name}`}
+                  aria-label={`Select ${tool.name}`}
                   checked={chosen.has(tool.id)}
                   onChange={(event) => {
                     const next = new Set(chosen);
@@ -167,11 +174,24 @@ export function ToolList({
         ))}
       </Table>
       {list.length === 0 && (
-        <p style={{ padding: '0 22px 22px' }}>
-          {tools.length === 0 ? 'There are no tools yet.' : 'No tool matches.'}
-        </p>
+        <p className={classes.none}>{tools.length === 0 ? 'There are no tools yet.' : 'No tool matches.'}</p>
       )}
       {more}
+      <Confirm
+        title={`Disable ${picked.length === 1 ? 'this tool' : `${picked.length} tools`}?`}
+        word="Disable"
+        opened={asking}
+        close={() => setAsking(false)}
+        busy={pending}
+        act={() => {
+          setAsking(false);
+          set(false);
+        }}
+      >
+        {serving.length === 1 ? 'The server' : 'The servers'} {serving.join(', ')}{' '}
+        {serving.length === 1 ? 'stops' : 'stop'} offering {picked.length === 1 ? 'it' : 'them'} immediately.
+        You can enable {picked.length === 1 ? 'it' : 'them'} again at any time.
+      </Confirm>
     </>
   );
 }

@@ -2,7 +2,7 @@ import { Button, Checkbox, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ToolSummary } from '../api/tools';
-import { Method } from './badges';
+import { Method, Tag } from './badges';
 import classes from './operations.module.css';
 import { SelectionBar, TableBar, useShown } from './table';
 
@@ -13,6 +13,7 @@ export function ToolPicker({
   onChange,
   editable,
   clashes,
+  onlySelected = false,
 }: {
   tools: ToolSummary[];
   /** Tool id → published name, of the chosen tools. */
@@ -20,13 +21,21 @@ export function ToolPicker({
   onChange: (names: Map<string, string>) => void;
   editable: boolean;
   clashes: ReadonlySet<string>;
+  /** Begins with the selected ones only; the others are one click away. */
+  onlySelected?: boolean;
 }) {
   const [words, setWords] = useState('');
   const [source, setSource] = useState<string | null>(null);
-  const [onlyChosen, setOnlyChosen] = useState(false);
+  const [onlyChosen, setOnlyChosen] = useState(onlySelected);
+  // Those that were selected when the list was opened stand first; a click moves none away from under the pointer.
+  const [first] = useState(() => new Set(names.keys()));
+  const ordered = [
+    ...tools.filter((tool) => first.has(tool.id)),
+    ...tools.filter((tool) => !first.has(tool.id)),
+  ];
   const sources = [...new Map(tools.map((tool) => [tool.source_id, tool.source_name])).entries()];
   const asked = words.trim().toLowerCase().split(/\s+/);
-  const found = tools.filter((tool) => {
+  const found = ordered.filter((tool) => {
     if (source && tool.source_id !== source) return false;
     if (onlyChosen && !names.has(tool.id)) return false;
     const text =
@@ -68,10 +77,10 @@ export function ToolPicker({
       </TableBar>
       <SelectionBar>
         <span aria-live="polite">
-          <strong>{names.size}</strong> chosen
+          <strong>{names.size}</strong> selected
         </span>
         <Checkbox
-          label="Only chosen"
+          label="Selected only"
           size="sm"
           checked={onlyChosen}
           onChange={(event) => setOnlyChosen(event.currentTarget.checked)}
@@ -79,7 +88,7 @@ export function ToolPicker({
         {editable && (
           <Button.Group>
             <Button size="compact-sm" variant="default" onClick={() => set(found, true)}>
-              All shown
+              Select all shown
             </Button>
             <Button
               size="compact-sm"
@@ -117,6 +126,11 @@ export function ToolPicker({
                     {tool.name}
                   </label>
                   <span className={classes.title}>{tool.title}</span>
+                  {tool.state === 'removed' ? (
+                    <Tag tone="bad">removed, not served</Tag>
+                  ) : (
+                    !tool.enabled && <Tag tone="warn">disabled, not served</Tag>
+                  )}
                 </div>
                 <div className={classes.line}>
                   <Method method={tool.method} />
@@ -133,7 +147,7 @@ export function ToolPicker({
                   onChange={(event) => onChange(new Map(names).set(tool.id, event.currentTarget.value))}
                   error={
                     clashes.has(name)
-                      ? 'Another chosen tool has this name. Change one of the two.'
+                      ? 'Another selected tool has this name. Change one of the two.'
                       : /^[A-Za-z0-9_-]{1,64}$/.test(name)
                         ? null
                         : 'Use 1 to 64 letters, digits, hyphens and underscores.'
@@ -146,7 +160,11 @@ export function ToolPicker({
           );
         })}
       </ul>
-      {found.length === 0 && <p className={classes.row}>No tool matches.</p>}
+      {found.length === 0 && (
+        <p className={classes.row}>
+          {onlyChosen && names.size === 0 ? 'No tools selected yet.' : 'No tool matches.'}
+        </p>
+      )}
       {more}
     </>
   );

@@ -4,6 +4,7 @@ import { formatDuration } from '../time';
 import { Method, Status } from './badges';
 import { CodeBlock } from './copy';
 import { JsonTree } from './json-tree';
+import { faultText } from './schema-form';
 import classes from './try-result.module.css';
 
 /** What a try gave: the request line, the outcome, and every content block in its own way. */
@@ -27,11 +28,11 @@ export function TryResultView({ result }: { result: TryResult }) {
       )}
       <div className={classes.blocks}>
         {faults.length > 0 && (
-          <Alert color="red" data-tone="red" title="The arguments do not fit the schema">
+          <Alert color="red" data-tone="red" title="Invalid arguments">
             <ul className={classes.faults}>
               {faults.map((fault) => (
                 <li key={`${fault.path}${fault.message}`}>
-                  <code>{fault.path || '/'}</code> {fault.message}
+                  <code>{fault.path || '/'}</code> {faultText(fault)}
                 </li>
               ))}
             </ul>
@@ -42,7 +43,7 @@ export function TryResultView({ result }: { result: TryResult }) {
           <Tabs defaultValue="tree">
             <Tabs.List mb="sm">
               <Tabs.Tab value="tree">Structured</Tabs.Tab>
-              <Tabs.Tab value="content">Content as the client gets it</Tabs.Tab>
+              <Tabs.Tab value="content">Content sent to the client</Tabs.Tab>
             </Tabs.List>
             <Tabs.Panel value="tree">
               <JsonTree value={result.structured_content} label="Structured result" />
@@ -83,7 +84,7 @@ function Block({ block, number }: { block: ContentBlock; number: number }) {
     return block.text ? (
       <CodeBlock code={pretty(block.text)} label={`text ${number}`} wrap />
     ) : (
-      <p className={classes.blockTitle}>An empty text.</p>
+      <p className={classes.blockTitle}>Empty text.</p>
     );
   }
   if (block.type === 'image') {
@@ -91,7 +92,7 @@ function Block({ block, number }: { block: ContentBlock; number: number }) {
     return (
       <figure style={{ margin: 0 }}>
         <figcaption className={classes.blockTitle}>Image, {kind}</figcaption>
-        <img className={classes.image} src={`data:${kind};base64,${block.data}`} alt="The tool's result" />
+        <img className={classes.image} src={`data:${kind};base64,${block.data}`} alt="The tool’s result" />
       </figure>
     );
   }

@@ -10,12 +10,16 @@ import {
   useChangeUpstream,
   useSyncUpstream,
 } from '../api/upstreams';
+import { sentence } from '../sentence';
 import { useMay, useSession } from '../session';
 import { Ago } from './ago';
+import { InlineCode } from './inline-code';
 import { LinkButton } from './link-button';
 import { Facts, Loaded, Panel } from './page';
+import { Submit, useFaultFocus } from './submit';
 import { cell, Table } from './table';
 import { toastDone, toastFailed } from './toast';
+import { Unsaved } from './unsaved';
 
 /** What a server says of itself. */
 export function ServerFacts({
@@ -24,10 +28,9 @@ export function ServerFacts({
   server: Pick<UpstreamPreview, 'revision' | 'server_name' | 'server_version' | 'instructions'> | Upstream;
 }) {
   const facts: [string, ReactNode][] = [];
-  if (server.server_name)
-    facts.push(['Calls itself', `${server.server_name} ${server.server_version ?? ''}`.trim()]);
-  facts.push(['Speaks MCP', <code key="revision">{server.revision ?? 'not known yet'}</code>]);
-  if (server.instructions) facts.push(['Tells models', server.instructions]);
+  if (server.server_name) facts.push(['Name', `${server.server_name} ${server.server_version ?? ''}`.trim()]);
+  facts.push(['Protocol', <code key="revision">{server.revision ?? 'unknown'}</code>]);
+  if (server.instructions) facts.push(['Instructions', server.instructions]);
   return <Facts items={facts} />;
 }
 
@@ -53,8 +56,8 @@ export function Offered({
     <>
       <Panel
         flush
-        title={`${plural(offer.tools.length, 'tool')}, ${chosen.size} chosen`}
-        note="What is not chosen is kept disabled."
+        title={`${plural(offer.tools.length, 'tool')}, ${chosen.size} selected`}
+        note="Tools you don’t select are added disabled."
       >
         {offer.tools.length > 0 && (
           <Table
@@ -87,7 +90,7 @@ export function Offered({
                   <div className={cell.sub}>{tool.title || tool.description}</div>
                   {tool.warnings.map((warning) => (
                     <div key={warning} className={cell.sub}>
-                      {warning}
+                      <InlineCode text={sentence(warning)} />
                     </div>
                   ))}
                 </td>
@@ -131,10 +134,12 @@ function Lists({
       {list('prompt', prompts)}
       {list('resource', resources)}
       {skipped.length > 0 && (
-        <Alert color="yellow" data-tone="yellow" title="Some of it cannot be used">
+        <Alert color="yellow" data-tone="yellow" title="Some items can’t be used">
           <ul style={{ margin: 0, paddingInlineStart: 20 }}>
-            {skipped.map((sentence) => (
-              <li key={sentence}>{sentence}</li>
+            {skipped.map((one) => (
+              <li key={one}>
+                <InlineCode text={sentence(one)} />
+              </li>
             ))}
           </ul>
         </Alert>
@@ -155,12 +160,16 @@ export function PendingNotice({ id }: { id: string }) {
       data-tone="yellow"
       title={
         pending
-          ? `${plural(pending.changes.length, 'change')} at the server ${pending.changes.length === 1 ? 'waits' : 'wait'}`
-          : 'The server could not be looked at'
+          ? plural(pending.changes.length, 'pending upstream change')
+          : 'Could not connect to the server'
       }
     >
       <Group justify="space-between">
-        <span>{pending ? 'They are published when somebody agrees.' : `The last time ${last_error}.`}</span>
+        <span>
+          {pending
+            ? 'They are published after approval.'
+            : `The last sync failed: ${sentence(last_error ?? '')}`}
+        </span>
         <LinkButton
           to="/w/$ws/sources/$id"
           params={{ ws: workspace.slug, id }}
@@ -168,7 +177,7 @@ export function PendingNotice({ id }: { id: string }) {
           variant="default"
           size="compact-sm"
         >
-          Look at it
+          Review
         </LinkButton>
       </Group>
     </Alert>
@@ -189,19 +198,19 @@ export function LookNow({ id }: { id: string }) {
           onSuccess: ({ held, changes }) =>
             toastDone(
               changes.length === 0
-                ? 'Nothing has changed.'
-                : `${plural(changes.length, 'change')} ${held ? 'found; they wait.' : 'taken over.'}`,
+                ? 'No changes.'
+                : `${plural(changes.length, 'change')} ${held ? 'found. Approve them to publish.' : 'applied.'}`,
             ),
           onError: toastFailed,
         })
       }
     >
-      Look for changes
+      Sync now
     </Button>
   );
 }
 
-const words: Record<string, string> = { added: 'New', changed: 'Changed', removed: 'Gone' };
+const words: Record<string, string> = { added: 'New', changed: 'Changed', removed: 'Removed' };
 
 function Changes({ changes }: { changes: UpstreamChange[] }) {
   return (
@@ -209,8 +218,7 @@ function Changes({ changes }: { changes: UpstreamChange[] }) {
       label="Changes"
       head={
         <>
-          <th>What</th>
-          <th>Change</th>
+          <th>Item</th> <th>Change</th>
           <th>Published by</th>
         </>
       }
@@ -252,6 +260,9 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
   const [holds, setHolds] = useState(upstream.hold_changes);
   const { pending } = upstream;
 
+  const changed = prefix !== upstream.prefix || holds !== upstream.hold_changes;
+  const form = useFaultFocus(change.error);
+
   function save(event: FormEvent) {
     event.preventDefault();
     change.mutate(
@@ -263,13 +274,8 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
   return (
     <Stack gap="lg">
       {upstream.last_error && (
-        <Alert
-          color="red"
-          data-tone="red"
-          role="alert"
-          title="The server could not be looked at the last time"
-        >
-          {upstream.last_error}. What it offered before is still published.
+        <Alert color="red" data-tone="red" role="alert" title="The last sync failed">
+          {sentence(upstream.last_error)} The previous tools stay published.
         </Alert>
       )}
       {pending && (
@@ -278,7 +284,7 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
           title={plural(pending.changes.length, 'pending change')}
           note={
             <>
-              Found <Ago at={pending.found_at} />. Published as soon as somebody agrees.
+              Found <Ago at={pending.found_at} />. Published after approval.
             </>
           }
           aside={
@@ -287,12 +293,12 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
                 loading={sync.isPending}
                 onClick={() =>
                   sync.mutate(pending.digest, {
-                    onSuccess: () => toastDone('The changes are taken over.'),
+                    onSuccess: () => toastDone('Changes published.'),
                     onError: toastFailed,
                   })
                 }
               >
-                Take them over
+                Approve changes
               </Button>
             )
           }
@@ -300,44 +306,41 @@ function Known({ id, upstream }: { id: string; upstream: Upstream }) {
           <Changes changes={pending.changes} />
         </Panel>
       )}
-      <Panel title="What it says of itself">
+      <Panel title="Server details">
         <ServerFacts server={upstream} />
         <Facts
           items={[
-            ['Can', upstream.capabilities.join(', ') || 'nothing that it names'],
-            ['Looked at', upstream.checked_at ? <Ago key="at" at={upstream.checked_at} /> : 'not yet'],
-            ['Taken over', upstream.synced_at ? <Ago key="at" at={upstream.synced_at} /> : 'not yet'],
+            ['Capabilities', upstream.capabilities.join(', ') || 'none announced'],
+            ['Last checked', upstream.checked_at ? <Ago key="at" at={upstream.checked_at} /> : 'never'],
+            ['Last synced', upstream.synced_at ? <Ago key="at" at={upstream.synced_at} /> : 'never'],
           ]}
         />
       </Panel>
       <Lists prompts={upstream.prompts} resources={upstream.resources} skipped={upstream.skipped} />
       <Panel title="Names and changes">
-        <form onSubmit={save} noValidate>
+        <form ref={form} onSubmit={save} noValidate>
+          <Unsaved when={changed && !change.isPending} tabs />
           <fieldset disabled={!edits} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
             <Stack gap="md" maw={560}>
-              {change.error && (
-                <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
-                  {change.error.message}
-                </Alert>
-              )}
               <TextInput
                 label="Prefix"
-                description="Stands before the names of its tools and prompts. Servers that publish them follow."
+                description="Added before the names of its tools and prompts, also on servers that publish them."
                 value={prefix}
                 maxLength={32}
                 onChange={(event) => setPrefix(event.currentTarget.value)}
               />
               <Switch
-                label="Hold changes until somebody agrees"
+                label="Require approval for upstream changes"
+                description="Recommended. Without approval, changes are published within minutes."
                 checked={holds}
                 onChange={(event) => setHolds(event.currentTarget.checked)}
               />
               {edits && (
-                <div>
+                <Submit error={change.error} title="The settings were not saved">
                   <Button type="submit" loading={change.isPending}>
                     Save
                   </Button>
-                </div>
+                </Submit>
               )}
             </Stack>
           </fieldset>

@@ -18,12 +18,12 @@ export function origin(app: Pick<ConnectedApp, 'client_id'>): string {
   } catch {
     // An id that we gave.
   }
-  return 'registered by itself';
+  return 'Self-registered';
 }
 
 function renewals(count: number): string {
-  if (count === 0) return 'not renewed yet';
-  return count === 1 ? 'renewed once' : `renewed ${count} times`;
+  if (count === 0) return 'Never refreshed';
+  return count === 1 ? 'Refreshed once' : `Refreshed ${count} times`;
 }
 
 export function AppsPage() {
@@ -36,16 +36,16 @@ export function AppsPage() {
       title="Connected apps"
       lede={
         administers
-          ? 'AI apps that may use this workspace, each in the name of a member.'
-          : 'AI apps that may use this workspace in your name.'
+          ? 'AI apps with access to this workspace, each on behalf of a member.'
+          : 'AI apps with access to this workspace on your behalf.'
       }
     >
       <Panel flush>
         <Loaded query={apps} lines={5}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty icon={<IconPlugConnected size={24} />} title="No app is connected">
-                An app appears here when somebody adds a server to it and allows it to connect.
+              <Empty icon={<IconPlugConnected size={24} />} title="No connected apps">
+                An app appears here after a user adds a server to it and allows access.
               </Empty>
             ) : (
               <Table
@@ -53,8 +53,8 @@ export function AppsPage() {
                 head={
                   <>
                     <th>App</th>
-                    <th>For</th>
-                    <th>May use</th>
+                    <th>User</th>
+                    <th>Access</th>
                     <th>Last used</th>
                     <th>
                       <span className="visually-hidden">Actions</span>
@@ -75,7 +75,7 @@ export function AppsPage() {
                     <td data-wide>
                       <code>{app.resource.replace(window.location.origin, '')}</code>
                       <div className={cell.sub}>
-                        since {formatDate(app.created_at)}, until {formatDate(app.expires_at)}
+                        connected {formatDate(app.created_at)} · expires {formatDate(app.expires_at)}
                       </div>
                     </td>
                     <td data-label="Last used">

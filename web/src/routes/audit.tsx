@@ -5,6 +5,7 @@ import { type AuditEntry, auditQuery } from '../api/audit';
 import { type Member, membersQuery } from '../api/workspaces';
 import { Status } from '../components/badges';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Restricted } from '../components/restricted';
 import { cell, LoadMore, Table } from '../components/table';
 import { isObject } from '../json-schema';
 import { useSession } from '../session';
@@ -37,19 +38,27 @@ const shortId = (id: string) => (id.length > 20 ? `${id.slice(0, 12)}…${id.sli
 function actorName(actor: AuditEntry['actor'], members: Member[]): string {
   if (actor.kind === 'system') return 'Portolan';
   if (actor.kind === 'operator') return 'Operator of Portolan';
-  if (actor.kind === 'anonymous') return 'Nobody signed in';
+  if (actor.kind === 'anonymous') return 'Not signed in';
   const member = members.find((one) => one.user_id === actor.user_id);
   return member ? member.display_name || member.email : (actor.user_id ?? actor.kind);
 }
 
 export function AuditPage() {
+  return (
+    <Restricted needs="administer" title="Audit log">
+      <Audit />
+    </Restricted>
+  );
+}
+
+function Audit() {
   const { workspace } = useSession();
   const audit = useInfiniteQuery(auditQuery(workspace.slug));
   const members = useQuery(membersQuery(workspace.slug));
   return (
     <Page
       title="Audit log"
-      lede="Who changed what, and when. Entries cannot be changed or deleted."
+      lede="Every change in this workspace. Entries can’t be edited or deleted."
       actions={
         <Button
           component="a"
@@ -67,7 +76,7 @@ export function AuditPage() {
           {(data) => {
             const items = data.pages.flatMap((page) => page.items);
             return items.length === 0 ? (
-              <Empty icon={<IconHistory size={24} />} title="Nothing has happened yet" />
+              <Empty icon={<IconHistory size={24} />} title="No entries yet" />
             ) : (
               <>
                 <Table
@@ -75,7 +84,7 @@ export function AuditPage() {
                   head={
                     <>
                       <th>Action</th>
-                      <th>Who</th>
+                      <th>Actor</th>
                       <th>Target</th>
                       <th>Outcome</th>
                       <th data-align="right">When</th>

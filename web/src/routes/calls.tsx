@@ -10,14 +10,14 @@ export function CallsPage() {
   const { workspace } = useSession();
   const calls = useInfiniteQuery(callsQuery(workspace.slug));
   return (
-    <Page title="Calls" lede="Every tool call of every server. Arguments and results are not kept.">
+    <Page title="Calls" lede="Tool calls on all servers. Arguments and results are not stored.">
       <Panel flush>
         <Loaded query={calls} lines={8}>
           {(data) => {
             const items = data.pages.flatMap((page) => page.items);
             return items.length === 0 ? (
               <Empty icon={<IconActivity size={24} />} title="No calls yet">
-                Publish a server and connect a client; its calls appear here.
+                Publish a server and connect a client. Its calls appear here.
               </Empty>
             ) : (
               <>

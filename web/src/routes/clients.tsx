@@ -19,27 +19,30 @@ import { Confirm } from '../components/confirm';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
 import { RegisteredClients } from '../components/registered-clients';
+import { Restricted } from '../components/restricted';
 import { cell, Table } from '../components/table';
+import classes from '../components/table.module.css';
 import { toastDone } from '../components/toast';
+import { Unsaved } from '../components/unsaved';
 import { useSession } from '../session';
 import { formatDate } from '../time';
 
 const rules: { value: AdmissionRule; label: string; note: string }[] = [
-  { value: 'any', label: 'Any client', note: 'Each person decides on the consent page.' },
+  { value: 'any', label: 'Any client', note: 'Each user decides on the consent page.' },
   {
     value: 'verified',
     label: 'Verified clients',
-    note: 'Those whose maker is proved by the host of their description or of their callbacks.',
+    note: 'Clients whose publisher is verified by domain.',
   },
   {
     value: 'list',
     label: 'Clients on the list',
-    note: 'Those that are allowed below, and those registered here.',
+    note: 'Clients allowed below and clients registered here.',
   },
   {
     value: 'approval',
     label: 'After approval',
-    note: 'As with the list, and people can ask for others: administrators get a mail.',
+    note: 'Like the list, and users can request other clients. Administrators get an email.',
   },
 ];
 
@@ -52,13 +55,15 @@ const connections = (count: number) =>
 export function ClientsPage() {
   const { workspace } = useSession();
   return (
-    <Page
-      title="AI clients"
-      lede="Which AI clients may connect to this workspace. What is decided here holds at once, also for what is connected."
-    >
-      <Admission ws={workspace.slug} />
-      <RegisteredClients ws={workspace.slug} />
-    </Page>
+    <Restricted needs="administer" title="AI clients">
+      <Page
+        title="AI clients"
+        lede="Which AI clients can connect to this workspace. Changes apply immediately, including to connected clients."
+      >
+        <Admission ws={workspace.slug} />
+        <RegisteredClients ws={workspace.slug} />
+      </Page>
+    </Restricted>
   );
 }
 
@@ -66,14 +71,14 @@ function Admission({ ws }: { ws: string }) {
   const admission = useQuery(clientsQuery(ws));
   return (
     <>
-      <Panel title="Who may connect">
+      <Panel title="Client policy">
         <Loaded query={admission}>
           {({ rule, effects }) => <Rule ws={ws} rule={rule} effects={effects} />}
         </Loaded>
       </Panel>
       <Panel
         title="Clients"
-        note="Those that are connected, that somebody asks for, or about which something was decided. A decision counts more than the rule."
+        note="Connected, requested, allowed or blocked clients. A decision overrides the policy."
         flush
       >
         <Loaded query={admission}>{({ clients }) => <Seen ws={ws} clients={clients} />}</Loaded>
@@ -90,11 +95,11 @@ function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects:
   const effect = effects.find((one) => one.rule === value);
   return (
     <Stack gap="md">
-      <Refused error={set.error} title="The rule was not changed" />
+      <Unsaved when={value !== rule && !set.isPending} />
       <Radio.Group
         value={value}
         onChange={(next) => setChosen(next as AdmissionRule)}
-        aria-label="Which clients may connect"
+        aria-label="Client policy"
       >
         <Stack gap="sm">
           {rules.map(({ value: one, label, note }) => (
@@ -108,24 +113,26 @@ function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects:
         </Button>
       </Group>
       <Confirm
-        title="Change who may connect?"
+        title="Change the client policy?"
         word="Change"
         opened={asking}
         close={() => setAsking(false)}
         busy={set.isPending}
+        error={set.error}
+        failed="The policy was not changed"
         act={() =>
           set.mutate(value, {
             onSuccess: ({ ended }) => {
+              setAsking(false);
               setChosen(undefined);
-              toastDone(ended > 0 ? `The rule was changed. ${connections(ended)}` : 'The rule was changed.');
+              toastDone(ended > 0 ? `Policy changed. ${connections(ended)}` : 'Policy changed.');
             },
-            onSettled: () => setAsking(false),
           })
         }
       >
         {effect && effect.apps > 0
-          ? `${ends(effect)} within a second. The clients stay on the list below, where you can allow them; people then connect them again.`
-          : 'No client that is connected now is cut off.'}
+          ? `${ends(effect)} within a second. The clients stay on the list below, where you can allow them. Users then have to reconnect them.`
+          : 'No connected client is disconnected.'}
       </Confirm>
     </Stack>
   );
@@ -133,19 +140,19 @@ function Rule({ ws, rule, effects }: { ws: string; rule: AdmissionRule; effects:
 
 /** What is known of a client's maker. */
 function Maker({ client }: { client: SeenClient }) {
-  if (client.verified) return <Status tone="good">Made by {client.verified}</Status>;
+  if (client.verified) return <Status tone="good">Published by {client.verified}</Status>;
   if (client.imitates) return <Tag tone="bad">imitates a known client</Tag>;
-  return <Tag>not verified</Tag>;
+  return <Tag>unverified</Tag>;
 }
 
 function Standing({ client }: { client: SeenClient }) {
   if (client.decision === 'allowed') return <Status tone="good">Allowed</Status>;
   if (client.decision === 'blocked') return <Status tone="bad">Blocked</Status>;
-  if (client.askers.length > 0) return <Status tone="warn">Asked for</Status>;
+  if (client.askers.length > 0) return <Status tone="warn">Requested</Status>;
   return client.admitted ? (
-    <Status tone="quiet">By the rule</Status>
+    <Status tone="quiet">Default policy</Status>
   ) : (
-    <Status tone="warn">Not admitted</Status>
+    <Status tone="warn">Not allowed</Status>
   );
 }
 
@@ -161,8 +168,8 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
         onSuccess: ({ ended }) => {
           const done =
             decision === 'allowed'
-              ? `${client.name} may connect now.`
-              : `The rule decides about ${client.name} again.`;
+              ? `${client.name} can connect now.`
+              : `The policy applies to ${client.name} again.`;
           toastDone(ended > 0 ? `${done} ${connections(ended)}` : done);
         },
       },
@@ -172,8 +179,8 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
     <>
       <Refused error={decide.error ?? dismiss.error} title="Nothing was changed" />
       {clients.length === 0 ? (
-        <Empty icon={<IconPlugConnected size={24} />} title="No client was seen yet">
-          A client appears here when somebody connects it or asks for it.
+        <Empty icon={<IconPlugConnected size={24} />} title="No clients yet">
+          A client appears here when a user connects or requests it.
         </Empty>
       ) : (
         <Table
@@ -181,8 +188,8 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
           head={
             <>
               <th>Client</th>
-              <th>Standing</th>
-              <th>People</th>
+              <th>Status</th>
+              <th>Users</th>
               <th>Last used</th>
               <th>
                 <span className="visually-hidden">Actions</span>
@@ -195,7 +202,7 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
               <td data-wide>
                 <span className={cell.main}>{client.name}</span> <Maker client={client} />
                 <div className={`${cell.sub} ${cell.clamp}`}>
-                  {client.host ? `described at ${client.host}` : 'registered by itself'} ·{' '}
+                  {client.host ? `Published at ${client.host}` : 'Self-registered'} ·{' '}
                   <code>{client.client_id}</code>
                 </div>
               </td>
@@ -207,7 +214,7 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
                   </div>
                 ))}
               </td>
-              <td data-label="People">{client.people}</td>
+              <td data-label="Users">{client.people}</td>
               <td data-label="Last used">
                 {client.last_used_at ? <Ago at={client.last_used_at} /> : 'never'}
               </td>
@@ -227,21 +234,21 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
                     <Button
                       variant="subtle"
                       size="compact-sm"
-                      aria-label={`Take back the decision about ${client.name}`}
+                      aria-label={`Use the default policy for ${client.name}`}
                       onClick={() => act(client, null)}
                     >
-                      By the rule
+                      Use the default policy
                     </Button>
                   )}
                   {client.askers.length > 0 && (
                     <Button
                       variant="subtle"
                       size="compact-sm"
-                      aria-label={`Dismiss who asks for ${client.name}`}
+                      aria-label={`Dismiss requests for ${client.name}`}
                       onClick={() => {
                         decide.reset();
                         dismiss.mutate(client.id, {
-                          onSuccess: () => toastDone(`Nobody asks for ${client.name} any more.`),
+                          onSuccess: () => toastDone(`Requests for ${client.name} were dismissed.`),
                         });
                       }}
                     >
@@ -284,7 +291,7 @@ function Seen({ ws, clients }: { ws: string; clients: SeenClient[] }) {
           );
         }}
       >
-        {blocking?.name} is refused in this workspace, and its connections here end within a second.
+        {blocking?.name} can’t connect to this workspace any more, and its connections end within a second.
       </Confirm>
     </>
   );
@@ -300,17 +307,17 @@ function AllowForm({ ws }: { ws: string }) {
     allow.mutate(id.trim(), {
       onSuccess: () => {
         setId('');
-        toastDone('The client may connect now.');
+        toastDone('The client can connect now.');
       },
     });
   }
   return (
-    <form onSubmit={submit} noValidate style={{ padding: 'var(--mantine-spacing-md)' }}>
-      {!atField && <Refused error={allow.error} title="It was not allowed" />}
+    <form onSubmit={submit} noValidate className={classes.below}>
+      {!atField && <Refused error={allow.error} title="The client was not allowed" />}
       <Group align="flex-end" gap="sm">
         <TextInput
-          label="Allow a client that was not seen yet"
-          description="The address of its description, or the app id from the page that the person sees."
+          label="Pre-approve a client"
+          description="The URL of its client metadata, or the client ID shown on the consent page."
           placeholder="https://app.example/oauth/client.json"
           value={id}
           onChange={(event) => setId(event.currentTarget.value)}
@@ -318,7 +325,7 @@ function AllowForm({ ws }: { ws: string }) {
           style={{ flex: '1 1 18rem' }}
         />
         <Button type="submit" variant="default" disabled={id.trim() === ''} loading={allow.isPending}>
-          Allow it
+          Allow
         </Button>
       </Group>
     </form>

@@ -7,7 +7,9 @@ import { Ago } from '../components/ago';
 import { Status } from '../components/badges';
 import { Timeline, words } from '../components/connect-timeline';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Restricted } from '../components/restricted';
 import { cell, LoadMore, Table, TableBar } from '../components/table';
+import { useFilter } from '../filter';
 import { useSession } from '../session';
 
 const states: Record<ConnectAttempt['state'], ['good' | 'bad' | 'warn' | 'quiet', string]> = {
@@ -25,32 +27,40 @@ function title(attempt: ConnectAttempt): string {
 }
 
 export function ConnectsPage() {
+  return (
+    <Restricted needs="administer" title="Connections">
+      <Connects />
+    </Restricted>
+  );
+}
+
+function Connects() {
   const { workspace } = useSession();
-  const [text, setText] = useState('');
-  const [state, setState] = useState<string | null>(null);
+  const [text, setText] = useFilter('request');
+  const [state, setState] = useFilter('outcome');
   const [opened, setOpened] = useState<string>();
   const connects = useInfiniteQuery(connectsQuery(workspace.slug, text.trim()));
   return (
     <Page
       title="Connections"
-      lede="Tries of AI clients to connect: where each stopped, and why. Kept for seven days; the page reads itself again."
+      lede="Connection attempts by AI clients, kept for 7 days. Updates automatically."
     >
       <Panel flush>
         <TableBar>
           <TextInput
-            label="Request number"
-            description="As an error page shows it."
+            label="Request ID"
+            description="As shown on an error page."
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
           />
           <Select
             label="Outcome"
-            description="What came of it."
+            description="Result of the attempt."
             placeholder="All"
             clearable
             clearButtonProps={{ 'aria-label': 'Show all outcomes' }}
-            value={state}
-            onChange={setState}
+            value={state || null}
+            onChange={(next) => setState(next ?? '')}
             data={Object.entries(states).map(([value, [, label]]) => ({ value, label }))}
           />
         </TableBar>
@@ -62,24 +72,24 @@ export function ConnectsPage() {
               return (
                 <Empty
                   icon={<IconRoute size={24} />}
-                  title={text || state ? 'Nothing fits' : 'No client has tried yet'}
+                  title={text || state ? 'No matches' : 'No connection attempts yet'}
                 >
                   {text || state
-                    ? 'Look with another number or outcome.'
-                    : 'Add a server’s address to an AI client, and watch here how it comes in.'}
+                    ? 'Try another request ID or outcome.'
+                    : 'Add a server’s URL to an AI client and watch it connect here.'}
                 </Empty>
               );
             }
             return (
               <>
                 <Table
-                  label="Tries to connect"
+                  label="Connection attempts"
                   head={
                     <>
                       <th>Client</th>
                       <th>Outcome</th>
-                      <th>Came to</th>
-                      <th>Began</th>
+                      <th>Last step</th>
+                      <th>Started</th>
                       <th>
                         <span className="visually-hidden">Actions</span>
                       </th>
@@ -114,7 +124,7 @@ function Row({ attempt, opened, toggle }: { attempt: ConnectAttempt; opened: boo
         <td data-wide>
           <span className={cell.main}>{title(attempt)}</span>
           <div className={`${cell.sub} ${cell.clamp}`}>
-            {attempt.server ? `for the server ${attempt.server}` : 'for the workspace'}
+            {attempt.server ? `Server ${attempt.server}` : 'Workspace'}
             {attempt.user_name && `, ${attempt.user_name}`}
           </div>
         </td>
@@ -122,8 +132,8 @@ function Row({ attempt, opened, toggle }: { attempt: ConnectAttempt; opened: boo
           <Status tone={tone}>{word}</Status>
           {attempt.state !== 'connected' && fault && <div className={cell.sub}>{fault}</div>}
         </td>
-        <td data-label="Came to">{words[attempt.reached]}</td>
-        <td data-label="Began">
+        <td data-label="Last step">{words[attempt.reached]}</td>
+        <td data-label="Started">
           <Ago at={attempt.began_at} />
         </td>
         <td data-align="right">

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Stack, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Stack, TextInput, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Navigate, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
@@ -8,6 +8,7 @@ import { useCreateWorkspace, useRestoreWorkspace } from '../api/workspaces';
 import { LinkButton } from '../components/link-button';
 import { Failed, Loading } from '../components/page';
 import { PlainShell } from '../components/shell';
+import { Submit } from '../components/submit';
 import { rememberedWorkspace } from '../session';
 import { slugFault, suggestSlug } from '../slug';
 import { formatDate } from '../time';
@@ -51,8 +52,8 @@ function Stopped({ me }: { me: Me }) {
         <span>
           {one.message ??
             (one.delete_after
-              ? `Everything in it will be destroyed after ${formatDate(one.delete_after)}.`
-              : 'Ask whoever runs this service.')}
+              ? `Everything in it will be deleted permanently after ${formatDate(one.delete_after)}.`
+              : 'Contact the operator of this service.')}
         </span>
         {restore.error && restore.variables === one.slug && <span role="alert">{restore.error.message}</span>}
         {one.delete_after && one.role === 'owner' && (
@@ -65,7 +66,7 @@ function Stopped({ me }: { me: Me }) {
               })
             }
           >
-            Restore it
+            Restore
           </Button>
         )}
       </Stack>
@@ -89,8 +90,8 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
     (refused.field === 'slug' || refused.code.startsWith('slug_')) &&
     create.variables?.slug === slug;
   useEffect(() => {
-    document.title = `${first ? 'Welcome' : 'New workspace'} · Portolan`;
-  }, [first]);
+    document.title = 'Create a workspace · Portolan';
+  }, []);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -117,28 +118,21 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
     <div className={classes.page}>
       <div>
         <Title order={1} className={classes.title}>
-          {first
-            ? `Welcome aboard${me.user.display_name ? `, ${me.user.display_name}` : ''}`
-            : 'New workspace'}
+          Create a workspace
         </Title>
         <Stopped me={me} />
         <p className={classes.lede}>
-          A workspace holds your APIs, the tools made of them, and the servers you publish. Name it after your
-          team or company.
+          A workspace holds your APIs, their tools, and the servers you publish. Name it after your team or
+          company.
         </p>
         <form className={classes.form} onSubmit={submit} noValidate>
-          {refused && !slugRefused && (
-            <Alert color="red" data-tone="red" role="alert" title="The workspace was not created">
-              {refused.message}
-            </Alert>
-          )}
           <TextInput
             ref={nameInput}
             label="Workspace name"
             size="md"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
-            error={tried && name.trim() === '' ? 'Give the workspace a name.' : null}
+            error={tried && name.trim() === '' ? 'Enter a name for the workspace.' : null}
             maxLength={80}
             autoComplete="organization"
             data-autofocus
@@ -147,7 +141,7 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
           <TextInput
             ref={slugInput}
             label="Address"
-            description={`Part of every server's URL: ${window.location.host}/t/${slug || 'your-team'}/…  It cannot be changed later.`}
+            description={`Part of every server’s URL: ${window.location.host}/t/${slug || 'your-team'}/…  It can’t be changed later.`}
             size="md"
             value={slug}
             onChange={(event) => setOwnSlug(event.currentTarget.value.toLowerCase())}
@@ -158,7 +152,7 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
             spellCheck={false}
             required
           />
-          <Group gap="sm">
+          <Submit error={slugRefused ? null : create.error} title="The workspace was not created">
             <Button type="submit" size="md" loading={create.isPending}>
               Create workspace
             </Button>
@@ -167,18 +161,18 @@ function CreateWorkspace({ me, first }: { me: Me; first: boolean }) {
                 Cancel
               </LinkButton>
             )}
-          </Group>
+          </Submit>
         </form>
       </div>
       <aside className={classes.chart} aria-label="What comes next">
         <ol>
           <li>
             <span className={classes.number}>1</span>
-            <span>Import an OpenAPI document; each operation becomes a tool.</span>
+            <span>Import an OpenAPI document. Each operation becomes a tool.</span>
           </li>
           <li>
             <span className={classes.number}>2</span>
-            <span>Set the credential of the API. It is sealed and never shown again.</span>
+            <span>Set the API’s credential. It is encrypted and can’t be viewed again.</span>
           </li>
           <li>
             <span className={classes.number}>3</span>

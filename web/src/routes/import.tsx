@@ -1,8 +1,7 @@
 import { Alert, Autocomplete, Button, Group, Stack, Tabs, Text, TextInput } from '@mantine/core';
 import { IconAnchor } from '@tabler/icons-react';
-import { useNavigate } from '@tanstack/react-router';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { ApiError } from '../api/http';
 import {
   type Credential,
   type ImportPreview,
@@ -15,31 +14,58 @@ import { CredentialForm } from '../components/credential-form';
 import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
 import { LinkButton } from '../components/link-button';
 import { LeftOut, Operations } from '../components/operations';
+import classes from '../components/operations.module.css';
 import { Empty, Page, Panel } from '../components/page';
-import { Problems, problemsOf } from '../components/problems';
+import { DocumentRefused, Problems } from '../components/problems';
+import { Restricted } from '../components/restricted';
 import { Steps } from '../components/steps';
+import { Submit, useFaultFocus } from '../components/submit';
+import { forgetImport, keepImport, keptImport } from '../import-draft';
 import { useSession } from '../session';
 
 type Step = 'document' | 'tools' | 'credential' | 'done';
 const order: Step[] = ['document', 'tools', 'credential', 'done'];
 
-/** From a document to a source with its tools. Nothing is stored before the last step but one. */
+const title = 'Import an API';
+
+/** From a document to a source with its tools. Nothing is stored at the server before the last step but one. */
 export function ImportPage() {
+  const { workspace } = useSession();
+  const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
+  return (
+    <Restricted needs="edit_registry" title={title} back={back}>
+      <ImportWizard back={back} />
+    </Restricted>
+  );
+}
+
+function ImportWizard({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const { me, workspace } = useSession();
+  const ws = workspace.slug;
   const navigate = useNavigate();
-  const [step, setStep] = useState<Step>('document');
-  const [draft, setDraft] = useState<DocumentDraft>(() => emptyDraft(me.demo_api ? 'demo' : 'url'));
+  const search = useSearch({ from: '/w/$ws/sources/import' });
+  // Without a step in the address an import begins anew; with one it goes on where this tab left it.
+  const [kept] = useState(() => (search.step === undefined ? undefined : keptImport(ws)));
+  const [draft, setDraft] = useState<DocumentDraft>(
+    () => kept?.document ?? emptyDraft(me.demo_api ? 'demo' : 'url'),
+  );
   const [fault, setFault] = useState<string | null>(null);
-  const [chosen, setChosen] = useState<Set<string>>(new Set());
-  const [name, setName] = useState('');
-  const [baseUrl, setBaseUrl] = useState('');
-  const [source, setSource] = useState<Source | null>(null);
-  const preview = usePreviewImport(workspace.slug);
-  const create = useCreateSource(workspace.slug);
-  const setCredential = useSetCredential(workspace.slug);
+  const [chosen, setChosen] = useState(() => new Set(kept?.selected));
+  const [name, setName] = useState(kept?.name ?? '');
+  const [baseUrl, setBaseUrl] = useState(kept?.baseUrl ?? '');
+  const [source, setSource] = useState<Source | undefined>(kept?.source);
+  const [found, setFound] = useState<ImportPreview | undefined>(kept?.preview);
+  const preview = usePreviewImport(ws);
+  const create = useCreateSource(ws);
+  const setCredential = useSetCredential(ws);
   const top = useRef<HTMLDivElement>(null);
-  const shownStep = useRef<Step>('document');
-  const document_ = preview.data;
+  const step = stepOf(search.step, found, source);
+  const shownStep = useRef<Step>(step);
+
+  useEffect(() => {
+    if (step === 'done') forgetImport(ws);
+    else keepImport(ws, { document: draft, preview: found, selected: [...chosen], name, baseUrl, source });
+  }, [ws, step, draft, found, chosen, name, baseUrl, source]);
 
   // The next step begins at its top, and the keyboard is there too.
   useEffect(() => {
@@ -49,6 +75,17 @@ export function ImportPage() {
     top.current?.focus({ preventScroll: true });
   }, [step]);
 
+  /** Each step is a page of the history; `replace` for one to which Back must not lead. */
+  function go(next: Step, replace = false) {
+    void navigate({
+      to: '/w/$ws/sources/import',
+      params: { ws },
+      search: { step: next },
+      replace,
+      ignoreBlocker: true,
+    });
+  }
+
   function read(event: FormEvent) {
     event.preventDefault();
     const outcome = readDraft(draft, me.demo_api ?? undefined);
@@ -56,6 +93,7 @@ export function ImportPage() {
     setFault(null);
     preview.mutate(outcome.input, {
       onSuccess: (found) => {
+        setFound(found);
         setChosen(new Set(found.operations.filter((one) => one.status === 'tool').map((one) => one.key)));
         setName(found.title);
         setBaseUrl(
@@ -64,7 +102,7 @@ export function ImportPage() {
             found.servers[0]?.url ??
             '',
         );
-        setStep('tools');
+        go('tools');
       },
     });
   }
@@ -86,12 +124,13 @@ export function ImportPage() {
         setSource(made);
       }
       if (credential) await setCredential.mutateAsync({ id: made.id, credential });
-      if (then === 'done') setStep('done');
+      if (then === 'done') go('done', true);
       else {
         await navigate({
           to: '/w/$ws/sources/$id',
           params: { ws: workspace.slug, id: made.id },
           search: { tab: 'credential' },
+          ignoreBlocker: true,
         });
       }
     } catch {
@@ -100,17 +139,12 @@ export function ImportPage() {
   }
 
   return (
-    <Page
-      title="Import an API"
-      back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } }}
-      lede="OpenAPI 3.0 or 3.1. You see what each operation becomes before anything is stored."
-    >
+    <Page title={title} back={back} lede="OpenAPI 3.0 or 3.1. Preview the tools before anything is saved.">
       <Steps names={['Document', 'Tools', 'Credential', 'Done']} current={order.indexOf(step)} />
       <div ref={top} tabIndex={-1} style={{ outline: 'none' }}>
         {step === 'document' && (
           <Stack gap="lg">
-            {preview.error && <Refused error={preview.error} />}
-            <Panel title="Where is the document?">
+            <Panel title="OpenAPI document">
               <form onSubmit={read} noValidate>
                 <DocumentInputFields
                   draft={draft}
@@ -118,58 +152,61 @@ export function ImportPage() {
                   demo={me.demo_api ?? undefined}
                   fault={fault}
                 />
-                <Group mt="lg">
-                  <Button type="submit" loading={preview.isPending}>
-                    Read the document
-                  </Button>
-                </Group>
+                <Stack gap="md" mt="lg">
+                  {preview.error && <DocumentRefused error={preview.error} />}
+                  <div>
+                    <Button type="submit" loading={preview.isPending}>
+                      Preview tools
+                    </Button>
+                  </div>
+                </Stack>
               </form>
             </Panel>
           </Stack>
         )}
-        {step === 'tools' && document_ && (
+        {step === 'tools' && found && (
           <ToolsStep
-            preview={document_}
+            preview={found}
             name={name}
             onName={setName}
             baseUrl={baseUrl}
             onBaseUrl={setBaseUrl}
             chosen={chosen}
             onChosen={setChosen}
-            onBack={() => setStep('document')}
-            onNext={() => setStep('credential')}
+            onBack={() => go('document')}
+            onNext={() => go('credential')}
           />
         )}
-        {step === 'credential' && document_ && (
+        {step === 'credential' && found && (
           <Stack gap="lg">
-            {create.error instanceof ApiError && <Refused error={create.error} />}
             {source && setCredential.error && (
-              <Alert color="yellow" data-tone="yellow" title="The source exists already">
+              <Alert color="yellow" data-tone="yellow" title="The source was created">
                 “{source.name}” was created with {source.tool_count} tools. Only its credential is missing.
               </Alert>
             )}
             <Panel
-              title={`The credential of ${name}`}
-              note="Portolan sends it with every call. It is sealed at rest; neither this console nor any client sees it again."
+              title={`Credential for ${name}`}
+              note="Portolan sends it with every call. Encrypted at rest. It can’t be viewed again."
             >
               <CredentialForm
-                hints={document_.security}
+                hints={found.security}
                 note={draft.kind === 'demo' ? me.demo_api?.credential_hint : undefined}
                 submitLabel={source ? 'Save credential' : 'Create source'}
                 pending={create.isPending || setCredential.isPending}
-                error={setCredential.error}
+                error={create.error ?? setCredential.error}
+                failed={source ? 'The credential was not saved' : 'The source was not created'}
+                guarded={false}
                 signIn={
                   <>
                     <Text size="sm">
-                      People connect accounts at the service, and calls act as them. The source is created
-                      first: its page then asks for the authorization server, and shows the address to
-                      register there.
+                      Users connect accounts at the service, and calls use them. The source is created first;
+                      its page then asks for the authorization server and shows the redirect URI to register.
                     </Text>
                     <Group gap="sm">
                       <Button onClick={() => void finish(null, 'sign-in')} loading={create.isPending}>
-                        {source ? 'Set up the sign-in' : 'Create source and set up the sign-in'}
+                        {source ? 'Set up sign-in' : 'Create source and set up sign-in'}
                       </Button>
-                      <Button variant="default" onClick={() => setStep('tools')} disabled={source !== null}>
+                      <Button variant="default" onClick={() => go('tools')} disabled={source !== undefined}>
                         Back
                       </Button>
                     </Group>
@@ -178,11 +215,11 @@ export function ImportPage() {
                 onSubmit={(credential) => void finish(credential)}
                 extra={
                   <>
-                    <Button variant="default" onClick={() => setStep('tools')} disabled={source !== null}>
+                    <Button variant="default" onClick={() => go('tools')} disabled={source !== undefined}>
                       Back
                     </Button>
                     <Button variant="subtle" onClick={() => void finish(null)} loading={create.isPending}>
-                      {document_.security.length === 0 ? 'Create without a credential' : 'Set it later'}
+                      {found.security.length === 0 ? 'Create without a credential' : 'Skip for now'}
                     </Button>
                   </>
                 }
@@ -194,7 +231,7 @@ export function ImportPage() {
           <Panel>
             <Empty
               icon={<IconAnchor size={24} />}
-              title={`${source.name} is in your workspace`}
+              title={`${source.name} was imported`}
               actions={
                 <>
                   <LinkButton
@@ -209,13 +246,13 @@ export function ImportPage() {
                     params={{ ws: workspace.slug, id: source.id }}
                     variant="default"
                   >
-                    Look at its tools
+                    View tools
                   </LinkButton>
                 </>
               }
             >
-              {chosen.size} {chosen.size === 1 ? 'tool is' : 'tools are'} enabled. Publish a server with them,
-              and AI clients can connect.
+              {chosen.size} {chosen.size === 1 ? 'tool is' : 'tools are'} enabled. Publish them as a server so
+              that AI clients can connect.
             </Empty>
           </Panel>
         )}
@@ -224,15 +261,20 @@ export function ImportPage() {
   );
 }
 
-/** Why the document was refused, with the places in it. */
-function Refused({ error }: { error: Error }) {
-  const problems = problemsOf(error);
-  return (
-    <Alert color="red" data-tone="red" role="alert" title={error.message}>
-      {problems.length > 0 && <Problems problems={problems} />}
-    </Alert>
-  );
+/** The step that can be shown: an address may name one whose beginnings are gone. */
+function stepOf(
+  wanted: string | undefined,
+  found: ImportPreview | undefined,
+  source: Source | undefined,
+): Step {
+  const step = order.find((one) => one === wanted) ?? 'document';
+  if (step === 'done') return source ? 'done' : 'document';
+  // Once the source exists, only its credential is left to be set.
+  if (source) return found ? 'credential' : 'done';
+  return found ? step : 'document';
 }
+
+const longestName = 80;
 
 function ToolsStep({
   preview,
@@ -255,24 +297,29 @@ function ToolsStep({
   onBack: () => void;
   onNext: () => void;
 }) {
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
   const tools = preview.operations.filter((one) => one.status === 'tool');
   const leftOut = preview.operations.filter((one) => one.status === 'left_out');
   const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
-  const badName = name.trim() === '';
+  const nameFault =
+    name.trim() === ''
+      ? tried && 'Enter a name for the source.'
+      : name.trim().length > longestName && `Use up to ${longestName} characters.`;
+  const badName = name.trim() === '' || name.trim().length > longestName;
+  const form = useFaultFocus(tries);
+  const warned = tools.filter((one) => one.warnings.length > 0);
+  const nothing = tools.length === 0;
 
   function next(event: FormEvent) {
     event.preventDefault();
-    setTried(true);
-    if (badUrl || badName) {
-      window.scrollTo({ top: 0, behavior: 'smooth' });
-      return;
-    }
+    setTries((old) => old + 1);
+    if (badUrl || badName || nothing) return;
     onNext();
   }
 
   return (
-    <form onSubmit={next} noValidate>
+    <form ref={form} onSubmit={next} noValidate>
       <Stack gap="lg">
         <Panel
           title={`${preview.title} ${preview.version}`}
@@ -280,60 +327,80 @@ function ToolsStep({
         >
           <Group grow align="flex-start" preventGrowOverflow={false} wrap="wrap">
             <TextInput
-              label="Name of the source"
+              label="Source name"
+              description="Shown in the console."
               value={name}
               onChange={(event) => onName(event.currentTarget.value)}
-              error={tried && badName ? 'Give the source a name.' : null}
-              maxLength={120}
+              error={nameFault}
               miw={220}
             />
             <Autocomplete
               label="Base URL"
-              description="Every path is added to it"
-              inputWrapperOrder={['label', 'input', 'description', 'error']}
+              description="Prepended to every path."
               data={[...new Set(preview.servers.map((server) => server.url))]}
               value={baseUrl}
               onChange={onBaseUrl}
-              error={tried && badUrl ? 'Give a complete URL: https://host/path.' : null}
+              error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
               miw={260}
             />
           </Group>
         </Panel>
-        <Panel title="What each operation becomes" flush>
-          <Tabs defaultValue={tools.length > 0 ? 'tools' : 'left'} keepMounted={false}>
-            <Tabs.List px="md">
-              <Tabs.Tab value="tools">Tools {tools.length}</Tabs.Tab>
-              <Tabs.Tab value="left">Left out {leftOut.length}</Tabs.Tab>
-              <Tabs.Tab value="problems">Notes {preview.problems.length}</Tabs.Tab>
-            </Tabs.List>
-            <Tabs.Panel value="tools">
-              <Operations operations={preview.operations} chosen={chosen} onChange={onChosen} />
-            </Tabs.Panel>
-            <Tabs.Panel value="left" p={leftOut.length === 0 ? 'lg' : 0}>
-              {leftOut.length === 0 ? 'Every operation became a tool.' : <LeftOut operations={leftOut} />}
-            </Tabs.Panel>
-            <Tabs.Panel value="problems" p="lg">
-              {preview.problems.length === 0 ? (
-                'The document reads without a remark.'
-              ) : (
-                <Problems problems={preview.problems} />
-              )}
-            </Tabs.Panel>
-          </Tabs>
+        <Panel title="Operations" flush>
+          {preview.operations.length === 0 ? (
+            <p className={classes.none}>This document has no operations.</p>
+          ) : (
+            <Tabs defaultValue={nothing ? 'left' : 'tools'} keepMounted={false}>
+              <Tabs.List px="md">
+                <Tabs.Tab value="tools">Tools {tools.length}</Tabs.Tab>
+                <Tabs.Tab value="left">Left out {leftOut.length}</Tabs.Tab>
+                <Tabs.Tab value="problems">Notes {preview.problems.length + warned.length}</Tabs.Tab>
+              </Tabs.List>
+              <Tabs.Panel value="tools">
+                <Operations operations={preview.operations} chosen={chosen} onChange={onChosen} />
+              </Tabs.Panel>
+              <Tabs.Panel value="left" p={leftOut.length === 0 ? 'lg' : 0}>
+                {leftOut.length === 0 ? 'Every operation became a tool.' : <LeftOut operations={leftOut} />}
+              </Tabs.Panel>
+              <Tabs.Panel value="problems" p="lg">
+                {preview.problems.length + warned.length === 0 ? (
+                  'No issues found.'
+                ) : (
+                  <Problems
+                    problems={[
+                      ...preview.problems,
+                      ...warned.flatMap((one) =>
+                        one.warnings.map((warning) => ({
+                          severity: 'warning' as const,
+                          message: warning,
+                          pointer: one.key,
+                        })),
+                      ),
+                    ]}
+                  />
+                )}
+              </Tabs.Panel>
+            </Tabs>
+          )}
         </Panel>
-        <Group>
-          <Button type="submit">
+        <Submit
+          sticky
+          title="The source was not created"
+          fault={
+            nothing
+              ? 'No operation of this document can become a tool. Choose another document.'
+              : tried && (badUrl || badName) && 'Fix the highlighted fields.'
+          }
+        >
+          <Button type="submit" disabled={nothing}>
             Continue with {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}
           </Button>
           <Button variant="default" onClick={onBack}>
             Back
           </Button>
-        </Group>
-        {chosen.size === 0 && (
-          <Alert color="yellow" data-tone="yellow">
-            No tool is chosen. All are created disabled; you can enable them later.
-          </Alert>
-        )}
+          {chosen.size === 0 && !nothing && (
+            <span>No tools selected. All tools are created disabled; you can enable them later.</span>
+          )}
+        </Submit>
       </Stack>
     </form>
   );

@@ -41,7 +41,7 @@ import { formatDate } from '../time';
 
 /** What a key or an account may use, in words. */
 export function reach(resource: string | undefined): ReactNode {
-  if (!resource) return 'the whole workspace';
+  if (!resource) return 'Whole workspace';
   return <code>{resource.replace(window.location.origin, '')}</code>;
 }
 
@@ -58,7 +58,7 @@ export function KeysPage() {
   return (
     <Page
       title="Keys"
-      lede="For programs: API keys for clients that cannot sign in with OAuth, and service accounts that act without a person."
+      lede="For programs: API keys for clients without OAuth, and service accounts that act without a user."
       actions={
         calls && (
           <Group gap="sm">
@@ -109,7 +109,8 @@ function Keys({ ws }: { ws: string }) {
         {({ items }) =>
           items.length === 0 ? (
             <Empty icon={<IconKey size={24} />} title="No API keys">
-              A key is sent as a bearer token to a server’s address, and works until it ends or is revoked.
+              Clients send the key as a bearer token to a server’s URL. It works until it expires or is
+              revoked.
             </Empty>
           ) : (
             <Table
@@ -118,7 +119,7 @@ function Keys({ ws }: { ws: string }) {
                 <>
                   <th>Key</th>
                   <th>Acts as</th>
-                  <th>May use</th>
+                  <th>Access</th>
                   <th>Last used</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
@@ -141,7 +142,7 @@ function Keys({ ws }: { ws: string }) {
                   <td data-wide>
                     {reach(key.resource)}
                     <div className={cell.sub}>
-                      until {formatDate(key.expires_at)}
+                      expires {formatDate(key.expires_at)}{' '}
                       {key.networks.length > 0 && `, from ${key.networks.join(', ')}`}
                     </div>
                   </td>
@@ -177,8 +178,8 @@ function Keys({ ws }: { ws: string }) {
           });
         }}
       >
-        Whatever uses {ending?.name} is refused within a second, and its streams are closed. This cannot be
-        undone.
+        Clients that use {ending?.name} are refused within a second, and their streams are closed. This can’t
+        be undone.
       </Confirm>
     </Panel>
   );
@@ -199,7 +200,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
   return (
     <Panel
       title="Service accounts"
-      note="They get tokens by themselves, with the client credentials grant. The client id is the account’s."
+      note="Use the OAuth client-credentials grant. The client ID is the account ID."
       flush
     >
       <Refused error={error} title="Nothing was changed" />
@@ -207,7 +208,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
         {({ items }) =>
           items.length === 0 ? (
             <Empty icon={<IconRobot size={24} />} title="No service accounts">
-              Make one for a program that calls tools without anybody signing in.
+              Create one for a program that calls tools without a user.
             </Empty>
           ) : (
             <Table
@@ -215,8 +216,8 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
               head={
                 <>
                   <th>Account</th>
-                  <th>Proves itself by</th>
-                  <th>May use</th>
+                  <th>Client authentication</th>
+                  <th>Access</th>
                   <th>Last token</th>
                   <th>
                     <span className="visually-hidden">Actions</span>
@@ -228,7 +229,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                 <tr key={account.id}>
                   <td data-wide>
                     <span className={cell.main}>{account.name}</span>{' '}
-                    {!account.enabled && <Status tone="warn">Off</Status>}
+                    {!account.enabled && <Status tone="warn">Disabled</Status>}
                     <div className={cell.sub}>
                       <code>{account.id}</code>
                     </div>
@@ -236,8 +237,8 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                   <td data-wide>
                     {account.auth === 'private_key_jwt' ? (
                       <>
-                        its own key
-                        <div className={cell.sub}>{account.jwks_uri ?? 'public keys kept here'}</div>
+                        Private key (JWT){' '}
+                        <div className={cell.sub}>{account.jwks_uri ?? 'public keys stored here'}</div>
                       </>
                     ) : (
                       <Stack gap={2}>
@@ -260,21 +261,21 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                             <Button
                               variant="subtle"
                               size="compact-xs"
-                              aria-label={`Add a secret to ${account.name}`}
+                              aria-label={`Rotate secret of ${account.name}`}
                               loading={addSecret.isPending && addSecret.variables === account.id}
                               onClick={() => {
                                 forget();
                                 addSecret.mutate(account.id, {
                                   onSuccess: ({ client_secret }) =>
                                     show({
-                                      title: `A new secret of ${account.name}`,
+                                      title: `New secret of ${account.name}`,
                                       values: [{ label: 'Client secret', value: client_secret }],
-                                      note: 'Put it into use, then revoke the old one: both work until then.',
+                                      note: 'Both secrets work until you revoke the old one.',
                                     }),
                                 });
                               }}
                             >
-                              Add a secret
+                              Rotate secret
                             </Button>
                           </div>
                         )}
@@ -284,8 +285,8 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                   <td data-wide>
                     {reach(account.resource)}
                     <div className={cell.sub}>
-                      since {formatDate(account.created_at)}
-                      {account.created_by && `, made by ${account.created_by}`}
+                      created {formatDate(account.created_at)}
+                      {account.created_by && `, created by ${account.created_by}`}
                     </div>
                   </td>
                   <td data-label="Last token">
@@ -324,8 +325,8 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
           });
         }}
       >
-        The tokens, secrets and API keys of {ending?.name} are refused within a second. This cannot be undone;
-        switching it off can.
+        The tokens, secrets and API keys of {ending?.name} are refused within a second. This can’t be undone.
+        To keep it, disable it instead.
       </Confirm>
       <Confirm
         title="Revoke this secret?"
@@ -345,8 +346,8 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
           );
         }}
       >
-        The secret {secret?.hint}… of {secret?.account.name} does not work any more, and tokens from before
-        are refused within a second. With another secret the account gets new ones.
+        The secret {secret?.hint}… of {secret?.account.name} stops working, and tokens issued before are
+        refused within a second. The account can get new tokens with its other secret.
       </Confirm>
     </Panel>
   );
@@ -369,8 +370,8 @@ function ReachSelect({
   const options = servers.data?.items.map((one) => ({ value: one.id, label: one.name })) ?? [];
   return (
     <Select
-      label="May use"
-      data={[{ value: whole, label: 'The whole workspace' }, ...options]}
+      label="Access"
+      data={[{ value: whole, label: 'Whole workspace' }, ...options]}
       value={value}
       allowDeselect={false}
       onChange={(chosen) => chosen && onChange(chosen)}
@@ -421,7 +422,7 @@ function NewKeyDialog({
         onSuccess: ({ key, secret }) => {
           leave();
           show({
-            title: `The key ${key.name}`,
+            title: `API key “${key.name}”`,
             values: [
               { label: 'API key', value: secret },
               { label: 'Header', value: `Authorization: Bearer ${secret}` },
@@ -438,11 +439,11 @@ function NewKeyDialog({
       <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {!['name', 'networks', 'days', 'server_id'].includes(field ?? '') && (
-            <Refused error={create.error} title="The key was not made" />
+            <Refused error={create.error} title="The key was not created" />
           )}
           <TextInput
             label="Name"
-            description="What uses it, so that you know it again."
+            description="What this key is for."
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             error={textAt(create.error, 'name')}
@@ -468,8 +469,8 @@ function NewKeyDialog({
             error={textAt(create.error, 'server_id')}
           />
           <NumberInput
-            label="Days"
-            description="When it ends. At most 366."
+            label="Expires in (days)"
+            description="Maximum 366."
             value={days}
             onChange={(value) => setDays(Number(value) || 0)}
             min={1}
@@ -477,8 +478,8 @@ function NewKeyDialog({
             error={textAt(create.error, 'days')}
           />
           <TextInput
-            label="Networks"
-            description="From where it may be used, as 192.0.2.0/24. Empty is from everywhere."
+            label="Allowed networks"
+            description="CIDR, such as 192.0.2.0/24. Leave empty for any."
             value={networks}
             onChange={(event) => setNetworks(event.currentTarget.value)}
             error={textAt(create.error, 'networks')}
@@ -488,7 +489,7 @@ function NewKeyDialog({
               Cancel
             </Button>
             <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
-              Make the key
+              Create key
             </Button>
           </Group>
         </Stack>
@@ -534,7 +535,7 @@ function NewAccountDialog({
         try {
           proof = { jwks: JSON.parse(text) as Record<string, unknown> };
         } catch {
-          setUnreadable('This is neither an https address nor a key set in JSON.');
+          setUnreadable('Enter an https URL or a JWK set in JSON.');
           return;
         }
       }
@@ -546,9 +547,9 @@ function NewAccountDialog({
         onSuccess: ({ account, client_secret, token_endpoint }) => {
           leave();
           show({
-            title: `The service account ${account.name}`,
+            title: `Service account “${account.name}”`,
             values: [
-              { label: 'Client id', value: account.id },
+              { label: 'Client ID', value: account.id },
               ...(client_secret ? [{ label: 'Client secret', value: client_secret }] : []),
               { label: 'Token endpoint', value: token_endpoint },
             ],
@@ -564,11 +565,11 @@ function NewAccountDialog({
       <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {!['name', 'jwks', 'jwks_uri'].includes(field ?? '') && (
-            <Refused error={create.error} title="The account was not made" />
+            <Refused error={create.error} title="The account was not created" />
           )}
           <TextInput
             label="Name"
-            description="What it is for. It belongs to the workspace and stays when you leave."
+            description="What this account is for. It belongs to the workspace and stays if you leave."
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
             error={textAt(create.error, 'name')}
@@ -576,10 +577,10 @@ function NewAccountDialog({
             data-autofocus
           />
           <SegmentedControl
-            aria-label="Proves itself by"
+            aria-label="Client authentication"
             data={[
-              { value: 'client_secret', label: 'A secret' },
-              { value: 'private_key_jwt', label: 'Its own key' },
+              { value: 'client_secret', label: 'Client secret' },
+              { value: 'private_key_jwt', label: 'Private key (JWT)' },
             ]}
             value={auth}
             onChange={(value) => setAuth(value as typeof auth)}
@@ -587,7 +588,7 @@ function NewAccountDialog({
           {auth === 'private_key_jwt' && (
             <Textarea
               label="Public keys"
-              description="A JWK set, or the https address where it stands. The private key stays with the program."
+              description="A JWK set as JSON, or its https URL. The private key stays with the program."
               value={keys}
               onChange={(event) => setKeys(event.currentTarget.value)}
               error={unreadable ?? textAt(create.error, 'jwks') ?? textAt(create.error, 'jwks_uri')}
@@ -605,7 +606,7 @@ function NewAccountDialog({
               Cancel
             </Button>
             <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
-              Make the account
+              Create account
             </Button>
           </Group>
         </Stack>

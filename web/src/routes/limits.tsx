@@ -1,15 +1,12 @@
 import { IconActivity } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense } from 'react';
 import { type Limits, type LimitsChange, limitsQuery, useChangeLimits } from '../api/limits';
 import { ChartFrame, Legend, limitFits } from '../components/chart';
 import { amount, LimitsForm, limitTexts } from '../components/limits-form';
-import { Empty, Loaded, Loading, Page, Panel } from '../components/page';
+import { Empty, Loaded, Page, Panel } from '../components/page';
 import { toastUndo } from '../components/toast';
+import { UsageChart } from '../components/usage-chart';
 import { useMay, useSession } from '../session';
-
-// The chart library is the heaviest part of the console; it loads beside the page.
-const UsageChart = lazy(() => import('../components/usage-chart'));
 
 export function LimitsPage() {
   const { workspace } = useSession();
@@ -17,7 +14,7 @@ export function LimitsPage() {
   return (
     <Page
       title="Limits"
-      lede="How much this workspace may do, and what it did. What goes over a limit is refused, and the client is told when to try again."
+      lede="What this workspace can use and what it used. Calls over a limit are refused, and the client is told when to retry."
     >
       <Loaded query={query} lines={8}>
         {(data) => (
@@ -47,7 +44,7 @@ function Usage({ limits }: { limits: Limits }) {
       note={
         still
           ? undefined
-          : `Each bar is the busiest of ${usage.bucket_minutes} minutes.${drawn ? '' : ' The limit is too far above them to be drawn.'}`
+          : `Each bar is the busiest minute of ${usage.bucket_minutes}.${drawn ? '' : ` Limit (${limit.toLocaleString()}) not shown at this scale.`}`
       }
       aside={
         still ? undefined : (
@@ -65,13 +62,11 @@ function Usage({ limits }: { limits: Limits }) {
     >
       {still ? (
         <Empty icon={<IconActivity size={24} />} title={`No calls in the last ${hours} hours`}>
-          When an AI client calls one of your tools, it shows here within a minute.
+          Calls from AI clients appear here within a minute.
         </Empty>
       ) : (
         <ChartFrame>
-          <Suspense fallback={<Loading />}>
-            <UsageChart usage={usage} limit={limit} />
-          </Suspense>
+          <UsageChart usage={usage} limit={limit} />
         </ChartFrame>
       )}
     </Panel>
@@ -91,19 +86,19 @@ function Change({ limits }: { limits: Limits }) {
     toastUndo(
       one && changed.length === 1
         ? `${limitTexts[one.name].name}: ${amount(one.value, one.unit)} from now on.`
-        : `${changed.length} limits were changed.`,
+        : `${changed.length} limits changed.`,
       () => change.mutateAsync(Object.fromEntries(before.map(({ name, own }) => [name, own]))),
-      'The change was undone.',
+      'Change undone.',
     );
   }
 
   return (
     <Panel
-      title="What holds"
+      title="Limits on calls"
       note={
         administers
-          ? 'A change holds at once. What runs already goes on.'
-          : 'An owner or admin of the workspace can change these.'
+          ? 'Changes apply immediately; running calls finish.'
+          : 'Only an owner or admin can change these.'
       }
       flush
     >

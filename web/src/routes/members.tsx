@@ -24,11 +24,11 @@ const roles: Record<Role, string> = {
 };
 const power: Role[] = ['viewer', 'member', 'developer', 'admin', 'owner'];
 const meanings: Record<Role, string> = {
-  owner: 'Everything.',
-  admin: 'Changes members and settings, and everything a developer does.',
-  developer: 'Changes sources, tools, credentials and servers.',
-  member: 'Uses the servers through AI apps, and sees the console.',
-  viewer: 'Sees the console, and calls nothing.',
+  owner: 'Full access.',
+  admin: 'Manages members and settings, plus everything a developer can do.',
+  developer: 'Manages sources, tools, credentials and servers.',
+  member: 'Uses the servers through AI apps. Can view the console.',
+  viewer: 'Can view the console. Can’t call tools.',
 };
 
 /** Roles that somebody may give: none above their own. */
@@ -48,7 +48,7 @@ export function MembersPage() {
   return (
     <Page
       title="Members"
-      lede="Who may see and change this workspace, and use its servers through AI clients."
+      lede="People with access to this workspace and its servers."
       actions={
         administers && (
           <Button leftSection={<IconUserPlus size={17} />} onClick={() => setInviting(true)}>
@@ -62,7 +62,7 @@ export function MembersPage() {
         <Loaded query={members}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty icon={<IconUsers size={24} />} title="Nobody here" />
+              <Empty icon={<IconUsers size={24} />} title="No members" />
             ) : (
               <Table
                 label="Members"
@@ -101,7 +101,7 @@ export function MembersPage() {
                               remove.reset();
                               setRole.mutate(
                                 { id: member.user_id, role: role as Role },
-                                { onSuccess: () => toastDone(`${name} is ${roles[role as Role]} now.`) },
+                                { onSuccess: () => toastDone(`${name} is now ${roles[role as Role]}.`) },
                               );
                             }}
                           />
@@ -147,12 +147,12 @@ export function MembersPage() {
       >
         <Stack gap="md">
           <span>
-            {leaving?.display_name || leaving?.email} will not see the workspace any more, and their AI apps
-            are disconnected from it within a second. Coming back takes a new invitation.
+            {leaving?.display_name || leaving?.email} will lose access to this workspace, and their AI apps
+            are disconnected within a second. To come back they need a new invitation.
           </span>
           <Group justify="flex-end">
             <Button variant="default" onClick={() => setLeaving(undefined)}>
-              Keep
+              Cancel
             </Button>
             <Button
               color="red"
@@ -184,17 +184,17 @@ function Invitations({ ws }: { ws: string }) {
   const revoke = useRevokeInvitation(ws);
   if (invitations.data?.items.length === 0) return null;
   return (
-    <Panel title="Invitations that wait" flush>
-      <Refused error={revoke.error} title="The invitation was not taken back" />
+    <Panel title="Pending invitations" flush>
+      <Refused error={revoke.error} title="The invitation was not revoked" />
       <Loaded query={invitations} lines={2}>
         {({ items }) => (
           <Table
-            label="Invitations that wait"
+            label="Pending invitations"
             head={
               <>
                 <th>To</th>
                 <th>Role</th>
-                <th data-align="right">Works until</th>
+                <th data-align="right">Expires</th>
                 <th>
                   <span className="visually-hidden">Actions</span>
                 </th>
@@ -208,7 +208,7 @@ function Invitations({ ws }: { ws: string }) {
                   <div className={cell.sub}>invited by {one.invited_by}</div>
                 </td>
                 <td>{roles[one.role]}</td>
-                <td data-align="right" data-label="Works until">
+                <td data-align="right" data-label="Expires">
                   {formatDate(one.expires_at)}
                 </td>
                 <td data-align="right">
@@ -216,13 +216,13 @@ function Invitations({ ws }: { ws: string }) {
                     variant="subtle"
                     color="red"
                     size="compact-sm"
-                    aria-label={`Take back the invitation to ${one.email}`}
+                    aria-label={`Revoke the invitation to ${one.email}`}
                     loading={revoke.isPending && revoke.variables === one.id}
                     onClick={() =>
-                      revoke.mutate(one.id, { onSuccess: () => toastDone('The invitation was taken back.') })
+                      revoke.mutate(one.id, { onSuccess: () => toastDone('Invitation revoked.') })
                     }
                   >
-                    Take back
+                    Revoke
                   </Button>
                 </td>
               </tr>
@@ -263,7 +263,7 @@ function InviteDialog({
       { email: email.trim(), role },
       {
         onSuccess: () => {
-          toastDone(`An invitation to ${email.trim()} is on its way.`);
+          toastDone(`Invitation sent to ${email.trim()}.`);
           leave();
         },
       },
@@ -271,7 +271,7 @@ function InviteDialog({
   }
 
   return (
-    <Dialog opened={opened} onClose={leave} title="Invite somebody">
+    <Dialog opened={opened} onClose={leave} title="Invite a member">
       <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {invite.error && field !== 'email' && (
@@ -279,7 +279,7 @@ function InviteDialog({
           )}
           <TextInput
             label="E-mail address"
-            description="The invitation works for this address only, and for 7 days."
+            description="The invitation works for this address only and expires after 7 days."
             type="email"
             value={email}
             onChange={(event) => setEmail(event.currentTarget.value)}
@@ -300,7 +300,7 @@ function InviteDialog({
               Cancel
             </Button>
             <Button type="submit" loading={invite.isPending} disabled={email.trim() === ''}>
-              Send the invitation
+              Send invitation
             </Button>
           </Group>
         </Stack>

@@ -1,28 +1,51 @@
-import { Alert, Button, Stack, TextInput } from '@mantine/core';
+import { Button, Stack, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useCreateSource } from '../api/sources';
 import { Page, Panel } from '../components/page';
+import { Restricted } from '../components/restricted';
+import { Submit, useFaultFocus } from '../components/submit';
+import { Unsaved, useChanged } from '../components/unsaved';
 import { useSession } from '../session';
 
+const title = 'Add an API manually';
+
 export function NewHttpSourcePage() {
+  const { workspace } = useSession();
+  const back = { label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } } as const;
+  return (
+    <Restricted needs="edit_registry" title={title} back={back}>
+      <NewHttpSource back={back} />
+    </Restricted>
+  );
+}
+
+function NewHttpSource({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
   const { workspace } = useSession();
   const navigate = useNavigate();
   const create = useCreateSource(workspace.slug);
   const [name, setName] = useState('');
   const [baseUrl, setBaseUrl] = useState('');
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
   const badUrl = !/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl);
+
+  const changed = useChanged([name, baseUrl]);
+  const form = useFaultFocus(create.error ?? tries);
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    setTried(true);
+    setTries((old) => old + 1);
     if (badUrl || name.trim() === '') return;
     create.mutate(
       { kind: 'http', name: name.trim(), base_url: baseUrl.trim() },
       {
         onSuccess: (made) =>
-          void navigate({ to: '/w/$ws/sources/$id/tools/new', params: { ws: workspace.slug, id: made.id } }),
+          void navigate({
+            to: '/w/$ws/sources/$id/tools/new',
+            params: { ws: workspace.slug, id: made.id },
+            ignoreBlocker: true,
+          }),
       },
     );
   }
@@ -30,41 +53,37 @@ export function NewHttpSourcePage() {
   return (
     <Page
       narrow
-      title="Describe an API by hand"
-      back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } }}
-      lede="For an API without an OpenAPI document. You describe each call; the same engine makes it."
+      title={title}
+      back={back}
+      lede="For an API without an OpenAPI document. You describe each request yourself."
     >
       <Panel>
-        <form onSubmit={submit} noValidate>
+        <form ref={form} onSubmit={submit} noValidate>
+          <Unsaved when={changed} />
           <Stack gap="md" maw={560}>
-            {create.error && (
-              <Alert color="red" data-tone="red" role="alert" title="The source was not created">
-                {create.error.message}
-              </Alert>
-            )}
             <TextInput
               label="Name"
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
-              error={tried && name.trim() === '' ? 'Give the source a name.' : null}
-              maxLength={120}
+              error={tried && name.trim() === '' ? 'Enter a name for the source.' : null}
+              maxLength={80}
               required
             />
             <TextInput
               label="Base URL"
-              description="The path of every tool is added to it."
+              description="Prepended to every path."
               placeholder="https://api.example.com/v1"
               type="url"
               value={baseUrl}
               onChange={(event) => setBaseUrl(event.currentTarget.value)}
-              error={tried && badUrl ? 'Give a complete URL: https://host/path.' : null}
+              error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
               required
             />
-            <div>
+            <Submit error={create.error} title="The source was not created">
               <Button type="submit" loading={create.isPending}>
                 Create and add a tool
               </Button>
-            </div>
+            </Submit>
           </Stack>
         </form>
       </Panel>

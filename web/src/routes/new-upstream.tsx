@@ -1,4 +1,4 @@
-import { Alert, Button, Checkbox, Group, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Checkbox, Stack, Switch, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
@@ -8,6 +8,8 @@ import { type UpstreamPreview, useAddUpstream, usePreviewUpstream } from '../api
 import { CredentialForm } from '../components/credential-form';
 import { Page, Panel } from '../components/page';
 import { SharingChoice } from '../components/sharing';
+import { Submit, useFaultFocus } from '../components/submit';
+import { Unsaved } from '../components/unsaved';
 import { Offered, ServerFacts } from '../components/upstream';
 import { useMay, useSession } from '../session';
 
@@ -17,7 +19,9 @@ export function NewUpstreamPage() {
   const edits = useMay('edit_registry');
   const preview = usePreviewUpstream(workspace.slug);
   const [url, setUrl] = useState('');
-  const [tried, setTried] = useState(false);
+  const [tries, setTries] = useState(0);
+  const tried = tries > 0;
+  const form = useFaultFocus(tries);
   const [wantsCredential, setWantsCredential] = useState(false);
   const [credential, setCredential] = useState<Credential>();
   const badUrl = !/^https?:\/\//i.test(url.trim()) || !URL.canParse(url.trim());
@@ -26,13 +30,13 @@ export function NewUpstreamPage() {
   if (!edits) {
     return (
       <Page narrow title="Add an MCP server" back={back}>
-        <Panel>A developer, admin or owner can add an MCP server.</Panel>
+        <Panel>Your role can’t add MCP servers. Ask a developer, admin or owner.</Panel>
       </Page>
     );
   }
 
   function look(chosen?: Credential) {
-    setTried(true);
+    setTries((old) => old + 1);
     if (badUrl) return;
     setCredential(chosen);
     preview.mutate({ url: url.trim(), ...(chosen ? { credential: chosen } : {}) });
@@ -55,49 +59,48 @@ export function NewUpstreamPage() {
       narrow
       title="Add an MCP server"
       back={back}
-      lede="A server that others run, of any revision of MCP. Its tools, prompts and resources can be published beside your own."
+      lede="An existing MCP server, any protocol version. Publish its tools, prompts and resources next to your own."
     >
       <Panel>
         <Stack gap="md" maw={560}>
           {wantsSignIn && <SignInFirst url={url.trim()} />}
-          {preview.error && !wantsSignIn && (
-            <Alert color="red" data-tone="red" role="alert" title="The server could not be looked at">
-              {preview.error.message}
-            </Alert>
-          )}
-          <form onSubmit={submit} noValidate>
+          <form ref={form} onSubmit={submit} noValidate>
             <Stack gap="md">
               <TextInput
                 label="Address"
-                description="Of its MCP endpoint, exactly as its documentation names it."
+                description="The server’s MCP endpoint URL."
                 placeholder="https://mcp.example.com/mcp"
                 type="url"
                 value={url}
                 onChange={(event) => setUrl(event.currentTarget.value)}
-                error={tried && badUrl ? 'Give a complete URL: https://host/path.' : null}
+                error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
                 required
               />
               <Checkbox
-                label="It wants a credential"
+                label="This server requires a credential"
                 checked={wantsCredential}
                 onChange={(event) => setWantsCredential(event.currentTarget.checked)}
               />
               {!wantsCredential && (
-                <div>
+                <Submit
+                  error={wantsSignIn ? undefined : preview.error}
+                  title="Could not connect to the server"
+                >
                   <Button type="submit" loading={preview.isPending}>
-                    Look at the server
+                    Connect and preview
                   </Button>
-                </div>
+                </Submit>
               )}
             </Stack>
           </form>
           {wantsCredential && (
             <CredentialForm
               hints={[]}
-              note="Sealed at rest. Neither this console nor any client sees it again."
-              submitLabel="Look at the server"
+              note="Encrypted at rest. It can’t be viewed again."
+              submitLabel="Connect and preview"
               pending={preview.isPending}
-              error={null}
+              error={wantsSignIn ? null : preview.error}
+              failed="Could not connect to the server"
               onSubmit={look}
             />
           )}
@@ -138,21 +141,16 @@ function SignInFirst({ url }: { url: string }) {
 
   return (
     <Panel
-      title="This server wants you to sign in"
-      note="You go to its own authorization server and come back. If it gave you a key instead, set a credential below."
+      title="This server requires sign-in"
+      note="You go to its authorization server and come back. If you have a key instead, set a credential below."
     >
       <Stack gap="md">
-        {add.error && (
-          <Alert color="red" data-tone="red" role="alert" title="The server was not added">
-            {add.error.message}
-          </Alert>
-        )}
         <SharingChoice value={sharing} onChange={setSharing} looks />
-        <div>
+        <Submit error={add.error} title="The server was not added">
           <Button onClick={go} loading={add.isPending || connect.isPending || connect.isSuccess}>
-            Add the server and sign in
+            Add server and sign in
           </Button>
-        </div>
+        </Submit>
       </Stack>
     </Panel>
   );
@@ -174,8 +172,10 @@ function Choose({
   const add = useAddUpstream(workspace.slug);
   const [name, setName] = useState(offer.server_name ?? new URL(url).hostname);
   const [prefix, setPrefix] = useState('');
-  const [holds, setHolds] = useState(false);
+  const [holds, setHolds] = useState(true);
   const [chosen, setChosen] = useState(() => new Set(offer.tools.map((tool) => tool.name)));
+
+  const form = useFaultFocus(add.error);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -191,7 +191,11 @@ function Choose({
       },
       {
         onSuccess: (made) =>
-          void navigate({ to: '/w/$ws/sources/$id', params: { ws: workspace.slug, id: made.id } }),
+          void navigate({
+            to: '/w/$ws/sources/$id',
+            params: { ws: workspace.slug, id: made.id },
+            ignoreBlocker: true,
+          }),
       },
     );
   }
@@ -202,14 +206,10 @@ function Choose({
       back={{ label: 'Sources', to: '/w/$ws/sources', params: { ws: workspace.slug } }}
       lede={<code>{url}</code>}
     >
-      <form onSubmit={submit} noValidate>
+      <form ref={form} onSubmit={submit} noValidate>
+        <Unsaved when={!add.isSuccess} />
         <Stack gap="lg">
-          {add.error && (
-            <Alert color="red" data-tone="red" role="alert" title="The server was not added">
-              {add.error.message}
-            </Alert>
-          )}
-          <Panel title="What it says of itself">
+          <Panel title="Server details">
             <ServerFacts server={offer} />
           </Panel>
           <Offered offer={offer} chosen={chosen} onChoose={setChosen} />
@@ -220,33 +220,33 @@ function Choose({
                 value={name}
                 maxLength={80}
                 onChange={(event) => setName(event.currentTarget.value)}
-                error={name.trim() === '' ? 'Give the server a name.' : null}
+                error={name.trim() === '' ? 'Enter a name for the server.' : null}
                 required
               />
               <TextInput
                 label="Prefix"
-                description="Stands before the names of its tools and prompts. Leave it empty to publish them as they are."
+                description="Added before the names of its tools and prompts. Leave empty to keep the names."
                 placeholder="weather_"
                 value={prefix}
                 maxLength={32}
                 onChange={(event) => setPrefix(event.currentTarget.value)}
               />
               <Switch
-                label="Hold changes until somebody agrees"
-                description="Otherwise what changes at the server is published a few minutes later."
+                label="Require approval for upstream changes"
+                description="Recommended. Without approval, changes are published within minutes."
                 checked={holds}
                 onChange={(event) => setHolds(event.currentTarget.checked)}
               />
             </Stack>
           </Panel>
-          <Group>
+          <Submit sticky error={add.error} title="The server was not added">
             <Button type="submit" loading={add.isPending}>
-              Add the server
+              Add server
             </Button>
             <Button variant="default" onClick={onBack}>
               Back
             </Button>
-          </Group>
+          </Submit>
         </Stack>
       </form>
     </Page>

@@ -11,14 +11,14 @@ export function NotFoundPage() {
     <Empty
       page
       icon={<IconMapOff size={24} />}
-      title="This page is not on the chart"
+      title="Page not found"
       actions={
         <LinkButton to="/" variant="default">
           Go to your workspace
         </LinkButton>
       }
     >
-      The address may be mistyped, or what was here has been deleted.
+      Check the address. The page may have been deleted.
     </Empty>
   );
 }

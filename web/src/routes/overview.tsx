@@ -1,19 +1,17 @@
 import { IconActivity, IconCheck } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { lazy, type ReactNode, Suspense } from 'react';
+import type { ReactNode } from 'react';
 import { serversQuery } from '../api/servers';
 import { sourcesQuery } from '../api/sources';
 import { type Overview, overviewQuery } from '../api/workspaces';
 import { CallsTable } from '../components/calls';
+import { CallsChart } from '../components/calls-chart';
 import { ChartFrame, Legend } from '../components/chart';
 import { LinkButton, TextLink } from '../components/link-button';
-import { Empty, Loaded, Loading, Page, Panel } from '../components/page';
+import { Empty, Loaded, Page, Panel } from '../components/page';
 import { useMay, useSession } from '../session';
 import classes from './overview.module.css';
-
-// The chart library is the heaviest part of the console; it loads beside the page.
-const CallsChart = lazy(() => import('../components/calls-chart'));
 
 export function OverviewPage() {
   const { workspace } = useSession();
@@ -58,21 +56,19 @@ function Chart({ overview }: { overview: Overview }) {
         aside={
           <Legend
             items={[
-              { name: 'OK', value: calls.total - calls.errors, color: 'var(--chart-ok)' },
-              { name: 'Errors', value: calls.errors, color: 'var(--chart-error)' },
+              { name: 'Succeeded', value: calls.total - calls.errors, color: 'var(--chart-ok)' },
+              { name: 'Failed or rejected', value: calls.errors, color: 'var(--chart-error)' },
             ]}
           />
         }
       >
         {calls.total === 0 ? (
           <Empty icon={<IconActivity size={24} />} title="No calls yet">
-            When an AI client calls one of your tools, it shows here within seconds.
+            Calls from AI clients appear here within seconds.
           </Empty>
         ) : (
           <ChartFrame>
-            <Suspense fallback={<Loading />}>
-              <CallsChart hours={calls.by_hour} />
-            </Suspense>
+            <CallsChart hours={calls.by_hour} />
           </ChartFrame>
         )}
       </Panel>
@@ -105,7 +101,7 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
     {
       done: setup.has_source,
       title: 'Import an API',
-      text: 'An OpenAPI document becomes tools: paste it, upload it, or give its URL.',
+      text: 'Turn an OpenAPI document into tools: paste it, upload it, or enter its URL.',
       action: (
         <LinkButton to="/w/$ws/sources/import" params={params}>
           Import an API
@@ -114,8 +110,8 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
     },
     {
       done: setup.has_credential,
-      title: 'Set its credential',
-      text: 'Portolan calls the API with it. It is sealed, and no client ever sees it.',
+      title: 'Set the credential',
+      text: 'Portolan calls the API with it. It is encrypted, and clients never see it.',
       action: source ? (
         <LinkButton
           to="/w/$ws/sources/$id"
@@ -129,7 +125,7 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
     {
       done: setup.has_server,
       title: 'Publish a server',
-      text: 'Choose the tools that an AI client may see, and give them one URL.',
+      text: 'Select the tools for AI clients. They get one URL.',
       action: (
         <LinkButton to="/w/$ws/servers/new" params={params}>
           Publish a server
@@ -139,7 +135,7 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
     {
       done: setup.has_call,
       title: 'Make the first call',
-      text: 'Connect Claude, ChatGPT, Cursor or VS Code and ask for something.',
+      text: 'Connect Claude, ChatGPT, Cursor or VS Code and ask a question.',
       action: server ? (
         <LinkButton to="/w/$ws/servers/$id" params={{ ...params, id: server.id }} search={{ tab: 'connect' }}>
           Connect a client
@@ -150,7 +146,7 @@ function Setup({ setup }: { setup: Overview['setup'] }) {
   const current = steps.findIndex((step) => !step.done);
   const done = steps.filter((step) => step.done).length;
   return (
-    <Panel title="Set sail" aside={<span className={classes.name}>{done} of 4 done</span>}>
+    <Panel title="Get started" aside={<span className={classes.name}>{done} of 4 done</span>}>
       <ol className={classes.steps}>
         {steps.map((step, index) => (
           <li

@@ -1,17 +1,13 @@
-import { Alert, Button } from '@mantine/core';
+import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
-import {
-  type Prompt,
-  promptQuery,
-  useCreatePrompt,
-  useDeletePrompt,
-  useRestorePrompt,
-  useRewritePrompt,
-} from '../api/prompts';
-import { Loaded, Page, Panel } from '../components/page';
+import { type Prompt, promptQuery, useCreatePrompt, useDeletePrompt, useRewritePrompt } from '../api/prompts';
+import { DeletePanel } from '../components/delete-panel';
+import { Loaded, Page } from '../components/page';
 import { PromptEditor } from '../components/prompt-editor';
-import { toastDone, toastFailed, toastUndo } from '../components/toast';
+import { Restricted } from '../components/restricted';
+import { toastAction, toastDone } from '../components/toast';
+import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 const useBack = () => {
@@ -25,21 +21,27 @@ export function NewPromptPage() {
   const create = useCreatePrompt(workspace.slug);
   const back = useBack();
   return (
-    <Page title="New prompt" back={back}>
-      <PromptEditor
-        submitLabel="Create prompt"
-        pending={create.isPending}
-        error={create.error}
-        onSubmit={(definition) =>
-          create.mutate(definition, {
-            onSuccess: (prompt) => {
-              toastDone(`${prompt.name} was created. Choose it on the pages of your servers.`);
-              void navigate({ to: '/w/$ws/prompts', params: { ws: workspace.slug } });
-            },
-          })
-        }
-      />
-    </Page>
+    <Restricted needs="edit_registry" title="New prompt" back={back}>
+      <Page title="New prompt" back={back}>
+        <PromptEditor
+          submitLabel="Create prompt"
+          pending={create.isPending}
+          error={create.error}
+          onSubmit={(definition) =>
+            create.mutate(definition, {
+              onSuccess: () => {
+                toastAction(
+                  'Prompt created.',
+                  'Add to a server',
+                  () => void navigate({ to: '/w/$ws/servers', params: { ws: workspace.slug } }),
+                );
+                void navigate({ to: '/w/$ws/prompts', params: { ws: workspace.slug }, ignoreBlocker: true });
+              },
+            })
+          }
+        />
+      </Page>
+    </Restricted>
   );
 }
 
@@ -63,11 +65,10 @@ function EditPrompt({ prompt }: { prompt: Prompt }) {
   const edits = useMay('edit_registry');
   const rewrite = useRewritePrompt(workspace.slug, prompt.id);
   const remove = useDeletePrompt(workspace.slug);
-  const restore = useRestorePrompt(workspace.slug);
   if (prompt.source_name) {
     return (
       <Alert color="sea" title={`From ${prompt.source_name}`}>
-        This prompt comes from an upstream server, which also fills it in. {prompt.description}
+        This prompt comes from an upstream server and is edited there. {prompt.description}
       </Alert>
     );
   }
@@ -81,34 +82,39 @@ function EditPrompt({ prompt }: { prompt: Prompt }) {
           error={rewrite.error}
           onSubmit={(definition) =>
             rewrite.mutate(definition, {
-              onSuccess: () => toastDone('The prompt was saved. Connected clients see it.'),
+              onSuccess: () => toastDone('Prompt saved. Connected clients see the change.'),
             })
           }
         />
       </fieldset>
       {edits && (
-        <Panel title="Delete this prompt" note="Servers offer it no more. You can undo this for ten minutes.">
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(prompt.id, {
-                onSuccess: () => {
-                  void navigate({ to: '/w/$ws/prompts', params: { ws: workspace.slug } });
-                  toastUndo(
-                    `“${prompt.name}” was deleted.`,
-                    () => restore.mutateAsync(prompt.id),
-                    `“${prompt.name}” is back.`,
-                  );
-                },
-                onError: toastFailed,
-              })
-            }
-          >
-            Delete prompt
-          </Button>
-        </Panel>
+        <DeletePanel
+          noun="prompt"
+          name={prompt.name}
+          note="It is removed from every server. You can restore it for ten minutes."
+          busy={remove.isPending}
+          error={remove.error}
+          act={() =>
+            remove.mutate(prompt.id, {
+              onSuccess: ({ undo_until }) => {
+                rememberDeleted({
+                  ws: workspace.slug,
+                  kind: 'prompt',
+                  id: prompt.id,
+                  name: prompt.name,
+                  until: undo_until,
+                });
+                void navigate({
+                  to: '/w/$ws/prompts',
+                  params: { ws: workspace.slug },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
+        >
+          Servers stop offering it immediately. You can restore it for ten minutes.
+        </DeletePanel>
       )}
     </>
   );

@@ -2,10 +2,11 @@ import { Switch } from '@mantine/core';
 import { IconMessage2, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { promptsQuery, useSwitchPrompt } from '../api/prompts';
+import { promptsQuery, useRestorePrompt, useSwitchPrompt } from '../api/prompts';
 import { Ago } from '../components/ago';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { RecentlyDeleted } from '../components/recently-deleted';
 import { cell, Table } from '../components/table';
 import { toastFailed } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -15,6 +16,7 @@ export function PromptsPage() {
   const params = { ws: workspace.slug };
   const prompts = useQuery(promptsQuery(workspace.slug));
   const switchPrompt = useSwitchPrompt(workspace.slug);
+  const restore = useRestorePrompt(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/prompts/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -24,15 +26,16 @@ export function PromptsPage() {
   return (
     <Page
       title="Prompts"
-      lede="A prompt is the beginning of a conversation that a person chooses and fills in. Servers offer the ones you choose for them."
+      lede="A prompt starts a conversation: users pick it and fill in its arguments. Add prompts to servers to publish them."
       actions={prompts.data && prompts.data.items.length > 0 && create}
     >
+      <RecentlyDeleted ws={workspace.slug} kind="prompt" restore={(id) => restore.mutateAsync(id)} />
       <Panel flush>
         <Loaded query={prompts}>
           {({ items }) =>
             items.length === 0 ? (
               <Empty icon={<IconMessage2 size={24} />} title="No prompts yet" actions={create}>
-                Write what people ask again and again, with arguments for what differs.
+                Write down a request your users make often, with arguments for the parts that change.
               </Empty>
             ) : (
               <Table

@@ -12,10 +12,13 @@ import {
 } from '../api/sources';
 import { Method, Tag } from '../components/badges';
 import { type DocumentDraft, DocumentInputFields, emptyDraft, readDraft } from '../components/document-input';
+import { InlineCode } from '../components/inline-code';
 import { Facts, Loaded, Page, Panel } from '../components/page';
-import { Problems, problemsOf } from '../components/problems';
+import { DocumentRefused, Problems } from '../components/problems';
+import { Restricted } from '../components/restricted';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
+import { sentence } from '../sentence';
 import { useSession } from '../session';
 
 /** A newer document for a source: the difference first, then the change. */
@@ -23,18 +26,21 @@ export function ReimportPage() {
   const { workspace } = useSession();
   const { id } = useParams({ from: '/w/$ws/sources/$id/reimport' });
   const source = useQuery(sourceQuery(workspace.slug, id));
+  const back = {
+    label: source.data?.name ?? 'Source',
+    to: '/w/$ws/sources/$id',
+    params: { ws: workspace.slug, id },
+  } as const;
   return (
-    <Page
-      title="Import again"
-      back={{
-        label: source.data?.name ?? 'Source',
-        to: '/w/$ws/sources/$id',
-        params: { ws: workspace.slug, id },
-      }}
-      lede="You see what changes before it applies. Names and descriptions that you edited stay."
-    >
-      <Loaded query={source}>{(data) => <Reimport source={data} />}</Loaded>
-    </Page>
+    <Restricted needs="edit_registry" title="Import again" back={back}>
+      <Page
+        title="Import again"
+        back={back}
+        lede="Review the changes before you apply them. Names and descriptions you edited are kept."
+      >
+        <Loaded query={source}>{(data) => <Reimport source={data} />}</Loaded>
+      </Page>
+    </Restricted>
   );
 }
 
@@ -61,7 +67,7 @@ function Reimport({ source }: { source: Source }) {
   const changedMeanwhile = apply.error instanceof ApiError && apply.error.code === 'document_changed';
   return (
     <Stack gap="lg">
-      <Panel title="Where is the document?">
+      <Panel title="OpenAPI document">
         <form onSubmit={compare} noValidate>
           <DocumentInputFields
             draft={draft}
@@ -78,11 +84,7 @@ function Reimport({ source }: { source: Source }) {
           </Group>
         </form>
       </Panel>
-      {preview.error && (
-        <Alert color="red" data-tone="red" role="alert" title={preview.error.message}>
-          {problemsOf(preview.error).length > 0 && <Problems problems={problemsOf(preview.error)} />}
-        </Alert>
-      )}
+      {preview.error && <DocumentRefused error={preview.error} />}
       {apply.error && (
         <Alert
           color="red"
@@ -109,7 +111,7 @@ function Reimport({ source }: { source: Source }) {
               { input: outcome.input, digest: preview.data.digest },
               {
                 onSuccess: () => {
-                  toastDone('The new document is in use.');
+                  toastDone('Document applied.');
                   void navigate({ to: '/w/$ws/sources/$id', params: { ws: workspace.slug, id: source.id } });
                 },
               },
@@ -133,7 +135,7 @@ function Difference({
   const nothing = preview.added.length + preview.removed.length + preview.changed.length === 0;
   return (
     <>
-      <Panel title="What changes">
+      <Panel title="Changes">
         <Facts
           items={[
             ['Added', preview.added.length],
@@ -144,7 +146,7 @@ function Difference({
         />
       </Panel>
       {preview.removed.length > 0 && (
-        <Panel title="Removed" note="These tools can no longer be called." flush>
+        <Panel title="Removed" note="These tools can’t be called any more." flush>
           <Table
             label="Removed operations"
             head={
@@ -193,7 +195,9 @@ function Difference({
                 </td>
                 <td data-wide>
                   {one.changes.map((change) => (
-                    <div key={change}>{change}</div>
+                    <div key={change}>
+                      <InlineCode text={sentence(change)} />
+                    </div>
                   ))}
                 </td>
               </tr>
@@ -227,13 +231,13 @@ function Difference({
         </Panel>
       )}
       {preview.problems.length > 0 && (
-        <Panel title="Notes on the document">
+        <Panel title="Notes">
           <Problems problems={preview.problems} />
         </Panel>
       )}
       {nothing ? (
         <Alert color="sea" data-tone="sea">
-          Every tool stays as it is. Apply the document anyway to keep its newest text.
+          No tools change. Apply the document to store its latest text.
         </Alert>
       ) : null}
       <Group>

@@ -1,4 +1,4 @@
-import { Alert, Button } from '@mantine/core';
+import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams } from '@tanstack/react-router';
 import {
@@ -6,12 +6,14 @@ import {
   resourceQuery,
   useCreateResource,
   useDeleteResource,
-  useRestoreResource,
   useRewriteResource,
 } from '../api/resources';
-import { Loaded, Page, Panel } from '../components/page';
+import { DeletePanel } from '../components/delete-panel';
+import { Loaded, Page } from '../components/page';
 import { ResourceEditor } from '../components/resource-editor';
-import { toastDone, toastFailed, toastUndo } from '../components/toast';
+import { Restricted } from '../components/restricted';
+import { toastAction, toastDone } from '../components/toast';
+import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 const useBack = () => {
@@ -25,21 +27,31 @@ export function NewResourcePage() {
   const create = useCreateResource(workspace.slug);
   const back = useBack();
   return (
-    <Page title="New resource" back={back}>
-      <ResourceEditor
-        submitLabel="Create resource"
-        pending={create.isPending}
-        error={create.error}
-        onSubmit={(definition) =>
-          create.mutate(definition, {
-            onSuccess: (resource) => {
-              toastDone(`${resource.name} was created. Choose it on the pages of your servers.`);
-              void navigate({ to: '/w/$ws/resources', params: { ws: workspace.slug } });
-            },
-          })
-        }
-      />
-    </Page>
+    <Restricted needs="edit_registry" title="New resource" back={back}>
+      <Page title="New resource" back={back}>
+        <ResourceEditor
+          submitLabel="Create resource"
+          pending={create.isPending}
+          error={create.error}
+          onSubmit={(definition) =>
+            create.mutate(definition, {
+              onSuccess: () => {
+                toastAction(
+                  'Resource created.',
+                  'Add to a server',
+                  () => void navigate({ to: '/w/$ws/servers', params: { ws: workspace.slug } }),
+                );
+                void navigate({
+                  to: '/w/$ws/resources',
+                  params: { ws: workspace.slug },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
+        />
+      </Page>
+    </Restricted>
   );
 }
 
@@ -63,11 +75,10 @@ function EditResource({ resource }: { resource: Resource }) {
   const edits = useMay('edit_registry');
   const rewrite = useRewriteResource(workspace.slug, resource.id);
   const remove = useDeleteResource(workspace.slug);
-  const restore = useRestoreResource(workspace.slug);
   if (resource.source_name) {
     return (
       <Alert color="sea" title={`From ${resource.source_name}`}>
-        This resource comes from an upstream server, which also answers for it. {resource.description}
+        This resource comes from an upstream server and is edited there. {resource.description}
       </Alert>
     );
   }
@@ -81,37 +92,39 @@ function EditResource({ resource }: { resource: Resource }) {
           error={rewrite.error}
           onSubmit={(definition) =>
             rewrite.mutate(definition, {
-              onSuccess: () => toastDone('The resource was saved. Clients that subscribed to it are told.'),
+              onSuccess: () => toastDone('Resource saved. Subscribed clients are notified.'),
             })
           }
         />
       </fieldset>
       {edits && (
-        <Panel
-          title="Delete this resource"
-          note="Servers offer it no more. You can undo this for ten minutes."
+        <DeletePanel
+          noun="resource"
+          name={resource.name}
+          note="It is removed from every server. You can restore it for ten minutes."
+          busy={remove.isPending}
+          error={remove.error}
+          act={() =>
+            remove.mutate(resource.id, {
+              onSuccess: ({ undo_until }) => {
+                rememberDeleted({
+                  ws: workspace.slug,
+                  kind: 'resource',
+                  id: resource.id,
+                  name: resource.name,
+                  until: undo_until,
+                });
+                void navigate({
+                  to: '/w/$ws/resources',
+                  params: { ws: workspace.slug },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
         >
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(resource.id, {
-                onSuccess: () => {
-                  void navigate({ to: '/w/$ws/resources', params: { ws: workspace.slug } });
-                  toastUndo(
-                    `“${resource.name}” was deleted.`,
-                    () => restore.mutateAsync(resource.id),
-                    `“${resource.name}” is back.`,
-                  );
-                },
-                onError: toastFailed,
-              })
-            }
-          >
-            Delete resource
-          </Button>
-        </Panel>
+          Servers stop offering it immediately. You can restore it for ten minutes.
+        </DeletePanel>
       )}
     </>
   );

@@ -2,10 +2,16 @@ import { Switch } from '@mantine/core';
 import { IconFileText, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type ResourceSummary, resourcesQuery, useSwitchResource } from '../api/resources';
+import {
+  type ResourceSummary,
+  resourcesQuery,
+  useRestoreResource,
+  useSwitchResource,
+} from '../api/resources';
 import { Ago } from '../components/ago';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { RecentlyDeleted } from '../components/recently-deleted';
 import { cell, Table } from '../components/table';
 import { toastFailed } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -22,6 +28,7 @@ export function ResourcesPage() {
   const params = { ws: workspace.slug };
   const resources = useQuery(resourcesQuery(workspace.slug));
   const switchResource = useSwitchResource(workspace.slug);
+  const restore = useRestoreResource(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/resources/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -31,15 +38,16 @@ export function ResourcesPage() {
   return (
     <Page
       title="Resources"
-      lede="A resource is something that clients read by its URI: a text, a file, or what an API answers. Servers offer the ones you choose for them."
+      lede="A resource is content that clients read by its URI: text, a file, or an API response. Add resources to servers to publish them."
       actions={resources.data && resources.data.items.length > 0 && create}
     >
+      <RecentlyDeleted ws={workspace.slug} kind="resource" restore={(id) => restore.mutateAsync(id)} />
       <Panel flush>
         <Loaded query={resources}>
           {({ items }) =>
             items.length === 0 ? (
               <Empty icon={<IconFileText size={24} />} title="No resources yet" actions={create}>
-                Give the model something to read: a guide, a file, or the records of an API.
+                Give models something to read: a guide, a file, or records of an API.
               </Empty>
             ) : (
               <Table
@@ -47,7 +55,7 @@ export function ResourcesPage() {
                 head={
                   <>
                     <th>Name</th>
-                    <th>Holds</th>
+                    <th>Content</th>
                     <th>Servers</th>
                     <th data-align="right">Changed</th>
                     <th>Enabled</th>
@@ -68,7 +76,7 @@ export function ResourcesPage() {
                         <code>{resource.uri}</code>
                       </div>
                     </td>
-                    <td data-label="Holds">
+                    <td data-label="Content">
                       {[bodies[resource.body], resource.source_name ?? resource.mime_type]
                         .filter(Boolean)
                         .join(', ')}

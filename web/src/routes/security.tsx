@@ -10,14 +10,23 @@ import {
 } from '../api/security';
 import { Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
+import { Restricted } from '../components/restricted';
 import { toastDone } from '../components/toast';
 import { useSession } from '../session';
 
 export function SecurityPage() {
+  return (
+    <Restricted needs="administer" title="Security">
+      <SecuritySettings />
+    </Restricted>
+  );
+}
+
+function SecuritySettings() {
   const { workspace } = useSession();
   const query = useQuery(securityQuery(workspace.slug));
   return (
-    <Page title="Security" lede="What this workspace asks of how its members sign in." narrow>
+    <Page title="Security" lede="Sign-in requirements for members." narrow>
       <Loaded query={query}>{(data) => <SecondFactor key={data.second_factor} security={data} />}</Loaded>
     </Page>
   );
@@ -33,7 +42,7 @@ function SecondFactor({ security }: { security: Security }) {
 
   function submit(event: FormEvent) {
     event.preventDefault();
-    change.mutate({ second_factor: rule }, { onSuccess: () => toastDone('The rule is changed.') });
+    change.mutate({ second_factor: rule }, { onSuccess: () => toastDone('Sign-in requirement changed.') });
   }
 
   return (
@@ -44,7 +53,7 @@ function SecondFactor({ security }: { security: Security }) {
       <form onSubmit={submit} noValidate>
         <Stack gap="md" maw={520}>
           {way ? (
-            <Alert color="sea" role="alert" title="Use it yourself first">
+            <Alert color="sea" role="alert" title="Set it up yourself first">
               <Stack gap="sm" align="flex-start">
                 {change.error?.message}
                 <Button component="a" href={way} size="compact-md">
@@ -53,10 +62,10 @@ function SecondFactor({ security }: { security: Security }) {
               </Stack>
             </Alert>
           ) : (
-            <Refused error={change.error} title="The rule was not changed" />
+            <Refused error={change.error} title="The policy was not changed" />
           )}
           <Radio.Group
-            label="Members sign in with"
+            label="Members must sign in with"
             value={rule}
             onChange={(value) => {
               change.reset();
@@ -64,19 +73,19 @@ function SecondFactor({ security }: { security: Security }) {
             }}
           >
             <Stack gap="sm" mt="xs">
-              <Radio value="off" label="Whatever they like" description="A password alone is enough." />
+              <Radio value="off" label="No requirement" description="A password alone is enough." />
               <Radio
                 value="required"
                 label="A second factor"
-                description="A code of an authenticator app beside the password, or a passkey."
+                description="A password and a code from an authenticator app, or a passkey."
               />
               <Radio
                 value="passkey"
                 label="A passkey"
                 description={
                   security.passkeys_possible
-                    ? 'Nothing else: passkeys cannot be phished.'
-                    : 'Not possible here: this service is reached by an address, and passkeys are bound to a name.'
+                    ? 'Passkey only. Passkeys can’t be phished.'
+                    : 'Passkeys need a host name; this server is opened by IP address.'
                 }
                 disabled={!security.passkeys_possible}
               />
@@ -88,8 +97,8 @@ function SecondFactor({ security }: { security: Security }) {
               data-tone="yellow"
               title={`${lacking} of ${members} ${lacking === 1 ? 'has' : 'have'} none yet`}
             >
-              They are led to set one up when they come back. Apps that they connected without it have to be
-              connected again; API keys and service accounts go on.
+              They set one up on their next visit. Apps connected without it have to be reconnected. API keys
+              and service accounts keep working.
             </Alert>
           )}
           <div>

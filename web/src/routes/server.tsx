@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Stack, Tabs, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, Stack, Tabs, Textarea, TextInput } from '@mantine/core';
 import { IconActivity, IconPlayerPause, IconPlayerPlay } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
@@ -10,7 +10,6 @@ import {
   serverCallsQuery,
   serverQuery,
   useDeleteServer,
-  useRestoreServer,
   useSetPublished,
   useSetServerTools,
   useUpdateServer,
@@ -20,11 +19,17 @@ import { Ago } from '../components/ago';
 import { ServerStatus, Tag } from '../components/badges';
 import { CallsTable } from '../components/calls';
 import { ConnectionGuide, ServerUrl } from '../components/connection';
+import { DeletePanel } from '../components/delete-panel';
+import { InlineCode } from '../components/inline-code';
+import operations from '../components/operations.module.css';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { ServerPrompts, ServerResources } from '../components/server-offers';
+import { Submit, useFaultFocus } from '../components/submit';
 import { LoadMore } from '../components/table';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { clashingNames, ToolPicker } from '../components/tool-picker';
+import { Unsaved, useChanged } from '../components/unsaved';
+import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function ServerPage() {
@@ -49,6 +54,8 @@ function ServerView({ server }: { server: ServerDetail }) {
   const edits = useMay('edit_registry');
   const publish = useSetPublished(ws);
   const published = server.status === 'published';
+  // As the list of servers counts them: what is disabled or gone is not served.
+  const served = server.tools.filter((tool) => tool.enabled && tool.state === 'active');
 
   function toggle() {
     publish.mutate(
@@ -57,11 +64,11 @@ function ServerView({ server }: { server: ServerDetail }) {
         onSuccess: () =>
           published
             ? toastUndo(
-                'The server is paused; clients get an error.',
+                'Server paused. Clients get an error.',
                 () => publish.mutateAsync({ id: server.id, published: true }),
-                'Published again.',
+                'Server resumed.',
               )
-            : toastDone('The server is published.'),
+            : toastDone('Server published.'),
         onError: toastFailed,
       },
     );
@@ -73,7 +80,7 @@ function ServerView({ server }: { server: ServerDetail }) {
       back={{ label: 'Servers', to: '/w/$ws/servers', params: { ws } }}
       beside={
         <>
-          <ServerStatus status={server.status} /> {server.workspace_url && <Tag>default</Tag>}
+          <ServerStatus status={server.status} /> {server.workspace_url && <Tag>Default server</Tag>}
         </>
       }
       lede={server.description}
@@ -87,18 +94,18 @@ function ServerView({ server }: { server: ServerDetail }) {
             }
             onClick={toggle}
           >
-            {published ? 'Pause' : 'Publish'}
+            {published ? 'Pause' : server.status === 'paused' ? 'Resume' : 'Publish'}
           </Button>
         )
       }
     >
       <ServerUrl url={server.url} />
       {server.warnings.length > 0 && (
-        <Alert color="yellow" data-tone="yellow" title="What some clients will make of it">
+        <Alert color="yellow" data-tone="yellow" title="Client compatibility">
           <ul style={{ margin: 0, paddingLeft: 18 }}>
             {server.warnings.map((warning) => (
               <li key={`${warning.client}${warning.message}`}>
-                <strong>{warning.client}</strong>: {warning.message}
+                <strong>{warning.client}</strong>: <InlineCode text={warning.message} />
               </li>
             ))}
           </ul>
@@ -116,7 +123,7 @@ function ServerView({ server }: { server: ServerDetail }) {
         }
       >
         <Tabs.List mb="lg">
-          <Tabs.Tab value="tools">Tools {server.tools.length}</Tabs.Tab>
+          <Tabs.Tab value="tools">Tools {served.length}</Tabs.Tab>
           <Tabs.Tab value="prompts">Prompts {server.prompts.length}</Tabs.Tab>
           <Tabs.Tab value="resources">Resources {server.resources.length}</Tabs.Tab>
           <Tabs.Tab value="connect">Connect</Tabs.Tab>
@@ -163,7 +170,6 @@ function ChooseTools({ server, all }: { server: ServerDetail; all: ToolSummary[]
   const before = new Map(server.tools.map((tool) => [tool.tool_id, tool.published_name]));
   const [names, setNames] = useState<Map<string, string>>(before);
   const shown = all.filter((tool) => before.has(tool.id) || (tool.enabled && tool.state === 'active'));
-  const asleep = server.tools.filter((tool) => !tool.enabled || tool.state === 'removed');
   const refused = save.error instanceof ApiError ? save.error : null;
   const named = (refused?.details as { names?: string[] } | undefined)?.names ?? [];
   const clashes = new Set([
@@ -175,29 +181,27 @@ function ChooseTools({ server, all }: { server: ServerDetail; all: ToolSummary[]
 
   return (
     <Stack gap="lg">
-      {asleep.length > 0 && (
-        <Alert
-          color="yellow"
-          data-tone="yellow"
-          title={asleep.length === 1 ? 'One tool is not served' : `${asleep.length} tools are not served`}
-        >
-          {asleep.map((tool) => tool.published_name).join(', ')}: disabled, or gone from the source.
-        </Alert>
-      )}
-      {refused && (
-        <Alert color="red" data-tone="red" role="alert" title="The tools were not saved">
-          {refused.message}
-        </Alert>
-      )}
-      <Panel title="Tools of this server" note="The name after “as” is the one that clients see." flush>
+      <Unsaved when={dirty && !save.isPending} />
+      <Panel
+        title="Tools of this server"
+        note="The field beside a selected tool is its published name (what clients see)."
+        flush
+      >
         {shown.length === 0 ? (
-          <p style={{ padding: '0 22px' }}>There is no enabled tool in this workspace.</p>
+          <p className={operations.none}>This workspace has no enabled tools.</p>
         ) : (
-          <ToolPicker tools={shown} names={names} onChange={setNames} editable={edits} clashes={clashes} />
+          <ToolPicker
+            tools={shown}
+            names={names}
+            onChange={setNames}
+            editable={edits}
+            clashes={clashes}
+            onlySelected={before.size > 0}
+          />
         )}
       </Panel>
       {edits && (
-        <Group>
+        <Submit sticky error={save.error} title="The tools were not saved">
           <Button
             disabled={!dirty || clashes.size > named.length || badName}
             loading={save.isPending}
@@ -207,7 +211,7 @@ function ChooseTools({ server, all }: { server: ServerDetail; all: ToolSummary[]
                   id: server.id,
                   tools: [...names].map(([tool_id, published_name]) => ({ tool_id, published_name })),
                 },
-                { onSuccess: () => toastDone('The tools were saved. Connected clients see the new list.') },
+                { onSuccess: () => toastDone('Tools saved. Connected clients see the new list.') },
               )
             }
           >
@@ -218,7 +222,7 @@ function ChooseTools({ server, all }: { server: ServerDetail; all: ToolSummary[]
               Discard changes
             </Button>
           )}
-        </Group>
+        </Submit>
       )}
     </Stack>
   );
@@ -231,12 +235,12 @@ function Connect({ server }: { server: ServerDetail }) {
     <Stack gap="lg">
       {server.status !== 'published' && (
         <Alert color="yellow" data-tone="yellow">
-          Publish the server first; until then clients cannot list or call its tools.
+          Publish the server first. Until then, clients can’t list or call its tools.
         </Alert>
       )}
       <Panel
         title="Connect a client"
-        note="The client opens a browser window; you sign in and give consent there. No key is copied."
+        note="The client opens a browser window where you sign in and allow access. There is no key to copy."
       >
         <Loaded query={connection}>{(data) => <ConnectionGuide connection={data} />}</Loaded>
       </Panel>
@@ -254,7 +258,7 @@ function ServerCalls({ server }: { server: ServerDetail }) {
           const items = data.pages.flatMap((page) => page.items);
           return items.length === 0 ? (
             <Empty icon={<IconActivity size={24} />} title="No calls yet">
-              Connect a client and ask it for something that needs one of the tools.
+              Connect a client and ask for something that needs one of the tools.
             </Empty>
           ) : (
             <>
@@ -274,10 +278,12 @@ function ServerSettings({ server }: { server: ServerDetail }) {
   const edits = useMay('edit_registry');
   const update = useUpdateServer(workspace.slug, server.id);
   const remove = useDeleteServer(workspace.slug);
-  const restore = useRestoreServer(workspace.slug);
   const [name, setName] = useState(server.name);
   const [description, setDescription] = useState(server.description ?? '');
   const [instructions, setInstructions] = useState(server.instructions ?? '');
+
+  const changed = useChanged([name, description, instructions]);
+  const form = useFaultFocus(update.error);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -291,19 +297,15 @@ function ServerSettings({ server }: { server: ServerDetail }) {
   return (
     <Stack gap="lg">
       <Panel title="What clients see">
-        <form onSubmit={submit} noValidate>
+        <form ref={form} onSubmit={submit} noValidate>
+          <Unsaved when={changed && !update.isPending && !remove.isPending} />
           <fieldset disabled={!edits} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
             <Stack gap="md" maw={640}>
-              {update.error && (
-                <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
-                  {update.error.message}
-                </Alert>
-              )}
               <TextInput
                 label="Name"
                 value={name}
                 onChange={(event) => setName(event.currentTarget.value)}
-                error={name.trim() === '' ? 'Give the server a name.' : null}
+                error={name.trim() === '' ? 'Enter a name for the server.' : null}
               />
               <TextInput
                 label="Description"
@@ -312,17 +314,17 @@ function ServerSettings({ server }: { server: ServerDetail }) {
               />
               <Textarea
                 label="Instructions"
-                description="Clients hand them to the model together with the tools."
+                description="Clients pass them to the model with the tools."
                 rows={4}
                 value={instructions}
                 onChange={(event) => setInstructions(event.currentTarget.value)}
               />
               {edits && (
-                <div>
+                <Submit error={update.error} title="The settings were not saved">
                   <Button type="submit" loading={update.isPending}>
                     Save settings
                   </Button>
-                </div>
+                </Submit>
               )}
             </Stack>
           </fieldset>
@@ -338,31 +340,36 @@ function ServerSettings({ server }: { server: ServerDetail }) {
         />
       </Panel>
       {edits && (
-        <Panel
-          title="Delete this server"
-          note="Clients lose access at once. You can undo this for ten minutes."
+        <DeletePanel
+          noun="server"
+          name={server.name}
+          note="Clients lose access immediately. You can restore it for ten minutes."
+          busy={remove.isPending}
+          error={remove.error}
+          act={() =>
+            remove.mutate(server.id, {
+              onSuccess: ({ undo_until }) => {
+                rememberDeleted({
+                  ws: workspace.slug,
+                  kind: 'server',
+                  id: server.id,
+                  name: server.name,
+                  until: undo_until,
+                });
+                void navigate({
+                  to: '/w/$ws/servers',
+                  params: { ws: workspace.slug },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
         >
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(server.id, {
-                onSuccess: () => {
-                  void navigate({ to: '/w/$ws/servers', params: { ws: workspace.slug } });
-                  toastUndo(
-                    `“${server.name}” was deleted.`,
-                    () => restore.mutateAsync(server.id),
-                    `“${server.name}” is back.`,
-                  );
-                },
-                onError: toastFailed,
-              })
-            }
-          >
-            Delete server
-          </Button>
-        </Panel>
+          {server.status === 'published'
+            ? 'This server is published: connected clients lose access immediately.'
+            : 'This server is not published.'}{' '}
+          You can restore it for ten minutes.
+        </DeletePanel>
       )}
     </Stack>
   );

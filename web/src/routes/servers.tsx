@@ -2,12 +2,13 @@ import { Alert, Select, Stack } from '@mantine/core';
 import { IconAnchor, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { type Server, serversQuery, useChooseDefault } from '../api/servers';
+import { type Server, serversQuery, useChooseDefault, useRestoreServer } from '../api/servers';
 import { Ago } from '../components/ago';
 import { ServerStatus, Tag } from '../components/badges';
 import { CopyLine } from '../components/copy';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { RecentlyDeleted } from '../components/recently-deleted';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -16,6 +17,7 @@ export function ServersPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const servers = useQuery(serversQuery(workspace.slug));
+  const restore = useRestoreServer(workspace.slug);
   const edits = useMay('edit_registry');
   const create = edits && (
     <LinkButton to="/w/$ws/servers/new" params={params} leftSection={<IconPlus size={17} aria-hidden />}>
@@ -25,16 +27,17 @@ export function ServersPage() {
   return (
     <Page
       title="Servers"
-      lede="A server is one URL that an AI client connects to, with the tools that you choose for it."
+      lede="A server is a URL that AI clients connect to, with the tools you select for it."
       actions={servers.data && servers.data.items.length > 0 && create}
     >
+      <RecentlyDeleted ws={workspace.slug} kind="server" restore={(id) => restore.mutateAsync(id)} />
       <Panel flush>
         <Loaded query={servers}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty icon={<IconAnchor size={24} />} title="No server yet" actions={create}>
-                Choose some tools and publish them. Claude, ChatGPT, Cursor, VS Code and any other MCP client
-                can connect then.
+              <Empty icon={<IconAnchor size={24} />} title="No servers yet" actions={create}>
+                Select tools and publish them. Then Claude, ChatGPT, Cursor, VS Code and any other MCP client
+                can connect.
               </Empty>
             ) : (
               <Table
@@ -59,7 +62,7 @@ export function ServersPage() {
                       >
                         {server.name}
                       </Link>{' '}
-                      {server.workspace_url && <Tag>default</Tag>}
+                      {server.workspace_url && <Tag>Default server</Tag>}
                       {server.description && (
                         <div className={`${cell.sub} ${cell.clamp}`}>{server.description}</div>
                       )}
@@ -103,21 +106,17 @@ function DefaultServer({ servers }: { servers: Server[] }) {
     const id = value === null || value === nowhere ? null : value;
     choose.mutate(id, {
       onSuccess: () =>
-        toastDone(
-          id === null
-            ? 'The workspace’s URL leads nowhere now.'
-            : 'The workspace’s URL leads to another server now.',
-        ),
+        toastDone(id === null ? 'The workspace URL points to no server now.' : 'Default server changed.'),
     });
   }
 
   return (
     <Panel
       title="Default server"
-      note="The workspace has a URL of its own, which leads to one server. The first one that is published becomes it."
+      note="The workspace URL points to this server. The first published server becomes the default."
     >
       <Stack gap="md" maw={640}>
-        <CopyLine text={url} label="the URL of the workspace" />
+        <CopyLine text={url} label="the workspace URL" />
         {choose.error && (
           <Alert color="red" data-tone="red" role="alert" title="The default server was not changed">
             {choose.error.message}
@@ -125,12 +124,12 @@ function DefaultServer({ servers }: { servers: Server[] }) {
         )}
         {chosen && chosen.status !== 'published' && (
           <Alert color="yellow" data-tone="yellow">
-            {chosen.name} is not published: the URL answers again when it is.
+            {chosen.name} is not published. The URL works again after you publish it.
           </Alert>
         )}
         <Select
-          label="Leads to"
-          description="Apps that connected by this URL get the tools of the server that you choose, at once."
+          label="Default server"
+          description="Apps connected to this URL get the tools of the selected server immediately."
           data={[
             { value: nowhere, label: 'No server' },
             ...servers.map((server) => ({ value: server.id, label: server.name })),

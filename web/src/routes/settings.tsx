@@ -2,7 +2,6 @@ import { Alert, Button, Stack, Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { confirmPath } from '../api/people';
 import {
   useChangeWorkspace,
   useDeleteWorkspace,
@@ -12,7 +11,9 @@ import {
 } from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
+import { Submit, useFaultFocus } from '../components/submit';
 import { toastDone } from '../components/toast';
+import { Unsaved } from '../components/unsaved';
 import { useMay, useSession } from '../session';
 import { formatDate } from '../time';
 
@@ -31,36 +32,34 @@ function Settings({ workspace }: { workspace: Workspace }) {
   const rename = useChangeWorkspace(workspace.slug);
   const [name, setName] = useState(workspace.name);
 
+  const form = useFaultFocus(rename.error);
+
   function submit(event: FormEvent) {
     event.preventDefault();
     if (name.trim() === '') return;
-    rename.mutate({ name: name.trim() }, { onSuccess: () => toastDone('The workspace was renamed.') });
+    rename.mutate({ name: name.trim() }, { onSuccess: () => toastDone('Workspace renamed.') });
   }
 
   return (
     <>
       <Panel title="Name">
-        <form onSubmit={submit} noValidate>
+        <form ref={form} onSubmit={submit} noValidate>
+          <Unsaved when={name.trim() !== workspace.name && !rename.isPending} />
           <Stack gap="md" maw={460}>
-            {rename.error && (
-              <Alert color="red" data-tone="red" role="alert" title="The workspace was not renamed">
-                {rename.error.message}
-              </Alert>
-            )}
             <TextInput
               label="Workspace name"
               value={name}
               onChange={(event) => setName(event.currentTarget.value)}
-              error={name.trim() === '' ? 'Give the workspace a name.' : null}
+              error={name.trim() === '' ? 'Enter a name for the workspace.' : null}
               disabled={!administers}
               maxLength={80}
             />
             {administers ? (
-              <div>
+              <Submit error={rename.error} title="The workspace was not renamed">
                 <Button type="submit" loading={rename.isPending} disabled={name.trim() === workspace.name}>
                   Save
                 </Button>
-              </div>
+              </Submit>
             ) : (
               <span>An admin or owner can rename the workspace.</span>
             )}
@@ -72,7 +71,10 @@ function Settings({ workspace }: { workspace: Workspace }) {
         <Facts
           items={[
             ['Address', <code key="slug">{workspace.slug}</code>],
-            ['Servers live under', <code key="url">{`${window.location.origin}/t/${workspace.slug}/`}</code>],
+            [
+              'Server URLs begin with',
+              <code key="url">{`${window.location.origin}/t/${workspace.slug}/`}</code>,
+            ],
             ['Created', formatDate(workspace.created_at)],
             [
               'Limits',
@@ -88,7 +90,7 @@ function Settings({ workspace }: { workspace: Workspace }) {
   );
 }
 
-/** How apps reach the servers: what is deprecated is served until somebody decides that nobody needs it. */
+/** How apps reach the servers: what is deprecated is served until an admin turns it off. */
 function Reach({ workspace, administers }: { workspace: Workspace; administers: boolean }) {
   const change = useChangeWorkspace(workspace.slug);
   const shown: WorkspaceChange = { ...workspace, ...(change.isPending ? change.variables : {}) };
@@ -98,7 +100,7 @@ function Reach({ workspace, administers }: { workspace: Workspace; administers: 
   }
 
   return (
-    <Panel title="How apps reach the servers">
+    <Panel title="Access to the servers">
       <Stack gap="md" maw={460}>
         {change.error && (
           <Alert color="red" data-tone="red" role="alert" title="Nothing was changed">
@@ -106,25 +108,25 @@ function Reach({ workspace, administers }: { workspace: Workspace; administers: 
           </Alert>
         )}
         <Switch
-          label="Serve HTTP+SSE too"
-          description="The transport of 2024-11-05, deprecated since. Turn it off once none of your apps connects to an address that ends in /sse: they are refused at once."
+          label="Allow the legacy HTTP+SSE transport"
+          description="The deprecated transport of MCP 2024-11-05. Turn it off when no app uses a URL that ends in /sse; such apps are refused immediately."
           checked={shown.http_sse}
           disabled={!administers || change.isPending}
           onChange={(event) => {
             const on = event.currentTarget.checked;
-            turn({ http_sse: on }, on ? 'HTTP+SSE is served.' : 'HTTP+SSE is no longer served.');
+            turn({ http_sse: on }, on ? 'HTTP+SSE is allowed.' : 'HTTP+SSE is turned off.');
           }}
         />
         <Switch
-          label="One token for all servers"
-          description="Apps and keys that are allowed into the whole workspace may use each of its servers. If this is off, they may use the default server alone, and whoever wants another one has to ask for that one."
+          label="Allow workspace-wide tokens"
+          description="Apps and keys with access to the whole workspace can use all of its servers. When off, they can use only the default server, and need separate access for each other one."
           checked={shown.workspace_tokens}
           disabled={!administers || change.isPending}
           onChange={(event) => {
             const on = event.currentTarget.checked;
             turn(
               { workspace_tokens: on },
-              on ? 'One token opens all servers.' : 'A token opens one server, and no other.',
+              on ? 'Workspace-wide tokens are allowed.' : 'Workspace-wide tokens are turned off.',
             );
           }}
         />
@@ -139,7 +141,6 @@ function Deletion({ workspace }: { workspace: Workspace }) {
   const navigate = useNavigate();
   const remove = useDeleteWorkspace(workspace.slug);
   const [typed, setTyped] = useState('');
-  const path = confirmPath(remove.error);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -148,7 +149,7 @@ function Deletion({ workspace }: { workspace: Workspace }) {
       { slug: typed.trim() },
       {
         onSuccess: (done) => {
-          toastDone(`The workspace stopped. It can be restored until ${formatDate(done.delete_after)}.`);
+          toastDone(`Workspace deleted. It can be restored until ${formatDate(done.delete_after)}.`);
           void navigate({ to: '/', search: { create: true } });
         },
       },
@@ -160,19 +161,9 @@ function Deletion({ workspace }: { workspace: Workspace }) {
       <form onSubmit={submit} noValidate>
         <Stack gap="md" maw={460}>
           <span>
-            Its servers stop and its apps lose access at once. For 30 days an owner can restore it; after that
-            everything in it is destroyed, and its address is never given to anybody else.
+            Its servers stop and its apps lose access immediately. An owner can restore it for 30 days; after
+            that, everything in it is deleted permanently and its address is never reused.
           </span>
-          {remove.error && (
-            <Alert
-              color={path ? 'yellow' : 'red'}
-              data-tone={path ? 'yellow' : 'red'}
-              role="alert"
-              title={path ? 'Confirm it is you' : 'The workspace was not deleted'}
-            >
-              {remove.error.message} {path && <a href={path}>Confirm</a>}
-            </Alert>
-          )}
           <TextInput
             label={`Type ${workspace.slug} to delete it`}
             value={typed}
@@ -181,16 +172,16 @@ function Deletion({ workspace }: { workspace: Workspace }) {
             autoCapitalize="none"
             spellCheck={false}
           />
-          <div>
+          <Submit error={remove.error} title="The workspace was not deleted">
             <Button
               type="submit"
               color="red"
               loading={remove.isPending}
               disabled={typed.trim() !== workspace.slug}
             >
-              Delete the workspace
+              Delete workspace
             </Button>
-          </div>
+          </Submit>
         </Stack>
       </form>
     </Panel>

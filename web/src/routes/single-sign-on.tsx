@@ -22,17 +22,28 @@ import { Confirm } from '../components/confirm';
 import { CopyButton } from '../components/copy';
 import { Empty, Facts, Loaded, Page, Panel } from '../components/page';
 import { Refused } from '../components/refused';
+import { Restricted } from '../components/restricted';
+import { Submit, useFaultFocus } from '../components/submit';
 import { toastDone } from '../components/toast';
+import { Unsaved, useChanged } from '../components/unsaved';
 import { useSession } from '../session';
 import { formatDate } from '../time';
 
 export function SingleSignOnPage() {
+  return (
+    <Restricted needs="administer" title="Single sign-on">
+      <SingleSignOnSettings />
+    </Restricted>
+  );
+}
+
+function SingleSignOnSettings() {
   const { workspace } = useSession();
   const query = useQuery(singleSignOnQuery(workspace.slug));
   return (
     <Page
       title="Single sign-on"
-      lede="Members sign in with the OpenID provider of your company. What it says of people counts in this workspace only."
+      lede="Members sign in with your company’s OpenID provider. Claims apply to this workspace only."
       narrow
     >
       <Loaded query={query}>
@@ -68,6 +79,10 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
   const [clientId, setClientId] = useState(provider?.client_id ?? '');
   const [secret, setSecret] = useState('');
   const [removing, setRemoving] = useState(false);
+  const [saves, setSaves] = useState(0);
+
+  const changed = useChanged([name, issuer, clientId, secret], saves);
+  const form = useFaultFocus(save.error);
 
   function submit(event: FormEvent) {
     event.preventDefault();
@@ -78,33 +93,31 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
       {
         onSuccess: () => {
           setSecret('');
-          toastDone('The provider is entered.');
+          setSaves((old) => old + 1);
+          toastDone('Provider saved.');
         },
       },
     );
   }
 
   return (
-    <Panel
-      title="Provider"
-      note="Any that speaks OpenID Connect: Entra ID, Okta, Google Workspace, Keycloak."
-    >
-      <form onSubmit={submit} noValidate>
+    <Panel title="Provider" note="Any OpenID Connect provider: Entra ID, Okta, Google Workspace, Keycloak.">
+      <form ref={form} onSubmit={submit} noValidate>
+        <Unsaved when={changed && !save.isPending} />
         <Stack gap="md" maw={560}>
-          <Refused error={general(save.error) ?? test.error ?? remove.error} title="This did not work" />
           {test.data && (
-            <Alert color="green" data-tone="green" role="status" title="It answers">
+            <Alert color="green" data-tone="green" role="status" title="The provider responded">
               <Stack gap="sm" align="flex-start">
-                Its metadata and keys can be used. Now try a sign-in: it brings you back here.
+                Its metadata and keys are valid. Now test a sign-in; it brings you back here.
                 <Button component="a" href={test.data.sign_in_path} size="compact-md">
-                  Try a sign-in
+                  Test sign-in
                 </Button>
               </Stack>
             </Alert>
           )}
           {provider?.turned_off && (
             <Alert color="yellow" data-tone="yellow" title="An operator turned this provider off">
-              Nobody signs in with it, and who did was signed out. Save it again to turn it on.
+              Sign-in with it is off, and its users were signed out. Save it again to turn it on.
             </Alert>
           )}
           {provider && (
@@ -121,7 +134,7 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
             />
           )}
           <TextInput
-            label="Name on the button"
+            label="Button label"
             description="Continue with …"
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
@@ -150,8 +163,8 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
             label="Client secret"
             description={
               provider?.has_secret
-                ? 'One is kept. Leave this empty to keep it.'
-                : 'It is sealed, and never shown again.'
+                ? 'A secret is stored. Leave empty to keep it.'
+                : 'Encrypted at rest. It can’t be viewed again.'
             }
             value={secret}
             onChange={(event) => setSecret(event.currentTarget.value)}
@@ -159,12 +172,12 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
             autoComplete="off"
           />
           {provider && (issuer.trim() !== provider.issuer || clientId.trim() !== provider.client_id) && (
-            <Alert color="yellow" data-tone="yellow" title="This is another provider">
-              Who signed in with the one before is signed out, and what they connected is disconnected.
-              {provider.enforced && ' It is not the only way in any more until you switch that on again.'}
+            <Alert color="yellow" data-tone="yellow" title="You are changing the provider">
+              Users of the previous provider are signed out, and their apps are disconnected.
+              {provider.enforced && ' The requirement to use it is turned off until you enable it again.'}
             </Alert>
           )}
-          <Group>
+          <Submit error={general(save.error) ?? test.error} title="The provider could not be used">
             <Button type="submit" loading={save.isPending}>
               {provider ? 'Save' : 'Set up'}
             </Button>
@@ -186,7 +199,7 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
                 </Button>
               </>
             )}
-          </Group>
+          </Submit>
         </Stack>
       </form>
       <Confirm
@@ -195,15 +208,19 @@ function Provider({ provider }: { provider: IdentityProvider | null }) {
         opened={removing}
         close={() => setRemoving(false)}
         busy={remove.isPending}
+        error={remove.error}
+        failed="The provider was not removed"
         act={() =>
           remove.mutate(undefined, {
-            onSuccess: () => toastDone('The provider is removed.'),
-            onSettled: () => setRemoving(false),
+            onSuccess: () => {
+              setRemoving(false);
+              toastDone('Provider removed.');
+            },
           })
         }
       >
-        Whoever signed in with it is signed out, and signs in in another way: by a password that a mail lets
-        them set, if they have none.
+        Its users are signed out and have to sign in another way. Those without a password can set one by
+        email.
       </Confirm>
     </Panel>
   );
@@ -226,13 +243,16 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
   return (
     <Panel
       title="Mail domains"
-      note="Whoever has an address of a domain that is proved becomes a member at the first sign-in with the provider. The records are looked at again every week."
+      note="Users with a verified domain join on first sign-in. Records are re-checked weekly."
     >
       <Stack gap="lg">
-        <Refused error={general(add.error) ?? check.error ?? remove.error} title="The domain is not proved" />
+        <Refused
+          error={general(add.error) ?? check.error ?? remove.error}
+          title="The domain is not verified"
+        />
         {domains.length === 0 && (
-          <Empty icon={<IconAt size={24} />} title="No domain yet">
-            Without one, people are invited as before, and connect the provider to their account.
+          <Empty icon={<IconAt size={24} />} title="No domains yet">
+            Without a domain, invite members; they connect the provider to their account.
           </Empty>
         )}
         {domains.map((one) => (
@@ -247,7 +267,7 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
                   onClick={() => {
                     add.reset();
                     remove.reset();
-                    check.mutate(one.id, { onSuccess: () => toastDone(`${one.domain} is proved.`) });
+                    check.mutate(one.id, { onSuccess: () => toastDone(`${one.domain} is verified.`) });
                   }}
                 >
                   Check
@@ -268,9 +288,9 @@ function Domains({ domains }: { domains: TenantDomain[] }) {
               </Group>
             </Group>
             <span>
-              {one.verified_at ? `Proved since ${formatDate(one.verified_at)}.` : 'Not proved yet.'}
+              {one.verified_at ? `Verified since ${formatDate(one.verified_at)}.` : 'Not verified yet.'}
               {one.missing_since &&
-                ` The record has been missing since ${formatDate(one.missing_since)}: after three days the domain counts no more.`}
+                ` The record has been missing since ${formatDate(one.missing_since)}: after three days the domain is no longer verified.`}
             </span>
             {(!one.verified_at || one.missing_since) && (
               <Facts
@@ -331,12 +351,12 @@ function Enforcement({ data, provider }: { data: SingleSignOn; provider: Identit
   const way = factorPath(enforce.error);
   return (
     <Panel
-      title="The only way in"
-      note="Owners with a passkey get in all the same, in case the provider fails."
+      title="Require single sign-on"
+      note="Owners with a passkey can still sign in if the provider fails."
     >
       <Stack gap="md" maw={560}>
         {way ? (
-          <Alert color="sea" role="alert" title="Use it yourself first">
+          <Alert color="sea" role="alert" title="Set it up yourself first">
             <Stack gap="sm" align="flex-start">
               {enforce.error?.message}
               <Button component="a" href={way} size="compact-md">
@@ -348,18 +368,18 @@ function Enforcement({ data, provider }: { data: SingleSignOn; provider: Identit
           <Refused error={enforce.error} title={confirmPath(enforce.error) ? '' : 'Nothing was changed'} />
         )}
         <Switch
-          label="Members have to sign in with the provider"
-          description="Apps that they connected without it are disconnected at once. API keys and service accounts go on."
+          label="Members must sign in with the provider"
+          description="Apps connected without it are disconnected immediately. API keys and service accounts keep working."
           checked={provider.enforced}
           disabled={enforce.isPending}
           onChange={(event) =>
             enforce.mutate(event.currentTarget.checked, {
-              onSuccess: () => toastDone('The rule is changed.'),
+              onSuccess: () => toastDone('Sign-in requirement changed.'),
             })
           }
         />
         {!provider.enforced && !data.may_enforce && (
-          <span>To switch it on, sign in with the provider yourself first: “Test” above leads there.</span>
+          <span>To turn this on, sign in with the provider yourself first: use “Test” above.</span>
         )}
       </Stack>
     </Panel>

@@ -10,7 +10,6 @@ import {
   sourceToolsQuery,
   useDeleteCredential,
   useDeleteSource,
-  useRestoreSource,
   useSetCredential,
   useUpdateSource,
 } from '../api/sources';
@@ -19,6 +18,7 @@ import { Ago } from '../components/ago';
 import { NewApiSignIn } from '../components/api-sign-in';
 import { Tag } from '../components/badges';
 import { CredentialForm } from '../components/credential-form';
+import { DeletePanel } from '../components/delete-panel';
 import { LinkButton } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { SignInPanel } from '../components/sign-in';
@@ -26,6 +26,7 @@ import { SourceSettingsForm } from '../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { ToolList } from '../components/tool-list';
 import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
+import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function SourcePage() {
@@ -81,9 +82,9 @@ function SourceView({ source }: { source: Source }) {
       }
     >
       {!source.credential && !source.sign_in && source.security.length > 0 && tab !== 'credential' && (
-        <Alert color="yellow" data-tone="yellow" title="The API wants a credential">
+        <Alert color="yellow" data-tone="yellow" title="This API requires a credential">
           <Group justify="space-between">
-            <span>Its document asks for one; calls will be refused until it is set.</span>
+            <span>Calls fail until you set it.</span>
             {edits && (
               <LinkButton
                 to="/w/$ws/sources/$id"
@@ -231,8 +232,8 @@ function SourceCredential({ source }: { source: Source }) {
       {edits ? (
         <div style={{ marginTop: credential ? 24 : 0 }}>
           <Panel
-            title={credential ? 'Replace it' : 'Set a credential'}
-            note="Sealed at rest. Neither this console nor any client sees it again."
+            title={credential ? 'Replace credential' : 'Set a credential'}
+            note="Encrypted at rest. It can’t be viewed again."
           >
             <CredentialForm
               key={credential?.updated_at}
@@ -259,7 +260,7 @@ function SourceCredential({ source }: { source: Source }) {
           </Panel>
         </div>
       ) : (
-        !credential && <Panel>No credential is set. A developer, admin or owner can set it.</Panel>
+        !credential && <Panel>No credential is set. A developer, admin or owner can set one.</Panel>
       )}
     </>
   );
@@ -270,10 +271,10 @@ function SourceSettings({ source }: { source: Source }) {
   const navigate = useNavigate();
   const update = useUpdateSource(workspace.slug, source.id);
   const remove = useDeleteSource(workspace.slug);
-  const restore = useRestoreSource(workspace.slug);
   const edits = useMay('edit_registry');
   const facts: [string, ReactNode][] = [];
-  if (source.spec_title) facts.push(['Document', `${source.spec_title} ${source.spec_version ?? ''}`]);
+  if (source.spec_title) facts.push(['Title', source.spec_title]);
+  if (source.spec_version) facts.push(['Format', `OpenAPI ${source.spec_version}`]);
   if (source.document_url) facts.push(['Fetched from', <code key="url">{source.document_url}</code>]);
   if (source.document_digest) facts.push(['Digest', <code key="digest">{source.document_digest}</code>]);
   facts.push(['Created', <Ago key="at" at={source.created_at} />]);
@@ -293,31 +294,35 @@ function SourceSettings({ source }: { source: Source }) {
         <Facts items={facts} />
       </Panel>
       {edits && (
-        <Panel
-          title="Delete this source"
-          note="Its tools leave every server at once. You can undo this for ten minutes."
+        <DeletePanel
+          noun="source"
+          name={source.name}
+          note="Its tools are removed from every server immediately. You can restore it for ten minutes."
+          busy={remove.isPending}
+          error={remove.error}
+          act={() =>
+            remove.mutate(source.id, {
+              onSuccess: ({ undo_until }) => {
+                rememberDeleted({
+                  ws: workspace.slug,
+                  kind: 'source',
+                  id: source.id,
+                  name: source.name,
+                  until: undo_until,
+                });
+                void navigate({
+                  to: '/w/$ws/sources',
+                  params: { ws: workspace.slug },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
         >
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(source.id, {
-                onSuccess: () => {
-                  void navigate({ to: '/w/$ws/sources', params: { ws: workspace.slug } });
-                  toastUndo(
-                    `“${source.name}” was deleted.`,
-                    () => restore.mutateAsync(source.id),
-                    `“${source.name}” is back.`,
-                  );
-                },
-                onError: toastFailed,
-              })
-            }
-          >
-            Delete source
-          </Button>
-        </Panel>
+          {source.tool_count === 1 ? 'Its tool is' : `Its ${source.tool_count} tools are`} removed from every
+          server immediately, and clients can no longer call {source.tool_count === 1 ? 'it' : 'them'}. You
+          can restore it for ten minutes.
+        </DeletePanel>
       )}
     </div>
   );

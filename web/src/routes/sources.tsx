@@ -1,11 +1,12 @@
 import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { kindName, sourcesQuery } from '../api/sources';
+import { kindName, sourcesQuery, useRestoreSource } from '../api/sources';
 import { Ago } from '../components/ago';
 import { Status, Tag } from '../components/badges';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { RecentlyDeleted } from '../components/recently-deleted';
 import { cell, Table } from '../components/table';
 import { useMay, useSession } from '../session';
 
@@ -13,6 +14,7 @@ export function SourcesPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));
+  const restore = useRestoreSource(workspace.slug);
   const edits = useMay('edit_registry');
   const actions = edits && (
     <>
@@ -22,7 +24,7 @@ export function SourcesPage() {
         variant="default"
         leftSection={<IconPlus size={17} aria-hidden />}
       >
-        Describe by hand
+        Add tools manually
       </LinkButton>
       <LinkButton
         to="/w/$ws/sources/upstream"
@@ -48,13 +50,14 @@ export function SourcesPage() {
       lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >
+      <RecentlyDeleted ws={workspace.slug} kind="source" restore={(id) => restore.mutateAsync(id)} />
       <Panel flush>
         <Loaded query={sources}>
           {({ items }) =>
             items.length === 0 ? (
-              <Empty icon={<IconFileImport size={24} />} title="No API yet" actions={actions}>
+              <Empty icon={<IconFileImport size={24} />} title="No sources yet" actions={actions}>
                 Import an OpenAPI 3.0 or 3.1 document and every operation becomes a tool. Without a document,
-                describe the calls by hand. Or add an MCP server that exists already.
+                add tools manually. Or add an existing MCP server.
               </Empty>
             ) : (
               <Table

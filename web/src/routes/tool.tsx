@@ -16,13 +16,18 @@ import { type FormEvent, useState } from 'react';
 import { ApiError } from '../api/http';
 import { type Tool, toolQuery, useDeleteTool, useTryTool, useUpdateTool } from '../api/tools';
 import { Method, Status, Tag } from '../components/badges';
+import { DeletePanel } from '../components/delete-panel';
+import { InlineCode } from '../components/inline-code';
 import { LinkButton } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
 import { SchemaForm } from '../components/schema-form';
 import { SchemaPanel } from '../components/schema-tree';
+import { Submit, useFaultFocus } from '../components/submit';
 import { toastDone, toastFailed } from '../components/toast';
 import { TryResultView } from '../components/try-result';
+import { Unsaved, useChanged } from '../components/unsaved';
 import { isObject, resolve, type Schema, startingValue } from '../json-schema';
+import { sentence } from '../sentence';
 import { useMay, useSession } from '../session';
 
 export function ToolPage() {
@@ -84,21 +89,23 @@ function ToolView({ tool }: { tool: Tool }) {
               variant="default"
               leftSection={<IconPencil size={16} aria-hidden />}
             >
-              Edit the call
+              Edit request
             </LinkButton>
           )}
         </>
       }
     >
       {tool.state === 'removed' && (
-        <Alert color="red" data-tone="red" title="The operation is gone">
-          The newest document of the source has no such operation. The tool can no longer be called.
+        <Alert color="red" data-tone="red" title="This operation was removed">
+          The latest document no longer contains this operation. The tool can’t be called.
         </Alert>
       )}
       {tool.warnings.length > 0 && (
         <Alert color="yellow" data-tone="yellow" title="Good to know">
           {tool.warnings.map((warning) => (
-            <div key={warning}>{warning}</div>
+            <div key={warning}>
+              <InlineCode text={sentence(warning)} />
+            </div>
           ))}
         </Alert>
       )}
@@ -128,7 +135,7 @@ function ToolView({ tool }: { tool: Tool }) {
               <SchemaPanel title="Result" schema={tool.output_schema} />
             ) : (
               <Panel title="Result">
-                The document does not describe the result as an object, so clients get text.
+                The document doesn’t describe the result as an object, so clients receive text.
               </Panel>
             )}
           </Stack>
@@ -193,7 +200,7 @@ function Try({ tool }: { tool: Tool }) {
         aside={
           <SegmentedControl
             size="xs"
-            aria-label="How to give the arguments"
+            aria-label="Input mode"
             value={mode}
             onChange={change}
             data={[
@@ -230,16 +237,16 @@ function Try({ tool }: { tool: Tool }) {
               disabled={!calls || tool.state === 'removed'}
               leftSection={<IconPlayerPlay size={16} aria-hidden />}
             >
-              Call the tool
+              Run
             </Button>
-            {!calls && <span>Your role may look at tools, but not call them.</span>}
-            {calls && hintsDestructive(tool) && <Status tone="warn">This changes data at the API.</Status>}
+            {!calls && <span>Your role can view tools but not call them.</span>}
+            {calls && hintsDestructive(tool) && <Status tone="warn">This tool changes data.</Status>}
           </Group>
         </form>
       </Panel>
       <div aria-live="polite">
         {refused && (
-          <Alert color="red" data-tone="red" title="The call was not made">
+          <Alert color="red" data-tone="red" title="The call failed">
             {refused.message}
           </Alert>
         )}
@@ -299,6 +306,9 @@ function Texts({ tool }: { tool: Tool }) {
   // An override that equals the original is no override.
   const override = (text: string, from: string) => (text.trim() === from.trim() ? null : text.trim());
 
+  const changed = useChanged([name, title, description]);
+  const form = useFaultFocus(update.error);
+
   function submit(event: FormEvent) {
     event.preventDefault();
     if (nameFault) return;
@@ -308,12 +318,12 @@ function Texts({ tool }: { tool: Tool }) {
         title: override(title, original.title),
         description: override(description, original.description),
       },
-      { onSuccess: () => toastDone('The tool was saved.') },
+      { onSuccess: () => toastDone('Tool saved.') },
     );
   }
 
   const reset = (part: Override) =>
-    update.mutate(part, { onSuccess: () => toastDone('Back to the original.'), onError: toastFailed });
+    update.mutate(part, { onSuccess: () => toastDone('Original restored.'), onError: toastFailed });
 
   return (
     <Stack gap="lg">
@@ -321,18 +331,14 @@ function Texts({ tool }: { tool: Tool }) {
         note={
           tool.definition
             ? 'Models choose tools by these three texts.'
-            : 'Models choose tools by these three texts. They stay when the document is imported again.'
+            : 'Models choose tools by these three texts. Your edits are kept when you import the document again.'
         }
         title="What the model sees"
       >
-        <form onSubmit={submit} noValidate>
+        <form ref={form} onSubmit={submit} noValidate>
+          <Unsaved when={changed && !update.isPending} />
           <fieldset disabled={!edits} style={{ border: 0, margin: 0, padding: 0, minWidth: 0 }}>
             <Stack gap="md" maw={680}>
-              {refused && refused.field !== 'name' && (
-                <Alert color="red" data-tone="red" role="alert" title="The tool was not saved">
-                  {refused.message}
-                </Alert>
-              )}
               <div>
                 <TextInput
                   label="Name"
@@ -381,11 +387,11 @@ function Texts({ tool }: { tool: Tool }) {
                 )}
               </div>
               {edits && (
-                <div>
+                <Submit error={update.error} title="The tool was not saved">
                   <Button type="submit" loading={update.isPending}>
                     Save
                   </Button>
-                </div>
+                </Submit>
               )}
             </Stack>
           </fieldset>
@@ -400,30 +406,30 @@ function Texts({ tool }: { tool: Tool }) {
         />
       </Panel>
       {edits && tool.definition && (
-        <Panel
-          title="Delete this tool"
-          note="It leaves every server at once. To keep it for later, disable it instead."
+        <DeletePanel
+          noun="tool"
+          name={tool.name}
+          note="It is removed from every server immediately. To keep it, disable it instead."
+          busy={remove.isPending}
+          error={remove.error}
+          act={() =>
+            remove.mutate(tool.id, {
+              onSuccess: () => {
+                toastDone(`${tool.name} was deleted.`);
+                void navigate({
+                  to: '/w/$ws/sources/$id',
+                  params: { ws: workspace.slug, id: tool.source_id },
+                  ignoreBlocker: true,
+                });
+              },
+            })
+          }
         >
-          <Button
-            color="red"
-            variant="light"
-            loading={remove.isPending}
-            onClick={() =>
-              remove.mutate(tool.id, {
-                onSuccess: () => {
-                  toastDone(`${tool.name} was deleted.`);
-                  void navigate({
-                    to: '/w/$ws/sources/$id',
-                    params: { ws: workspace.slug, id: tool.source_id },
-                  });
-                },
-                onError: toastFailed,
-              })
-            }
-          >
-            Delete tool
-          </Button>
-        </Panel>
+          {tool.used_by_servers.length > 0
+            ? `The ${tool.used_by_servers.length === 1 ? 'server' : 'servers'} ${tool.used_by_servers.join(', ')} stop offering it immediately.`
+            : 'No server offers it.'}{' '}
+          This can’t be undone. To keep it, disable it instead.
+        </DeletePanel>
       )}
     </Stack>
   );

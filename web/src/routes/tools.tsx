@@ -17,7 +17,7 @@ export function ToolsPage() {
   return (
     <Page
       title="Tools"
-      lede="Every tool of every source. A disabled tool is in no server's list and cannot be called."
+      lede="All tools from all sources. Disabled tools are not listed by any server and can’t be called."
     >
       <Panel flush>
         <Loaded query={tools} lines={8}>
@@ -34,7 +34,7 @@ export function ToolsPage() {
                   )
                 }
               >
-                Import an API, and each of its operations becomes a tool.
+                Import an API. Each of its operations becomes a tool.
               </Empty>
             ) : (
               <ToolList

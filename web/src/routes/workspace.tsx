@@ -16,6 +16,9 @@ export function WorkspaceLayout() {
   useEffect(() => {
     if (workspace) rememberWorkspace(workspace.slug);
   }, [workspace]);
+  useEffect(() => {
+    if (me.data && !workspace) document.title = 'No such workspace · Portolan';
+  }, [me.data, workspace]);
   if (me.error && !me.data) {
     return (
       <PlainShell>
@@ -37,8 +40,8 @@ export function WorkspaceLayout() {
             </LinkButton>
           }
         >
-          You are signed in as {me.data.user.email}. A workspace “{ws}” does not exist, or this account is not
-          a member of it.
+          You are signed in as {me.data.user.email}. The workspace “{ws}” doesn’t exist, or this account is
+          not a member of it.
         </Empty>
       </PlainShell>
     );

@@ -129,7 +129,7 @@ impl ConsoleError {
         Self::new(
             StatusCode::FORBIDDEN,
             "confirm_first",
-            "Confirm that it is you: this needs a sign-in of the last ten minutes.",
+            "Verify it’s you: this needs a sign-in from the last ten minutes.",
         )
         .details(serde_json::json!({ "path": path }))
     }
@@ -155,12 +155,23 @@ impl ConsoleError {
         .details(serde_json::json!({ "path": path }))
     }
 
-    /// 404: there is no such thing, or not here, or not for you: one answer for all (M2). `what` as in "this source".
+    /// 404: it does not exist, or not here, or not for this user: one answer for all (M2). `what` as in "this source".
     pub fn not_found(what: &str) -> Self {
+        let mut chars = what.chars();
+        let first = chars.next().unwrap_or_default();
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            format!("There is no such thing here: {what}. It may have been deleted."),
+            format!("{}{} doesn’t exist or was deleted.", first.to_uppercase(), chars.as_str()),
+        )
+    }
+
+    /// 404: it was never there, or the time to restore it is over. `what` as in "source".
+    pub fn not_restorable(what: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            format!("This {what} can’t be restored: it doesn’t exist, or its time to be restored is over."),
         )
     }
 

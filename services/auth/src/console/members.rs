@@ -214,7 +214,7 @@ pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), Consol
         StatusCode::FORBIDDEN,
         "role_too_strong",
         format!(
-            "Your role is {}. Only somebody whose role is at least {role} can do this.",
+            "Your role is {}. This needs the role {role} or a higher one.",
             workspace.role
         ),
     ))
@@ -254,7 +254,7 @@ fn needs_owner(error: StorageError) -> ConsoleError {
     if error.is_refused_by(LAST_OWNER) {
         ConsoleError::conflict(
             "last_owner",
-            "A workspace needs an owner. Make somebody else an owner first.",
+            "A workspace needs an owner. Make another member an owner first.",
         )
     } else {
         error.into()

@@ -559,7 +559,7 @@ pub(crate) async fn restore_prompt(
     let mut tx = state.store.tenant(workspace.id).await?;
     let restored = prompts::restore(&mut tx, id, now).await;
     if !restored.map_err(|error| taken(error, "that"))? {
-        return Err(ConsoleError::not_found("a prompt that can be restored"));
+        return Err(ConsoleError::not_restorable("prompt"));
     }
     let after = found(&mut tx, id).await?;
     let detail = json!({ "name": after.name });

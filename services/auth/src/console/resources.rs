@@ -361,7 +361,7 @@ pub(crate) async fn restore_resource(
     let mut tx = state.store.tenant(workspace.id).await?;
     let restored = resources::restore(&mut tx, id, now).await;
     if !restored.map_err(|error| taken(error, "that URI"))? {
-        return Err(ConsoleError::not_found("a resource that can be restored"));
+        return Err(ConsoleError::not_restorable("resource"));
     }
     let after = found(&mut tx, id).await?;
     let detail = json!({ "uri": after.uri });

@@ -647,7 +647,7 @@ pub(crate) async fn restore_server(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     if !servers::restore(&mut tx, id, now).await? {
-        return Err(ConsoleError::not_found("a server that can be restored"));
+        return Err(ConsoleError::not_restorable("server"));
     }
     let server = found_server(&mut tx, id).await?;
     let entry = json!({ "slug": server.slug });

@@ -563,7 +563,7 @@ pub(crate) async fn restore_source(
     let now = state.now();
     let mut tx = state.store.tenant(workspace.id).await?;
     if !sources::restore(&mut tx, id, now).await? {
-        return Err(ConsoleError::not_found("a source that can be restored"));
+        return Err(ConsoleError::not_restorable("source"));
     }
     let source = found(&mut tx, id).await?;
     let detail = json!({ "name": source.name });

@@ -10,11 +10,11 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "A3",
-        "The redirect URI is one of those that the client registered, byte for byte; only the port of a loopback address is free.",
+        "The redirect URI must equal a registered one exactly; only the port of a loopback address may differ.",
     ),
     (
         "A4",
-        "The redirect URI stands in every request, also if only one is registered.",
+        "Every request must contain the redirect URI, even if only one is registered.",
     ),
     (
         "A5",
@@ -22,7 +22,7 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "A6",
-        "state is at most 2048 bytes long, because it is sent back whole.",
+        "state is at most 2048 bytes long.",
     ),
     (
         "A8",
@@ -34,11 +34,11 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "A10",
-        "prompt=none never succeeds for a client that has no key: a person has to look at the consent page.",
+        "prompt=none is refused for clients without a key: a user has to see the consent page.",
     ),
     (
         "A11",
-        "An authorization request is good for an hour, in the browser that began it.",
+        "An authorization request is valid for an hour, in the browser that started it.",
     ),
     (
         "C1",
@@ -62,11 +62,11 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "C12",
-        "A client that is not known has to register again; 401 invalid_client is how it is told.",
+        "An unknown client has to register again; it is told with 401 invalid_client.",
     ),
     (
         "C13",
-        "A client assertion is signed with the client's key, for this issuer, is good for a few minutes, and once.",
+        "A client assertion is signed with the client's key, for this issuer, is valid for a few minutes, and can be used once.",
     ),
     (
         "C14",
@@ -74,55 +74,55 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "C16",
-        "A client that administrators of one workspace registered can be used there only.",
+        "A client registered by administrators of a workspace works in that workspace only.",
     ),
     (
         "E2",
-        "There is no OpenID provider here: OpenID documents are 404, and the client goes on with the OAuth document.",
+        "This server is no OpenID provider: OpenID documents are 404, and the client continues with the OAuth document.",
     ),
     ("E5", "The authorization endpoint is opened with GET."),
     (
         "K11",
-        "A refresh token that was replaced long ago is no good, and its use ends the connection: a copy of it is somewhere.",
+        "A refresh token that was replaced long ago is refused, and its use ends the connection, because it may have been copied.",
     ),
-    ("K14", "A refresh asks for what was granted, or for less."),
+    ("K14", "A refresh can request the granted scopes or fewer."),
     (
         "K15",
         "A refresh names the resource that was granted, a server below it, or none.",
     ),
     (
         "K16",
-        "At each refresh the person, the membership, the workspace and its rule about apps are looked at again.",
+        "Access is re-checked at every refresh.",
     ),
-    ("K17", "60 refreshes a minute of one connection."),
+    ("K17", "One connection can refresh 60 times a minute."),
     (
         "M7",
-        "The workspace decides which apps may connect: any, verified ones, those on its list, or after approval.",
+        "The workspace decides which clients can connect: any, verified ones, those on its list, or after approval.",
     ),
     (
         "N5",
-        "The person decides on the consent page, and may say no.",
+        "The user allows or denies access on the consent page.",
     ),
     (
         "N11",
-        "Who has no workspace, or no access to the one that is asked for, gives no access to it.",
+        "A user without access to the requested workspace can’t grant access to it.",
     ),
     (
         "R9",
-        "A token that was revoked is refused at once; the client gets a new one, or the person connects it again.",
+        "A revoked token is refused immediately; the client gets a new one, or the user reconnects it.",
     ),
-    ("T2", "A code is good for two minutes."),
+    ("T2", "A code is valid for two minutes."),
     (
         "T4",
         "A code is exchanged by its client, with the verifier, and with the redirect URI of the authorization request if it is sent.",
     ),
     (
         "T6",
-        "A code is good once. Its second use ends the connection that the first one began.",
+        "A code can be used once. A second use ends the connection made by the first.",
     ),
     (
         "T8",
-        "Token requests are POST forms, with every parameter once and nothing secret in the address.",
+        "Token requests are POST forms, with every parameter once and no secret in the URL.",
     ),
     (
         "T11",
@@ -130,11 +130,11 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "T14",
-        "A client proves itself in the one way that it registered: a public client sends no secret.",
+        "A client authenticates with its registered method; a public client sends no secret.",
     ),
     (
         "4.5",
-        "A token opens the server or workspace for which it was issued, and no other one.",
+        "A token is valid only for the server or workspace it was issued for.",
     ),
 ];
 

@@ -136,7 +136,7 @@ async fn x2_a_refusal_names_its_rule_and_the_number_of_the_page_finds_it() {
         step["rule_says"]
             .as_str()
             .unwrap()
-            .contains("byte for byte")
+            .contains("must equal a registered one exactly")
     );
     assert_eq!(step["sent"]["redirect_uri"], "https://evil.example/cb?…");
     assert_eq!(step["request_id"], number.as_str());

@@ -1,0 +1,59 @@
+import { Alert, Button, Group, Stack } from '@mantine/core';
+import { useState } from 'react';
+import { type DeletedKind, forgetDeleted, useDeleted } from '../deleted';
+import { formatClock } from '../time';
+import { Refused } from './refused';
+import { toastDone } from './toast';
+
+/** What was deleted from this list, for as long as the service can restore it. */
+export function RecentlyDeleted({
+  ws,
+  kind,
+  restore,
+}: {
+  ws: string;
+  kind: DeletedKind;
+  restore: (id: string) => Promise<unknown>;
+}) {
+  const things = useDeleted(ws, kind);
+  const [busy, setBusy] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  if (things.length === 0 && !error) return null;
+
+  async function undo(id: string, name: string) {
+    setBusy(id);
+    setError(undefined);
+    try {
+      await restore(id);
+      toastDone(`“${name}” was restored.`);
+      forgetDeleted(id);
+    } catch (cause) {
+      setError(cause);
+    }
+    setBusy(undefined);
+  }
+
+  return (
+    <Stack gap="sm" component="section" aria-label="Recently deleted">
+      <Refused error={error} title="It was not restored" />
+      {things.map((one) => (
+        <Alert key={one.id} color="sea">
+          <Group justify="space-between" gap="sm">
+            <span>
+              “{one.name}” was deleted. You can restore it until {formatClock(one.until)}.
+            </span>
+            <Button
+              size="compact-sm"
+              variant="default"
+              aria-label={`Restore ${one.name}`}
+              loading={busy === one.id}
+              onClick={() => void undo(one.id, one.name)}
+            >
+              Restore
+            </Button>
+          </Group>
+        </Alert>
+      ))}
+    </Stack>
+  );
+}
