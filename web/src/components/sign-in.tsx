@@ -26,6 +26,7 @@ import { Ago } from './ago';
 import { ApiSignInForm } from './api-sign-in';
 import { Confirm } from './confirm';
 import { Facts, Loaded, Panel } from './page';
+import { Refused } from './refused';
 import { SharingChoice } from './sharing';
 import { Submit, useFaultFocus } from './submit';
 import { toastDone, toastFailed } from './toast';
@@ -227,11 +228,7 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
   return (
     <Panel title={connection ? 'Connected account' : 'No account connected'}>
       <Stack gap="md">
-        {connect.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Not connected">
-            {connect.error.message}
-          </Alert>
-        )}
+        <Refused error={connect.error} title="Not connected" />
         {broken && (
           <Alert color="yellow" data-tone="yellow" title="Reconnect this account">
             {reasons[connection.reason ?? ''] ?? 'Its token is no longer valid.'}

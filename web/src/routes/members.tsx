@@ -262,8 +262,12 @@ function InviteDialog({
     invite.mutate(
       { email: email.trim(), role },
       {
-        onSuccess: () => {
-          toastDone(`Invitation sent to ${email.trim()}.`);
+        onSuccess: (sent) => {
+          toastDone(
+            sent.sent_again
+              ? `Invitation sent to ${email.trim()} again. The older link no longer works.`
+              : `Invitation sent to ${email.trim()}.`,
+          );
           leave();
         },
       },

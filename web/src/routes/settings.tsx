@@ -1,4 +1,4 @@
-import { Alert, Button, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Stack, Switch, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -102,11 +102,7 @@ function Reach({ workspace, administers }: { workspace: Workspace; administers: 
   return (
     <Panel title="Access to the servers">
       <Stack gap="md" maw={460}>
-        {change.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Nothing was changed">
-            {change.error.message}
-          </Alert>
-        )}
+        <Refused error={change.error} title="Nothing was changed" />
         <Switch
           label="Allow the legacy HTTP+SSE transport"
           description="The deprecated transport of MCP 2024-11-05. Turn it off when no app uses a URL that ends in /sse; such apps are refused immediately."

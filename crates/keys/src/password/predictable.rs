@@ -196,7 +196,7 @@ mod tests {
             ("poiuytrewq0987654321", ""),
             ("1qaz2wsx3edc4rfv", ""),
             ("azertyuiop-hello", "-hello"),
-            ("monday-winter-1999", "--"),
+            ("monday-winter-1999", ""),
             ("liberty property first", "liberty property first"),
             ("x2024y", "xy"),
             ("593817264058", "59381726"),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode, header};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     member::Role,
@@ -101,6 +101,8 @@ struct Scene {
     account: String,
     /// A client that the workspace registered, switched off.
     client: String,
+    /// One that registered itself, and that the workspace allowed.
+    guest: String,
 }
 
 impl Scene {
@@ -114,7 +116,8 @@ impl Scene {
             "sources" => nothing("src"),
             "service-accounts" if row.asks => self.account.clone(),
             "service-accounts" => nothing("svc"),
-            "registered-clients" | "clients" if row.asks => self.client.clone(),
+            "registered-clients" if row.asks => self.client.clone(),
+            "clients" if row.asks => self.guest.clone(),
             "registered-clients" | "clients" => nothing("cli"),
             "invitations" => nothing("inv"),
             "api-keys" => nothing("key"),
@@ -263,6 +266,19 @@ async fn scene<'a>(house: &'a House) -> (Scene, Vec<(Role, Browser<'a>)>) {
     let client = client["client"]["id"].as_str().unwrap().to_owned();
     let path = format!("/registered-clients/{client}");
     made(&owner, Method::PATCH, &path, off).await;
+    let metadata = json!({"client_name": "Guest", "redirect_uris": ["http://127.0.0.1:3333/back"]});
+    let registration = Request::post("/oauth/register")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(metadata.to_string().into())
+        .unwrap();
+    let registered = owner.send(registration).await.json();
+    let allowed = json!({"client_id": registered["client_id"]});
+    made(&owner, Method::POST, "/clients", allowed).await;
+    let seen = owner
+        .call(Method::GET, "/workspaces/acme/clients", None)
+        .await
+        .json();
+    let guest = seen["clients"][0]["id"].as_str().unwrap().to_owned();
     made(&owner, Method::PUT, "/client-rule", json!({"rule": "list"})).await;
     let less = json!({"http_sse": false, "workspace_tokens": false});
     made(&owner, Method::PATCH, "", less).await;
@@ -274,6 +290,7 @@ async fn scene<'a>(house: &'a House) -> (Scene, Vec<(Role, Browser<'a>)>) {
         bare,
         account,
         client,
+        guest,
     };
     (scene, people)
 }
@@ -323,7 +340,7 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
     // The other side of each condition: less access, what stays as it is, and what is set up for the first time.
     let (_, owner) = people.last().unwrap();
     let (open, bare) = (scene.open, scene.bare);
-    let (account, client) = (scene.account, scene.client);
+    let (account, client, guest) = (scene.account, scene.client, scene.guest);
     let off = json!({"enabled": false});
     let free = [
         (
@@ -343,7 +360,7 @@ async fn s3_every_route_asks_for_a_recent_proof_of_every_role_where_the_page_say
         ),
         (
             Method::PUT,
-            format!("/clients/{client}/decision"),
+            format!("/clients/{guest}/decision"),
             json!({"decision": "blocked"}),
         ),
         (Method::PATCH, format!("/registered-clients/{client}"), off),
