@@ -523,10 +523,16 @@ async fn a_browser_that_opens_the_address_gets_the_page_that_says_how_to_connect
         assert_eq!(header("content-type"), "text/html; charset=utf-8");
         assert!(header("www-authenticate").contains("resource_metadata="));
         let policy = header("content-security-policy");
-        assert!(policy.contains("style-src 'sha256-") && !policy.contains("sandbox"), "{policy}");
+        assert!(
+            policy.contains("style-src 'sha256-") && !policy.contains("sandbox"),
+            "{policy}"
+        );
         assert_eq!(header("cache-control"), "no-store");
         let text = page.text().await?;
-        assert!(text.contains(&format!("claude mcp add --transport http {} {url}", server(url))));
+        assert!(text.contains(&format!(
+            "claude mcp add --transport http {} {url}",
+            server(url)
+        )));
         pages.push(text.replace(url, "").replace(server(url), "").len());
     }
     // But for the name in the links of editors, which is encoded.

@@ -103,7 +103,7 @@ async fn f1_every_node_is_replaced_and_fifty_official_clients_of_one_token_lose_
 -> Result<()> {
     let builder = Cluster::builder()
         .nodes(3)
-        .setting("drain_accept_secs", 2)
+        .setting("drain_accept_secs", 5)
         .setting("drain_secs", 12);
     let mut fleet = Fleet::with(builder).await?;
     let (history, folder) = (History::default(), tempfile::tempdir()?);

@@ -73,7 +73,11 @@ async fn a_workspace_sees_what_holds_and_sets_its_own_within_the_platforms_bound
         .iter()
         .map(|limit| limit["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, LimitName::ALL.map(LimitName::as_str), "F-1: each one");
+    assert_eq!(
+        names,
+        LimitName::ALL.map(LimitName::as_str),
+        "F-1: each one"
+    );
     assert_eq!(
         named(&before, "running_calls"),
         &json!({
