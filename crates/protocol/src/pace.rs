@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(told[MOST], (start + WINDOW, 999));
         let due = pace.due().unwrap();
         assert_eq!(due, start + 5 * WINDOW);
-        assert_eq!(pace.next(due - Duration::from_millis(1)), None);
+        assert_eq!(pace.next(start + Duration::from_millis(4_999)), None);
         assert_eq!(pace.next(due), Some(4_999), "the last one is told");
         assert_eq!((pace.due(), pace.last()), (None, None), "once");
         assert_eq!(pace.dropped(), 5_000 - 5 * 10 - 1);
