@@ -1,5 +1,6 @@
-//! How often a client is told something while its request runs (PP-3, LG-6): ten times a second of each progress token and of each
-//! logger. What comes more often makes room for what is newer, and the newest is always told. Time is handed in.
+//! How often a client is told something while its request runs (PP-3, LG-6): ten times a second of
+//! each progress token and of each logger. What comes more often makes room for what is newer, and
+//! the newest is always told. Time is handed in.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -66,7 +67,8 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Takes a notification: it comes back if it may be told now, and waits otherwise, in the place of one that waits already.
+    /// Takes a notification: it comes back if it may be told now, and waits otherwise, in the place
+    /// of one that waits already.
     pub fn take(&mut self, lane: Lane, notification: T, now: Instant) -> Option<T> {
         let most = self.most;
         let kept = self.lane(lane);
@@ -151,12 +153,13 @@ mod tests {
             assert!(window[MOST].0 - window[0].0 >= WINDOW, "{window:?}");
         }
         assert!(told.is_sorted_by(|a, b| a.1 < b.1));
-        // The rest of the first burst waits for the second to be over, and is then the newest there was.
+        // The rest of the first burst waits for the second to be over, and is then the newest there
+        // was.
         assert_eq!(told[MOST - 1].1, 9);
         assert_eq!(told[MOST], (start + WINDOW, 999));
         let due = pace.due().unwrap();
         assert_eq!(due, start + 5 * WINDOW);
-        assert_eq!(pace.next(due - Duration::from_millis(1)), None);
+        assert_eq!(pace.next(start + Duration::from_millis(4_999)), None);
         assert_eq!(pace.next(due), Some(4_999), "the last one is told");
         assert_eq!((pace.due(), pace.last()), (None, None), "once");
         assert_eq!(pace.dropped(), 5_000 - 5 * 10 - 1);

@@ -94,6 +94,7 @@ pub(crate) async fn initialize(
         }
         // §17.2: what is left of a nearly full memory is for those who have few.
         if state.node.is_store_full() && state.crowd.is_over_its_share(visit.server.tenant) {
+            state.gate.session_refused();
             let kind = ErrorKind::TooMany("sessions");
             return Err(McpError::of(&kind, params.revision, Some(&request.id)));
         }

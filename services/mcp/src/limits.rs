@@ -210,6 +210,11 @@ impl Gate {
         count_refusal("address");
     }
 
+    /// Counts a session that was not begun, because the memory of the store is nearly full.
+    pub(crate) fn session_refused(&self) {
+        count_refusal("sessions");
+    }
+
     /// A word of one person with one client on how far it is with a question. False: it says too much, which is no refusal of anything.
     pub(crate) async fn take_progress(&self, key: &LimitKey) -> bool {
         let taken = match self.limits.try_take(key, PROGRESS, 1) {

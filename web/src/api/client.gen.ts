@@ -2067,7 +2067,7 @@ export interface components {
          * @description Which limit.
          * @enum {string}
          */
-        LimitName: "tenant_calls" | "client_requests" | "tool_calls" | "running_calls" | "open_streams";
+        LimitName: "tenant_calls" | "client_requests" | "tool_calls" | "running_calls" | "open_streams" | "stream_opens" | "session_streams" | "listens" | "parked_calls" | "tasks";
         /** @description The limits of a workspace, and what they did. */
         Limits: {
             /** @description One for each name, always in the same order. */
@@ -2083,14 +2083,39 @@ export interface components {
             client_requests?: number | null;
             /**
              * Format: int32
+             * @description `subscriptions/listen` streams of one person with one AI client that are open at once.
+             */
+            listens?: number | null;
+            /**
+             * Format: int32
              * @description Event streams that are open at once.
              */
             open_streams?: number | null;
             /**
              * Format: int32
+             * @description Calls of one person with one AI client that wait for its answer at once.
+             */
+            parked_calls?: number | null;
+            /**
+             * Format: int32
              * @description Calls that run at once.
              */
             running_calls?: number | null;
+            /**
+             * Format: int32
+             * @description Event streams of one session that are open at once.
+             */
+            session_streams?: number | null;
+            /**
+             * Format: int32
+             * @description New event streams of one person with one AI client, a minute.
+             */
+            stream_opens?: number | null;
+            /**
+             * Format: int32
+             * @description Tasks of one person with one AI client on one server that are kept at once.
+             */
+            tasks?: number | null;
             /**
              * Format: int32
              * @description Calls of the whole workspace, a minute.

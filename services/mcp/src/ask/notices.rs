@@ -1,4 +1,5 @@
-//! What a running call tells its client, no more often than it may: [`portolan_protocol::pace`] decides, and time is told here.
+//! What a running call tells its client, no more often than it may: [`portolan_protocol::pace`]
+//! decides, and time is told here.
 
 use bytes::Bytes;
 use portolan_protocol::{

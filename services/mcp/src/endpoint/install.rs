@@ -1,5 +1,6 @@
-//! What a person sees who opens the address of a server in a browser: how to connect an AI client. It is the 401 that every request without
-//! a token gets, as a page; nothing is looked up for it, so that it is the same whether there is such a server or not.
+//! What a person sees who opens the address of a server in a browser: how to connect an AI client.
+//! It is the 401 that every request without a token gets, as a page; nothing is looked up for it,
+//! so that it is the same whether there is such a server or not.
 
 use std::sync::OnceLock;
 
@@ -16,7 +17,8 @@ use super::target::{Door, Target};
 
 const TEMPLATE: &str = include_str!("install.html");
 
-/// Whether it is a person's browser that asks: a GET without a token that wants HTML more than what clients of MCP read.
+/// Whether it is a person's browser that asks: a GET without a token that wants HTML more than what
+/// clients of MCP read.
 pub(super) fn is_wanted(parts: &Parts, target: &Target<'_>) -> bool {
     let is_plain = parts.method == Verb::GET && target.door == Door::Mcp;
     is_plain && !parts.headers.contains_key(header::AUTHORIZATION) && prefers_html(&parts.headers)

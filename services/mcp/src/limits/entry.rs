@@ -1,5 +1,6 @@
-//! Room for an event stream. One that is opened anew has it at once or is refused; a client that comes back for one waits, since a
-//! refusal would cost it what it came for: official clients try twice and give up (finding F-1).
+//! Room for an event stream. One that is opened anew has it at once or is refused; a client that
+//! comes back for one waits, since a refusal would cost it what it came for: official clients try
+//! twice and give up (finding F-1).
 
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,7 +12,8 @@ use crate::catalog::server::Server;
 
 /// Between two looks for room.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A client that waits longer had better come back, which costs it nothing: its connection ends cleanly.
+/// A client that waits longer had better come back, which costs it nothing: its connection ends
+/// cleanly.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Room for a stream, or the wait for it.

@@ -1,5 +1,5 @@
-//! How often clients are told things (PP-3, LG-6, F-2), who is let in that comes back for a stream (F-1), and refusals that wait for
-//! nothing (Q-16).
+//! How often clients are told things (PP-3, LG-6, F-2), who is let in that comes back for a stream
+//! (F-1), and refusals that wait for nothing (Q-16).
 
 use portolan_protocol::{pace, progress::Progress};
 use tokio::time::{Instant, sleep};
@@ -60,7 +60,8 @@ async fn hear(body: &mut Body) -> [Heard; 3] {
     heard
 }
 
-/// Ten in any second, but for the last word before the answer; all in order, and the newest among them.
+/// Ten in any second, but for the last word before the answer; all in order, and the newest among
+/// them.
 fn holds(heard: &Heard, name: &str) {
     let (count, last) = (heard.len(), heard.last().unwrap());
     assert_eq!(last.1, SAID, "{name}: the last one is delivered");
@@ -148,8 +149,8 @@ async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end(
     );
 }
 
-/// The tenant's places are taken, the client opens too many a minute, and its session has all its streams: whoever opens a new stream is
-/// refused; whoever comes back for one waits, and gets it.
+/// The tenant's places are taken, the client opens too many a minute, and its session has all its
+/// streams: whoever opens a new stream is refused; whoever comes back for one waits, and gets it.
 #[tokio::test(start_paused = true)]
 async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let node = Node::with(McpConfig {
@@ -184,7 +185,8 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let (status, _, _) = node.open(&[session_id]).await;
     assert_eq!(status.as_u16(), 429);
 
-    // Who comes back for the answer has an open connection at once, which says nothing before there is room.
+    // Who comes back for the answer has an open connection at once, which says nothing before there
+    // is room.
     let headers = [session_id, ("last-event-id", place)];
     for _ in 0..5 {
         let (status, _, _) = node.open(&headers).await;
@@ -206,7 +208,8 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
     let more = tokio::time::timeout(Duration::from_secs(2), rest.frame());
     assert!(more.await.is_err(), "there is no room yet");
 
-    // Who comes back for news takes the place of the stream that it left, whether that is known to be broken or not.
+    // Who comes back for news takes the place of the stream that it left, whether that is known to
+    // be broken or not.
     let headers = [session_id, ("last-event-id", place_of_news)];
     let (status, _, mut back) = node.open(&headers).await;
     assert_eq!(status.as_u16(), 200);
@@ -220,7 +223,8 @@ async fn f1_who_comes_back_for_a_stream_waits_and_is_never_refused() {
         answer["result"]["structuredContent"],
         json!({"released": true})
     );
-    // Nobody was refused but the one that opened a new stream; and that is counted where the owner sees it.
+    // Nobody was refused but the one that opened a new stream; and that is counted where the owner
+    // sees it.
     assert_eq!(node.counted(), [(LimitName::StreamOpens, 1)]);
 }
 
@@ -265,7 +269,8 @@ async fn q16_a_body_that_is_too_large_is_refused_before_it_is_read() {
 /// What a browser sends.
 const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
-/// The page that a person sees who opens the address: the 401 of every request without a token, and the same for an address that leads nowhere.
+/// The page that a person sees who opens the address: the 401 of every request without a token, and
+/// the same for an address that leads nowhere.
 #[tokio::test]
 async fn a_browser_gets_a_page_that_says_how_to_connect_and_nothing_of_what_there_is() {
     let node = Node::start().await;

@@ -65,6 +65,7 @@ pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, chance: Chance) {
         cursor: None,
         has_answered: false,
         tries: 0,
+        resumes: 0,
     };
     let outcome = timeout(HUNG, client.follow()).await;
     scene.record.line(What::Ended {
@@ -90,6 +91,8 @@ struct Client {
     cursor: Option<Cursor>,
     has_answered: bool,
     tries: usize,
+    /// Streams that it has resumed.
+    resumes: u32,
 }
 
 impl Client {
@@ -99,6 +102,21 @@ impl Client {
             call: self.call.name.clone(),
             id,
             body,
+        });
+    }
+
+    /// The event that a stream begins with.
+    fn is_at(&mut self, place: Cursor) {
+        let nonce = self.call.nonce();
+        let id = match self.resumes {
+            0 => words::id(nonce, place),
+            time => words::place(nonce, place, time),
+        };
+        self.resumes += 1;
+        self.scene.record.line(What::Got {
+            call: self.call.name.clone(),
+            id: Some(id),
+            body: Body::Priming,
         });
     }
 
@@ -120,7 +138,7 @@ impl Client {
         let mut place = START;
         loop {
             if self.call.is_primed {
-                self.got(Some(place), Body::Priming);
+                self.is_at(place);
                 self.cursor = Some(place);
             }
             match self.read(&process, &line, reader).await {

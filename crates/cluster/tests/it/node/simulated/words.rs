@@ -107,6 +107,15 @@ pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
+/// The same place under the id that a resumed stream begins with: another one each time.
+pub(super) fn place(nonce: Nonce, cursor: Cursor, time: u32) -> String {
+    let id = URL_SAFE_NO_PAD
+        .decode(id(nonce, cursor))
+        .unwrap_or_default();
+    let rest = id.get(1..).unwrap_or_default();
+    URL_SAFE_NO_PAD.encode([b"R", &time.to_be_bytes()[..], rest].concat())
+}
+
 /// Seals a payload by adding a number of its place, or not at all: then what is moved is opened all the same, and has to be noticed elsewhere.
 #[derive(Debug)]
 pub(super) struct Seals {
