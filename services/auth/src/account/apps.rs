@@ -19,11 +19,11 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{Done, check_form, form_token, signed_in, written};
+use super::{Done, check_form, form_token, signed_in};
 use crate::{
     browser::Browser,
     login::AccountPage,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     revoke,
     session::MaybeSession,
     state::AuthState,
@@ -44,10 +44,10 @@ struct Shown {
     host: String,
     workspace: String,
     what: String,
-    since: String,
-    used: Option<String>,
-    refreshes: i32,
-    ends: String,
+    since: Moment,
+    /// When it last got new tokens.
+    used: Option<Moment>,
+    ends: Moment,
     place: Option<String>,
 }
 
@@ -84,13 +84,12 @@ fn shown(app: ConnectedApp) -> Shown {
     Shown {
         id: app.grant.to_string(),
         name: app.client_name,
-        host: host.unwrap_or_else(|| "registered by itself".to_owned()),
+        host: host.unwrap_or_else(|| "Self-registered".to_owned()),
         workspace: app.tenant_name,
         what: app.resource,
-        since: written(app.created_at),
-        used: app.last_used_at.map(written),
-        refreshes: app.refreshes,
-        ends: written(app.expires_at),
+        since: Moment::new(app.created_at),
+        used: app.last_used_at.map(Moment::new),
+        ends: Moment::day(app.expires_at),
         place: app.ua_label.or(app.ip_block),
     }
 }

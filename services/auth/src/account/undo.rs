@@ -139,8 +139,8 @@ pub(super) async fn submit(
     revoke::tell(&state, &ended);
     let page = Message {
         status: None,
-        title: "Your account is back at this address",
-        text: "Every browser was signed out, every app and every account elsewhere was disconnected, recovery codes are void, and passkeys and authenticator apps of the last days are removed. Now choose a new password: somebody else knew the old one.",
+        title: "Your e-mail was restored",
+        text: "All browsers were signed out, all apps and sign-in accounts were disconnected, your recovery codes no longer work, and passkeys and authenticator apps added in the last days were removed. Now choose a new password: someone else knew the old one.",
         link: Some(("Choose a new password", "/reset")),
         request_id: None,
     };
@@ -158,8 +158,8 @@ async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageEr
 fn dead_link(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This link does not work any more",
-        text: "It was used, the address was changed again, or 72 hours are over.",
+        title: "This link no longer works",
+        text: "It was already used, the address was changed again, or it is older than 72 hours.",
         link: Some(("Sign in", "/login")),
         request_id: None,
     };
@@ -169,8 +169,8 @@ fn dead_link(browser: Browser) -> Result<Response, PageError> {
 fn taken(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This address is used for another account",
-        text: "It was proved for another account since. Sign in there, or ask support.",
+        title: "Another account uses this address",
+        text: "Someone confirmed this address for another account in the meantime. Sign in to that account, or contact support.",
         link: Some(("Sign in", "/login")),
         request_id: None,
     };

@@ -131,7 +131,7 @@ impl<S: Send + Sync, K: Kind> FromRequestParts<S> for PathId<K> {
             .await?
             .parse()
             .map(Self)
-            .map_err(|_| ConsoleError::not_found("this id"))
+            .map_err(|_| ConsoleError::not_found("this item"))
     }
 }
 
@@ -158,7 +158,7 @@ impl<S: Send + Sync, P: Part> FromRequestParts<S> for PathPart<P> {
             .await?
             .parse()
             .map(|id| Self { id })
-            .map_err(|_| ConsoleError::not_found("this id"))
+            .map_err(|_| ConsoleError::not_found("this item"))
     }
 }
 

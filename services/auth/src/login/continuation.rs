@@ -6,7 +6,7 @@ use portolan_storage::{Reason, authorization_requests, clients, members};
 use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
-/// The target of a sign-in, with what its pages show of it. Made from what is stored, never a URL of the visitor's (S8).
+/// The target of a sign-in, with what its pages show of it. Made from what is stored, or from an address that can only be the console's (S8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// Where to.
@@ -109,6 +109,15 @@ pub(crate) async fn path_after(
         Target::Account(page) => page.path().to_owned(),
         Target::Workspace(slug, ConsolePage::Overview) => format!("/w/{slug}"),
         Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
+        // Of somebody without any workspace there is nothing to show there yet.
+        Target::At(address) => {
+            let mut tx = state.store.system(Reason::Workspaces).await?;
+            if members::workspaces_of(&mut tx, user).await?.is_empty() {
+                "/".to_owned()
+            } else {
+                address.as_str().to_owned()
+            }
+        }
         Target::Connect(link) => format!("/connect/accounts/{link}"),
         Target::Identity(offer) => format!("/login/connect/{offer}"),
     })

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod account_pages;
 mod api_sign_in;
 mod breached;
 mod connect;
@@ -33,3 +34,4 @@ mod sign_in;
 mod sign_up;
 mod single_sign_on;
 mod verifications;
+mod way_back;
