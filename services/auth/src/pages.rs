@@ -58,8 +58,14 @@ const PAGE_SCRIPT: &str = include_str!("../assets/page.js");
 pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
     Router::new()
         .route("/auth-assets/pages.css", get(styles))
-        .route("/auth-assets/passkey.js", get(|| script(PASSKEY_SCRIPT)))
-        .route("/auth-assets/page.js", get(|| script(PAGE_SCRIPT)))
+        .route(
+            "/auth-assets/passkey.js",
+            get(|| async { script(PASSKEY_SCRIPT) }),
+        )
+        .route(
+            "/auth-assets/page.js",
+            get(|| async { script(PAGE_SCRIPT) }),
+        )
 }
 
 async fn styles() -> Response {
@@ -71,7 +77,7 @@ async fn styles() -> Response {
     (headers, STYLES).into_response()
 }
 
-async fn script(text: &'static str) -> Response {
+fn script(text: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/javascript; charset=utf-8"),
         (header::CACHE_CONTROL, "public, max-age=300"),

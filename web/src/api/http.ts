@@ -55,12 +55,6 @@ function refusal(status: number, body: unknown): ApiError {
   );
 }
 
-/** The sign-in page, which leads back to where the console is. The server takes no address but one of the console's. */
-function signInPath(): string {
-  const { pathname, search } = window.location;
-  return `/login?${new URLSearchParams({ from: pathname + search })}`;
-}
-
 /** The answer's body, or an `ApiError`. Without a session the browser goes to the sign-in page. */
 export async function answer<T>(
   call: Promise<{ data?: T; error?: unknown; response: Response }>,
@@ -74,7 +68,7 @@ export async function answer<T>(
   }
   const { response } = outcome;
   if (response.status === 401) {
-    window.location.assign(signInPath());
+    window.location.assign('/login');
     throw new ApiError(401, 'signed_out', 'You are signed out. Going to the sign-in page.');
   }
   if (!response.ok) throw refusal(response.status, outcome.error);

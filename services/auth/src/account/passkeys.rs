@@ -204,8 +204,9 @@ fn tidy(name: &str) -> Option<&str> {
 fn suggested(visitor: &Visitor, mine: &[Passkey]) -> String {
     let browser = visitor.ua_label.as_deref().unwrap_or("Passkey");
     let is_free = |name: &String| mine.iter().all(|one| one.name != *name);
+    // One more name than there can be passkeys.
     std::iter::once(browser.to_owned())
-        .chain((2..).map(|number| format!("{browser} {number}")))
+        .chain((2..=MOST + 1).map(|number| format!("{browser} {number}")))
         .find(is_free)
         .unwrap_or_default()
 }

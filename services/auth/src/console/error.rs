@@ -157,13 +157,10 @@ impl ConsoleError {
 
     /// 404: there is no such thing, or not here, or not for you: one answer for all (M2). `what` as in "this source".
     pub fn not_found(what: &str) -> Self {
-        let mut letters = what.chars();
-        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-        let what: String = first.into_iter().chain(letters).collect();
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            format!("{what} doesn’t exist or was deleted."),
+            format!("There is no such thing here: {what}. It may have been deleted."),
         )
     }
 
