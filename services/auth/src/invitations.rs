@@ -89,15 +89,13 @@ async fn open_link(
     }
     let target = Target::Invitation(invitation.id);
     let again = if session.is_some() { "&again=1" } else { "" };
-    let email: String =
-        url::form_urlencoded::byte_serialize(invitation.address.as_bytes()).collect();
     let page = Page {
         as_role: in_words(invitation.role),
         role: capitalised(invitation.role),
         form: None,
         other: session.as_ref().map(|session| session.email.as_str()),
-        login_path: format!("{}&email={email}{again}", target.on("/login")),
-        signup_path: format!("{}&email={email}", target.on("/signup")),
+        login_path: format!("{}{again}", target.on("/login")),
+        signup_path: target.on("/signup"),
         invitation: &invitation,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())

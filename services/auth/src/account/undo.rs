@@ -139,8 +139,8 @@ pub(super) async fn submit(
     revoke::tell(&state, &ended);
     let page = Message {
         status: None,
-        title: "Your e-mail was restored",
-        text: "All browsers were signed out, all apps and sign-in accounts were disconnected, your recovery codes no longer work, and passkeys and authenticator apps added in the last days were removed. Now choose a new password: someone else knew the old one.",
+        title: "Your account is back at this address",
+        text: "Every browser was signed out, every app and every account elsewhere was disconnected, recovery codes are void, and passkeys and authenticator apps of the last days are removed. Now choose a new password: somebody else knew the old one.",
         link: Some(("Choose a new password", "/reset")),
         request_id: None,
     };

@@ -109,6 +109,8 @@ pub(crate) async fn path_after(
         Target::Account(page) => page.path().to_owned(),
         Target::Workspace(slug, ConsolePage::Overview) => format!("/w/{slug}"),
         Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
+        Target::Connect(link) => format!("/connect/accounts/{link}"),
+        Target::Identity(offer) => format!("/login/connect/{offer}"),
         // Of somebody without any workspace there is nothing to show there yet.
         Target::At(address) => {
             let mut tx = state.store.system(Reason::Workspaces).await?;
@@ -118,7 +120,5 @@ pub(crate) async fn path_after(
                 address.as_str().to_owned()
             }
         }
-        Target::Connect(link) => format!("/connect/accounts/{link}"),
-        Target::Identity(offer) => format!("/login/connect/{offer}"),
     })
 }

@@ -64,8 +64,6 @@ pub(super) struct LoginQuery {
     again: Option<String>,
     /// Where the console was when it found nobody signed in.
     from: Option<String>,
-    /// What the address field begins with.
-    email: Option<String>,
     /// What was just done: a word of a fixed set.
     done: Option<String>,
     /// The theme, which signing out would forget with all cookies.
@@ -121,11 +119,7 @@ pub(super) async fn show(
         _ => None,
     };
     let signed_in_as = session.as_ref().map(|session| session.email.as_str());
-    let hint = match &query.email {
-        Some(email) => email.as_str(),
-        None => continuation.login_hint(),
-    };
-    let shown = (hint, notice, None, signed_in_as);
+    let shown = (continuation.login_hint(), notice, None, signed_in_as);
     let form = page(&state, browser, &continuation, StatusCode::OK, shown)?;
     let theme = query.theme.as_deref().and_then(Theme::parse);
     Ok(match theme.filter(|_| Theme::of(&headers).is_none()) {

@@ -170,8 +170,8 @@ pub(super) async fn submit(
     state.mailer.deliver(&mail);
     let page = Message {
         status: None,
-        title: "Check your e-mail",
-        text: "If an account uses this address, we sent a link to it. The link works for 30 minutes.",
+        title: "Check your mail",
+        text: "If there is an account with this address, a message with a link is on its way. The link works for 30 minutes.",
         link: state
             .mailer
             .is_page()

@@ -83,8 +83,6 @@ impl Faults {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SignupQuery {
     request: Option<String>,
-    /// What the address field begins with.
-    email: Option<String>,
 }
 
 /// Shows the form.
@@ -94,17 +92,13 @@ pub(super) async fn show(
     Query(query): Query<SignupQuery>,
 ) -> Result<Response, PageError> {
     let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
-    let hint = match &query.email {
-        Some(email) => email.as_str(),
-        None => continuation.login_hint(),
-    };
     page(
         &state,
         browser,
         &continuation,
         StatusCode::OK,
         "",
-        hint,
+        continuation.login_hint(),
         Faults::default(),
     )
 }

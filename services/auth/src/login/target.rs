@@ -124,12 +124,12 @@ pub enum Target {
     Account(AccountPage),
     /// A page of a workspace.
     Workspace(Slug, ConsolePage),
-    /// The page of the console that was open when it found nobody signed in.
-    At(ConsoleAddress),
     /// The page where an account at another service is connected: the sealed part of its link, which opens nothing for anybody else.
     Connect(String),
     /// The page where an account at a provider is connected, to sign in with: it opens in the browser that came from there only.
     Identity(IdentityOfferId),
+    /// The page of the console that was open when it found nobody signed in.
+    At(ConsoleAddress),
 }
 
 impl Target {
@@ -154,13 +154,13 @@ impl Target {
                 .find(|one| one.word() == page)?;
             return Some(Self::Workspace(slug.parse().ok()?, page));
         }
+        if let Some(link) = text.strip_prefix("connect.") {
+            return looks_like_a_link(link).then(|| Self::Connect(link.to_owned()));
+        }
         if let Some(address) = text.strip_prefix("at.") {
             let bytes = URL_SAFE_NO_PAD.decode(address).ok()?;
             let address = std::str::from_utf8(&bytes).ok()?;
             return ConsoleAddress::read(address).map(Self::At);
-        }
-        if let Some(link) = text.strip_prefix("connect.") {
-            return looks_like_a_link(link).then(|| Self::Connect(link.to_owned()));
         }
         AccountPage::ALL
             .into_iter()
@@ -232,11 +232,11 @@ impl fmt::Display for Target {
                 write!(f, "account.{}", page.path().trim_start_matches("/account/"))
             }
             Self::Workspace(slug, page) => write!(f, "w.{}.{slug}", page.word()),
+            Self::Connect(link) => write!(f, "connect.{link}"),
+            Self::Identity(id) => id.fmt(f),
             Self::At(address) => {
                 write!(f, "at.{}", URL_SAFE_NO_PAD.encode(address.as_str()))
             }
-            Self::Connect(link) => write!(f, "connect.{link}"),
-            Self::Identity(id) => id.fmt(f),
         }
     }
 }
@@ -248,6 +248,7 @@ mod tests {
     #[test]
     fn s8_every_place_reads_back_and_case_44_no_address_is_one() {
         let places = [
+            Target::of_console("/w/acme/calls?tool=listPorts&outcome=error"),
             Target::Console,
             Target::Request(RequestId::generate()),
             Target::Invitation(InvitationId::generate()),
@@ -260,12 +261,16 @@ mod tests {
             Target::Account(AccountPage::Passkeys),
             Target::Workspace("acme".parse().unwrap(), ConsolePage::Overview),
             Target::Workspace("acme".parse().unwrap(), ConsolePage::Security),
-            Target::of_console("/w/acme/calls?tool=listPorts&outcome=error"),
         ];
         for place in places {
             assert_eq!(Target::parse(&place.to_string()), Some(place));
         }
         for foreign in [
+            "at.",
+            "at./w/acme",
+            // `//evil.example` and `https://evil.example`.
+            "at.Ly9ldmlsLmV4YW1wbGU",
+            "at.aHR0cHM6Ly9ldmlsLmV4YW1wbGU",
             "//evil.example",
             "https:evil",
             "/account",
@@ -277,11 +282,6 @@ mod tests {
             "w.keys.",
             "w.else.acme",
             "ten_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a",
-            "at.",
-            "at./w/acme",
-            // `//evil.example` and `https://evil.example`.
-            "at.Ly9ldmlsLmV4YW1wbGU",
-            "at.aHR0cHM6Ly9ldmlsLmV4YW1wbGU",
         ] {
             assert_eq!(Target::parse(foreign), None, "{foreign}");
         }
