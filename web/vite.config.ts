@@ -37,6 +37,15 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 700,
+    rollupOptions: {
+      output: {
+        // The server-rendered pages load the same fonts (services/auth/assets/fonts.css), so these have names that stay.
+        assetFileNames: ({ names }) =>
+          names.some((name) => name.endsWith('.woff2'))
+            ? 'assets/[name][extname]'
+            : 'assets/[name]-[hash][extname]',
+      },
+    },
   },
   server: {
     proxy: Object.fromEntries(

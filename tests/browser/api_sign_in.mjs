@@ -61,7 +61,7 @@ await page.emulateMedia({ colorScheme: "light" });
 await page.setViewportSize({ width: 390, height: 844 });
 await look(page, "54-api-own-account-phone");
 await page.goto(await mine.getAttribute("href"));
-await page.getByRole("button", { name: /^Go on to/ }).waitFor();
+await page.getByRole("button", { name: /^Continue to/ }).waitFor();
 await look(page, "55-connect-phone");
 
 // One shared account.

@@ -31,19 +31,19 @@ await password();
 await page.waitForURL((url) => url.pathname !== "/login");
 const laptop = await add(device);
 await page.goto(`${base}/account/passkeys`);
-await page.getByText("You have none yet").waitFor();
+await page.getByText("You have no passkeys yet").waitFor();
 await look(page, "40-passkeys-none");
 await page.getByLabel("Name").fill("This laptop");
-await button("Add a passkey").click();
-await page.getByText("The passkey is added").waitFor();
+await button("Add passkey").click();
+await page.getByText("The passkey was added").waitFor();
 check((await credentials(laptop)).length === 1, "the authenticator holds one credential", await credentials(laptop));
 const [made] = await credentials(laptop);
 check(made.isResidentCredential && made.rpId === new URL(base).hostname, "which is discoverable and bound to the host", made);
 await look(page, "41-passkeys-one");
 
 // The same authenticator is not asked twice.
-await button("Add a passkey").click();
-await page.getByRole("alert").filter({ hasText: "has a passkey of your account already" }).waitFor();
+await button("Add passkey").click();
+await page.getByRole("alert").filter({ hasText: "already has a passkey for your account" }).waitFor();
 
 // Sign in by the button: the passkey says who it is.
 await signOut();
@@ -72,15 +72,18 @@ check(await isSignedIn(), "a passkey among the autofill of the address field sig
 
 // Second factor: an authenticator app is in use, and the passkey stands in for its code.
 await page.goto(`${base}/account/two-factor`);
-if (new URL(page.url()).pathname === "/account/confirm") {
+const proof = page.getByRole("link", { name: "Set up authenticator app" });
+if (await proof.count()) {
+  await proof.click();
   await button("Use a passkey").click();
   await page.waitForURL((url) => url.pathname === "/account/two-factor");
 }
-await button("Set up an app").click();
-const secret = (await page.locator("p.mono").textContent()).trim();
-await page.getByLabel("6-digit code that the app shows").fill(await totp(secret));
-await button("Use it from now on").click();
-await page.getByText("Keep these recovery codes").waitFor();
+await button("Set up authenticator app").click();
+const secret = (await page.locator("p.mono").textContent()).replaceAll(" ", "").trim();
+await page.getByLabel("6-digit code from the app").fill(await totp(secret));
+await button("Turn on").click();
+await page.getByText("Save your recovery codes").waitFor();
+await look(page, "43-recovery-codes");
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: laptop, enabled: false });
 await signOut();
 await password();
@@ -102,8 +105,8 @@ await page.waitForURL((url) => url.pathname === "/account/passkeys");
 await session.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId: laptop });
 const key = await add({ ...device, transport: "usb" });
 await page.getByLabel("Name", { exact: false }).last().fill("Blue key");
-await button("Add a passkey").click();
-await page.getByText("The passkey is added").waitFor();
+await button("Add passkey").click();
+await page.getByText("The passkey was added").waitFor();
 check((await credentials(key)).length === 1, "a second authenticator takes a second passkey");
 await page.emulateMedia({ colorScheme: "dark" });
 await page.setViewportSize({ width: 390, height: 844 });
@@ -113,9 +116,10 @@ await page.emulateMedia({ colorScheme: "light" });
 
 // Remove: it opens nothing any more.
 const row = page.getByRole("listitem").filter({ hasText: "Blue key" });
-await row.getByRole("button", { name: /^Remove/ }).click();
-await page.getByText("The passkey is removed").waitFor();
-check((await page.getByRole("listitem").count()) === 1, "one is left");
+await row.getByText("Remove…").click();
+await row.getByRole("button", { name: /^Remove passkey/ }).click();
+await page.getByText("The passkey was removed").waitFor();
+check((await page.locator("main").getByRole("listitem").count()) === 1, "one is left");
 await signOut();
 await session.send("WebAuthn.setAutomaticPresenceSimulation", { authenticatorId: key, enabled: false });
 await page.goto(`${base}/login`);

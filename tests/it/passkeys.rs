@@ -113,7 +113,11 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
     let stack = stack()?;
     let ann = Person::sign_up(&stack, "ann").await?;
     let page = ann.browser.open(ACCOUNT).await?;
-    assert!(page.text().contains("You have none yet"), "{}", page.text());
+    assert!(
+        page.text().contains("You have no passkeys yet"),
+        "{}",
+        page.text()
+    );
     let second = Browser::new(stack.url())?;
     let elsewhere = Person {
         email: ann.email.clone(),
@@ -126,9 +130,9 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
 
     let (mut key, page) = add(&ann, "Blue key", &honest(&stack)).await?;
     assert!(page.text().contains("Blue key"), "{}", page.text());
-    assert!(page.text().contains("never used"));
+    assert!(page.text().contains("Never used"));
     assert!(
-        page.text().contains("Add a second one"),
+        page.text().contains("Add a second passkey"),
         "two are encouraged"
     );
     assert!(is_signed_in(&ann.browser).await?);
@@ -154,7 +158,7 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
         password: ann.password.clone(),
     };
     let page = back.browser.open(ACCOUNT).await?;
-    assert!(page.text().contains("last used"), "{}", page.text());
+    assert!(page.text().contains("Last used"), "{}", page.text());
     let rename = page.form_with("passkey")?;
     let page = back
         .browser
@@ -168,7 +172,11 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
         .find(|form| form.buttons.iter().any(|(_, value, _)| value == "remove"))
         .context("a button")?;
     let page = back.browser.submit(remove.press("what", "remove")).await?;
-    assert!(page.text().contains("You have none yet"), "{}", page.text());
+    assert!(
+        page.text().contains("You have no passkeys yet"),
+        "{}",
+        page.text()
+    );
     assert!(
         mails_to(&ann)
             .await?
@@ -188,6 +196,24 @@ async fn l13_a_passkey_is_added_renamed_signs_in_alone_and_is_removed() -> Resul
         actions,
         ["passkey.added", "passkey.renamed", "passkey.removed"]
     );
+    Ok(())
+}
+
+#[tokio::test]
+async fn bug_29_passkeys_that_are_given_no_name_get_distinct_ones() -> Result<()> {
+    let stack = stack()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    add(&ann, "", &honest(&stack)).await?;
+    let (_, page) = add(&ann, "", &honest(&stack)).await?;
+    let names: Vec<String> = page
+        .forms()
+        .into_iter()
+        .filter(|form| form.buttons.iter().any(|(_, value, _)| value == "rename"))
+        .filter_map(|form| form.fields.into_iter().find(|(name, _)| name == "name"))
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(names.len(), 2, "{}", page.text());
+    assert_ne!(names[0], names[1]);
     Ok(())
 }
 
@@ -352,13 +378,17 @@ async fn l13_a_count_that_does_not_grow_is_refused_and_its_person_is_told() -> R
         let thief = Browser::new(stack.url())?;
         let page = sign_in(&thief, &mut key, &good).await?;
         assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert!(page.text().contains("a copy of it"), "{}", page.text());
+        assert!(
+            page.text().contains("may have been copied"),
+            "{}",
+            page.text()
+        );
         assert!(!is_signed_in(&thief).await?);
     }
     assert!(
         mails_to(&ann)
             .await?
-            .contains("Somebody may have a copy of your passkey")
+            .contains("Your passkey may have been copied")
     );
     let rows = database(&stack)
         .await?
@@ -520,7 +550,11 @@ async fn l13_passkeys_of_a_former_host_count_for_nothing() -> Result<()> {
         .ask("update webauthn_credentials set rp_id = 'former.example'")
         .await?;
     let page = ann.browser.open(ACCOUNT).await?;
-    assert!(page.text().contains("You have none yet"), "{}", page.text());
+    assert!(
+        page.text().contains("You have no passkeys yet"),
+        "{}",
+        page.text()
+    );
     let confirm = ann.browser.open("/account/confirm").await?;
     assert!(
         confirm.form_with("credential").is_err(),

@@ -5,12 +5,13 @@ import './mantine.css';
 import '@mantine/notifications/styles.css';
 import './theme.gen.css';
 import './theme.css';
-import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core';
+import { MantineProvider } from '@mantine/core';
 import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
+import { colorSchemeManager } from './color-scheme';
 import { SignedOut } from './components/signed-out';
 import { queryClient } from './query-client';
 import { consoleRouter } from './router';
@@ -26,7 +27,7 @@ createRoot(root).render(
     <MantineProvider
       theme={theme}
       defaultColorScheme="auto"
-      colorSchemeManager={localStorageColorSchemeManager({ key: 'portolan-color-scheme' })}
+      colorSchemeManager={colorSchemeManager()}
       // The CSP admits no <style> element: theme.gen.css holds the variables.
       withCssVariables={false}
       withGlobalClasses={false}

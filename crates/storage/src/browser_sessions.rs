@@ -68,6 +68,8 @@ pub enum EndReason {
     FactorChanged,
     /// The address changed, or went back.
     AddressChanged,
+    /// The account was deleted.
+    AccountDeleted,
     /// An operator ended it.
     Operator,
 }
@@ -81,6 +83,7 @@ impl EndReason {
             Self::PasswordChanged => "password_changed",
             Self::FactorChanged => "factor_changed",
             Self::AddressChanged => "address_changed",
+            Self::AccountDeleted => "account_deleted",
             Self::Operator => "operator",
         }
     }

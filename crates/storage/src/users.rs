@@ -200,6 +200,52 @@ pub async fn rehash(
     Ok(())
 }
 
+/// Gives an active person another name. False if it was the name already.
+pub async fn rename(tx: &mut SystemTx, user: UserId, name: &str) -> Result<bool, StorageError> {
+    let done = sqlx::query!(
+        "update users set display_name = $2 where id = $1 and status = 'active' and display_name <> $2",
+        user.uuid(),
+        name,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Erases who an active person was: name, addresses and what they signed in with. What refers to them stays, and names nobody. The raised epoch,
+/// under which no token of theirs counts; `None` for nobody.
+pub async fn erase(tx: &mut SystemTx, user: UserId) -> Result<Option<i32>, StorageError> {
+    let epoch = sqlx::query_scalar!(
+        "update users set status = 'erased', display_name = 'Deleted account', epoch = epoch + 1
+         where id = $1 and status = 'active' returning epoch",
+        user.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    if epoch.is_none() {
+        return Ok(None);
+    }
+    crate::passkeys::remove_all(tx, user).await?;
+    crate::second_factors::remove(tx, user).await?;
+    crate::identities::unlink_all(tx, user).await?;
+    sqlx::query!("delete from user_passwords where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    sqlx::query!("delete from verifications where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    sqlx::query!("delete from account_links where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    sqlx::query!("delete from email_changes where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    sqlx::query!("delete from user_emails where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    Ok(epoch)
+}
+
 /// Notes a sign-in.
 pub async fn signed_in(
     tx: &mut SystemTx,

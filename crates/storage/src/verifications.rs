@@ -34,6 +34,8 @@ pub struct Verification {
     pub continue_request: Option<RequestId>,
     /// Invitation to go on with.
     pub continue_invitation: Option<InvitationId>,
+    /// Where to go on, as a word of the caller's. It says more than the two before it, which a node of the release before wrote alone.
+    pub continue_target: Option<String>,
     /// Tries so far.
     pub attempts: i32,
     /// Messages so far.
@@ -61,6 +63,8 @@ pub struct NewVerification<'a> {
     pub continue_request: Option<RequestId>,
     /// Invitation to go on with.
     pub continue_invitation: Option<InvitationId>,
+    /// Where to go on, as a word of the caller's: at most 2000 characters.
+    pub continue_target: Option<&'a str>,
 }
 
 /// Opens a verification; an open one of the same browser goes, so that a browser has one at a time.
@@ -77,8 +81,8 @@ pub async fn open(
     .await?;
     sqlx::query!(
         "insert into verifications
-           (id, purpose, user_id, address_norm, code_mac, browser_digest, continue_request, continue_invitation, sent_at, expires_at, created_at)
-         values ($1, 'email', $2, $3, $4, $5, $6, $9, $7, $8, $7)",
+           (id, purpose, user_id, address_norm, code_mac, browser_digest, continue_request, continue_invitation, continue_target, sent_at, expires_at, created_at)
+         values ($1, 'email', $2, $3, $4, $5, $6, $9, $10, $7, $8, $7)",
         new.id.uuid(),
         new.user.uuid(),
         new.address_norm,
@@ -88,6 +92,7 @@ pub async fn open(
         now,
         now + CODE_LIFE,
         new.continue_invitation.map(InvitationId::uuid),
+        new.continue_target,
     )
     .execute(tx.connection())
     .await?;
@@ -101,7 +106,7 @@ pub async fn find_open(
     now: Timestamp,
 ) -> Result<Option<Verification>, StorageError> {
     let row = sqlx::query!(
-        "select v.id, v.user_id, e.address, v.address_norm, v.continue_request, v.continue_invitation, v.attempts, v.sends, v.sent_at, v.expires_at
+        "select v.id, v.user_id, e.address, v.address_norm, v.continue_request, v.continue_invitation, v.continue_target, v.attempts, v.sends, v.sent_at, v.expires_at
          from verifications v join user_emails e on e.user_id = v.user_id and e.address_norm = v.address_norm
          where v.browser_digest = $1 and v.used_at is null and v.created_at > $2
          order by v.created_at desc limit 1",
@@ -117,6 +122,7 @@ pub async fn find_open(
         address_norm: row.address_norm,
         continue_request: row.continue_request.map(RequestId::from_uuid),
         continue_invitation: row.continue_invitation.map(InvitationId::from_uuid),
+        continue_target: row.continue_target,
         attempts: row.attempts,
         sends: row.sends,
         sent_at: row.sent_at,

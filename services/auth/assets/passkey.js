@@ -64,8 +64,8 @@
   }
 
   const sentences = {
-    InvalidStateError: "This device has a passkey of your account already.",
-    NotAllowedError: "No passkey was used. Try again, or go another way.",
+    InvalidStateError: "This device already has a passkey for your account.",
+    NotAllowedError: "No passkey was used. Try again, or sign in another way.",
   };
 
   /** The quiet request of the sign-in page, which has to give way to a loud one. */
@@ -84,6 +84,7 @@
         .catch((error) => {
           fault.textContent = sentences[error.name] ?? "That did not work. Reload the page and try again.";
           fault.hidden = false;
+          fault.focus();
         })
         .finally(() => {
           button.disabled = false;

@@ -1,11 +1,12 @@
-//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms, no script but that of
-//! passkeys.
+//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms; script is for passkeys
+//! and comforts alone.
 //!
 //! What changes who can get in asks for a recent proof of who one is ([`confirm`], S2). Forms are bound to the browser and its session.
 
 mod apps;
 mod confirm;
 mod confirm_passkey;
+mod delete;
 mod email;
 mod factor;
 mod linked;
@@ -23,14 +24,12 @@ use axum::{
 };
 use http::StatusCode;
 use portolan_model::{
-    Timestamp,
     audit::{Actor, Event, Outcome},
     factor::SecondFactor,
 };
 use portolan_storage::{Reason, factor_rules};
 use serde::Deserialize;
 use serde_json::Value;
-use time::macros::format_description;
 
 use crate::{
     browser::Browser,
@@ -46,7 +45,9 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     // Links that send a browser somewhere: nothing that only looks may follow them.
     let not_allowed = || async { StatusCode::METHOD_NOT_ALLOWED };
     let router = Router::new()
-        .route("/account", get(overview::show))
+        .route("/account", get(overview::show).post(overview::rename))
+        .route("/account/theme", post(overview::choose_theme))
+        .route("/account/delete", get(delete::show).post(delete::submit))
         .route(
             "/account/password",
             get(password::show).post(password::submit),
@@ -73,8 +74,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         )
         .route("/account/apps", get(apps::show).post(apps::submit))
         .route("/account/linked", get(linked::show).post(linked::submit))
-        .route("/account/factor", get(factor::show));
-    let with_script = Router::new()
+        .route("/account/factor", get(factor::show))
         .route(
             "/account/passkeys",
             get(passkeys::show).post(passkeys::submit),
@@ -83,11 +83,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/account/confirm", get(confirm::show).post(confirm::submit))
         .route("/account/confirm/passkey", post(confirm_passkey::submit))
         .route("/account/confirm/options", post(confirm_passkey::options));
-    pages::protect(router, &state.site, FormTarget::Here).merge(pages::protect(
-        with_script,
-        &state.site,
-        FormTarget::HereWithScript,
-    ))
+    pages::protect(router, &state.site, FormTarget::HereWithScript)
 }
 
 /// Parameters of a page that says what was just done there: a word of a fixed set, or any.
@@ -134,6 +130,19 @@ async fn may_change_factors(
     page: AccountPage,
     request: &str,
 ) -> Result<(), PageError> {
+    match proof_first(state, session, page, request).await? {
+        None => Ok(()),
+        Some(path) => Err(PageError::Elsewhere(path)),
+    }
+}
+
+/// The way to the proof that a change of factors takes, unless it was given. To look at them takes none.
+async fn proof_first(
+    state: &AuthState,
+    session: &BrowserSession,
+    page: AccountPage,
+    request: &str,
+) -> Result<Option<String>, PageError> {
     let mut tx = state.store.system(Reason::SignIn).await?;
     let host = state.site.passkey_host();
     let rule = SecondFactor::Required;
@@ -141,13 +150,13 @@ async fn may_change_factors(
     drop(tx);
     let is_proved = !has_one || rule.is_met_by(&session.amr);
     if is_proved && session.is_recent(state.now()) {
-        return Ok(());
+        return Ok(None);
     }
     let target = match Target::parse(request) {
         Some(target) if !request.is_empty() => target,
         _ => Target::Account(page),
     };
-    Err(PageError::Elsewhere(if has_one {
+    Ok(Some(if has_one {
         target.on_with("/account/confirm", "for=required")
     } else {
         target.on("/account/confirm")
@@ -192,12 +201,4 @@ fn event(session: &BrowserSession, action: &'static str, detail: Value) -> Event
         outcome: Outcome::Ok,
         detail,
     }
-}
-
-/// For people: the minute, and which clock.
-fn written(at: Timestamp) -> String {
-    at.format(format_description!(
-        "[year]-[month]-[day] [hour]:[minute] UTC"
-    ))
-    .unwrap_or_default()
 }

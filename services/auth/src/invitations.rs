@@ -15,7 +15,7 @@ use portolan_keys::{Secret, SecretToken, TokenForm};
 use portolan_model::{
     audit::{Actor, Event, Outcome},
     id::InvitationId,
-    member::Action,
+    member::{Action, Role},
 };
 use portolan_storage::{
     Reason, SystemTx, audit,
@@ -28,6 +28,7 @@ use crate::{
     browser::Browser,
     forms,
     login::Target,
+    mail::texts::in_words,
     pages::{self, FormTarget, Message, PageError},
     session::{BrowserSession, MaybeSession},
     state::AuthState,
@@ -46,6 +47,10 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
 #[template(path = "invitation.html")]
 struct Page<'a> {
     invitation: &'a Invitation,
+    /// `as a member`.
+    as_role: String,
+    /// `Member`.
+    role: String,
     /// With an account of this address: the form to accept.
     form: Option<(String, String)>,
     /// Who is signed in with another address.
@@ -85,6 +90,8 @@ async fn open_link(
     let target = Target::Invitation(invitation.id);
     let again = if session.is_some() { "&again=1" } else { "" };
     let page = Page {
+        as_role: in_words(invitation.role),
+        role: capitalised(invitation.role),
         form: None,
         other: session.as_ref().map(|session| session.email.as_str()),
         login_path: format!("{}{again}", target.on("/login")),
@@ -111,6 +118,8 @@ async fn show(
     };
     let token = forms::token(&state.keys, &binding(&browser, &session, &id));
     let page = Page {
+        as_role: in_words(invitation.role),
+        role: capitalised(invitation.role),
         form: Some((format!("/invitations/{id}"), token)),
         other: None,
         login_path: String::new(),
@@ -118,6 +127,13 @@ async fn show(
         invitation: &invitation,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// A role where it stands alone.
+fn capitalised(role: Role) -> String {
+    let word = role.to_string();
+    let (first, rest) = word.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
 }
 
 /// What the form sends.
@@ -227,8 +243,8 @@ async fn find_mine(
 fn dead(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This invitation does not work",
-        text: "It was accepted or taken back, a newer one was sent, a week is over, or it is for another address. Ask for a new one.",
+        title: "This invitation no longer works",
+        text: "It was accepted, revoked, replaced by a newer one, has expired, or is for another address. Ask for a new one.",
         link: Some(("Go to Portolan", "/")),
         request_id: None,
     };

@@ -2,10 +2,12 @@
 //!
 //! Three promises hold on every page here. Nobody learns whether an address has an account: known and unknown addresses take the same way,
 //! with the same text, status and cost (L5). Every form carries a token that is bound to the browser, beside the fetch-site layer (S5). Where to go on
-//! afterwards is an enum, made from a stored request, never a URL of the visitor's (S8, case 44).
+//! afterwards is an enum, made from a stored request or from an address that can only be one of the console's, never a URL of the visitor's
+//! (S8, case 44).
 
 pub mod breached;
 mod code;
+mod console_address;
 mod continuation;
 mod device;
 pub mod others;
@@ -58,6 +60,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         );
     let with_script = Router::new()
         .route("/login", get(password::show).post(password::submit))
+        .route("/welcome", get(password::welcome))
         .route("/login/passkey", post(passkey::submit))
         .route("/login/passkey/options", post(passkey::options))
         .route("/login/code", post(code::submit))

@@ -20,13 +20,12 @@ use portolan_storage::{
     Reason, StorageError, SystemTx,
     mails::{self, Mail},
 };
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::sync::Notify;
 
 pub(crate) use letter::Letter;
 
 use crate::{
-    pages::{self, FormTarget, PageError},
+    pages::{self, FormTarget, Moment, PageError},
     state::AuthState,
 };
 
@@ -90,7 +89,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     pages::protect(
         Router::new().route(MAILBOX_PATH, get(mailbox)),
         &state.site,
-        FormTarget::Here,
+        FormTarget::HereWithScript,
     )
 }
 
@@ -103,9 +102,17 @@ struct Mailbox {
 struct Shown {
     to: String,
     subject: String,
-    at: String,
+    at: Moment,
     code: Option<String>,
-    body: String,
+    parts: Vec<Part>,
+}
+
+/// A piece of a message's text.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// An address of ours, which the page makes a link.
+    Link(String),
 }
 
 async fn mailbox(State(state): State<AuthState>) -> Result<Response, PageError> {
@@ -113,26 +120,36 @@ async fn mailbox(State(state): State<AuthState>) -> Result<Response, PageError> 
     let mails = mails::newest(&mut tx, 20)
         .await?
         .into_iter()
-        .map(show)
+        .map(|mail| show(mail, state.site.origin()))
         .collect();
     pages::html(StatusCode::OK, &Mailbox { mails })
 }
 
-fn show(mail: Mail) -> Shown {
+fn show(mail: Mail, origin: &str) -> Shown {
     Shown {
-        at: written(mail.created_at),
+        at: Moment::new(mail.created_at),
         code: code_in(&mail.body),
+        parts: parts_of(&mail.body, origin),
         to: mail.to,
         subject: mail.subject,
-        body: mail.body,
     }
 }
 
-fn written(at: OffsetDateTime) -> String {
-    at.replace_nanosecond(0)
-        .unwrap_or(at)
-        .format(&Rfc3339)
-        .unwrap_or_default()
+/// The text with its links apart. What a stranger wrote into it is no link, since only addresses of ours are.
+fn parts_of(body: &str, origin: &str) -> Vec<Part> {
+    let mark = format!("{origin}/");
+    let mut parts = Vec::new();
+    let mut rest = body;
+    while let Some(at) = rest.find(&mark) {
+        let (text, from) = rest.split_at(at);
+        let end = from.find(char::is_whitespace).unwrap_or(from.len());
+        let (link, after) = from.split_at(end);
+        parts.push(Part::Text(text.to_owned()));
+        parts.push(Part::Link(link.to_owned()));
+        rest = after;
+    }
+    parts.push(Part::Text(rest.to_owned()));
+    parts
 }
 
 /// The first run of exactly eight digits.
@@ -156,5 +173,19 @@ mod tests {
         assert_eq!(code_in(&letter.text()).as_deref(), Some("04711123"));
         let known = texts::known_address("https://portolan.example:12345678901/login");
         assert_eq!(code_in(&known.text()), None);
+    }
+
+    #[test]
+    fn addresses_of_ours_are_links_and_no_others() {
+        let body = "Hello https://evil.example/x,\n\nSign in:\nhttps://portolan.example/login?a=b\n\nBye\n";
+        let parts = parts_of(body, "https://portolan.example");
+        assert_eq!(
+            parts,
+            [
+                Part::Text("Hello https://evil.example/x,\n\nSign in:\n".to_owned()),
+                Part::Link("https://portolan.example/login?a=b".to_owned()),
+                Part::Text("\n\nBye\n".to_owned()),
+            ]
+        );
     }
 }

@@ -1,9 +1,11 @@
 //! Server-rendered HTML: the frame of every page, and how one becomes an answer.
 //!
-//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script, but for passkeys, which no browser has without. Each page's
-//! template lives in `templates/`, and extends `layout.html`.
+//! Pages are typed askama templates over `assets/pages.css`, which documents its class names. They work without script, but for passkeys, which no browser has without;
+//! `page.js` only adds comforts: times of the reader's own clock, buttons that copy. Each page's template lives in `templates/`, and extends `layout.html`.
 
 mod fault;
+mod moment;
+pub(crate) mod theme;
 
 use askama::Template;
 use axum::{
@@ -18,32 +20,52 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
 
 pub use fault::PageError;
+pub(crate) use moment::Moment;
 
 use crate::{config::Site, state::AuthState};
 
 /// S6 for our pages, whose only picture is a `data:` URL in the style sheet. With `form-action`: not for pages whose form ends at a
 /// client (N7).
-const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; \
+const PAGES_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
      frame-ancestors 'none'; form-action 'self'";
 
-/// The same for pages with passkeys: no page can reach an authenticator without script. It is one file of ours, nothing inline, and talks to us only.
-const SCRIPT_CSP: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; \
+/// The same for pages with script: passkeys, and comforts of the account. It is files of ours, nothing inline, and talks to us only.
+const SCRIPT_CSP: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; font-src 'self'; img-src 'self' data:; \
      base-uri 'none'; frame-ancestors 'none'; form-action 'self'";
 
 /// The first without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
-const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'";
+const CLIENT_REDIRECT_CSP: &str = "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; \
+     frame-ancestors 'none'";
 
 /// Most bytes of a form.
 const FORM_LIMIT: usize = 64 * 1024;
 
-const STYLES: &str = include_str!("../assets/pages.css");
+/// Both palettes have the names and values of `web/src/theme.ts`; dark is for who chose it, and for who chose nothing on a dark system.
+const STYLES: &str = concat!(
+    include_str!("../assets/fonts.css"),
+    include_str!("../assets/light.css"),
+    "@media (prefers-color-scheme: dark) {\n:root:not([data-theme=\"light\"]) {\n",
+    include_str!("../assets/dark.css"),
+    "}\n}\n:root[data-theme=\"dark\"] {\n",
+    include_str!("../assets/dark.css"),
+    "}\n",
+    include_str!("../assets/pages.css"),
+);
 const PASSKEY_SCRIPT: &str = include_str!("../assets/passkey.js");
+const PAGE_SCRIPT: &str = include_str!("../assets/page.js");
 
 /// Serves what pages load.
 pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
     Router::new()
         .route("/auth-assets/pages.css", get(styles))
-        .route("/auth-assets/passkey.js", get(passkey_script))
+        .route(
+            "/auth-assets/passkey.js",
+            get(|| async { script(PASSKEY_SCRIPT) }),
+        )
+        .route(
+            "/auth-assets/page.js",
+            get(|| async { script(PAGE_SCRIPT) }),
+        )
 }
 
 async fn styles() -> Response {
@@ -55,13 +77,13 @@ async fn styles() -> Response {
     (headers, STYLES).into_response()
 }
 
-async fn passkey_script() -> Response {
+fn script(text: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/javascript; charset=utf-8"),
         (header::CACHE_CONTROL, "public, max-age=300"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (headers, PASSKEY_SCRIPT).into_response()
+    (headers, text).into_response()
 }
 
 /// Whether a page's form may end in a redirect to an AI client.
@@ -69,7 +91,7 @@ async fn passkey_script() -> Response {
 pub enum FormTarget {
     /// Forms go to us: sign-in, sign-up.
     Here,
-    /// The same, on pages where passkeys are used.
+    /// The same, on pages where passkeys are used, or `page.js` adds to what there is.
     HereWithScript,
     /// The form's answer may be a redirect to a client: consent.
     Client,
@@ -89,6 +111,7 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
     router
         .layer(DefaultBodyLimit::max(FORM_LIMIT))
         .layer(middleware::from_fn(fault::show_faults))
+        .layer(middleware::from_fn(theme::keep))
         .layer(FetchSite::new([site.origin()]).layer())
         .layer(headers.layer())
 }

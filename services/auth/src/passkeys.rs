@@ -181,8 +181,8 @@ pub(crate) enum Proof {
 }
 
 /// For people: what [`Proof::Bad`] and [`Proof::Copied`] mean, and what to do.
-pub(crate) const BAD: &str = "This passkey was not accepted. Try again, or use another way.";
-pub(crate) const COPIED: &str = "This passkey was not accepted, because it looks as if there were a copy of it. Use another way, and remove it from your account.";
+pub(crate) const BAD: &str = "This passkey was not accepted. Try again, or sign in another way.";
+pub(crate) const COPIED: &str = "This passkey was not accepted, because it may have been copied. Sign in another way and remove it from your account.";
 
 /// Checks what an authenticator signed. `user` is whom it must belong to; at a sign-in the passkey tells who that is.
 pub(crate) async fn check(

@@ -167,6 +167,11 @@ fn cookie_digest(headers: &HeaderMap, state: &AuthState) -> Option<Digest> {
     SecretToken::parse(TokenForm::Session, cookie.value()).map(|token| token.digest())
 }
 
+/// Whether the browser had a session: with none alive, it ended.
+pub(crate) fn has_cookie(headers: &HeaderMap, state: &AuthState) -> bool {
+    cookie_digest(headers, state).is_some()
+}
+
 /// Starts a session for `user` in the caller's transaction and returns its id and cookie. The id is new at every sign-in, and the session that
 /// the browser had before ends, whoever's it was (S3, case 39).
 pub(crate) async fn start(

@@ -20,11 +20,11 @@ use portolan_storage::{
 use serde::Deserialize;
 use time::Duration;
 
-use super::{Done, check_form, form_token, signed_in, written};
+use super::{Done, check_form, form_token, signed_in};
 use crate::{
     browser::Browser,
     login::AccountPage,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     revoke,
     session::MaybeSession,
     state::AuthState,
@@ -56,11 +56,11 @@ struct Shown {
     host: String,
     workspace: String,
     what: String,
-    since: String,
-    used: Option<String>,
+    since: Moment,
+    used: Option<Moment>,
     /// When a renewal was repeated from another network (S-10).
-    elsewhere: Option<String>,
-    ends: String,
+    elsewhere: Option<Moment>,
+    ends: Moment,
     place: Option<String>,
 }
 
@@ -108,13 +108,13 @@ fn shown(app: ConnectedApp) -> Shown {
     Shown {
         id: app.grant.to_string(),
         name: app.client_name,
-        host: host.unwrap_or_else(|| "registered by itself".to_owned()),
+        host: host.unwrap_or_else(|| "Self-registered".to_owned()),
         workspace: app.tenant_name,
         what: app.resource,
-        since: written(app.created_at),
-        used: app.last_used_at.map(written),
-        elsewhere: app.elsewhere_at.map(written),
-        ends: written(app.expires_at),
+        since: Moment::new(app.created_at),
+        used: app.last_used_at.map(Moment::new),
+        elsewhere: app.elsewhere_at.map(Moment::new),
+        ends: Moment::day(app.expires_at),
         place: app.ua_label.or(app.ip_block),
     }
 }

@@ -197,7 +197,7 @@ pub(super) async fn submit(
         match second_factor::check(&state, &visitor, session.user, &form.code).await? {
             Factor::Right => words.extend([amr::ONE_TIME_CODE, amr::MULTIPLE]),
             Factor::Wrong => {
-                let fault = Some("The code is wrong or was used before.".to_owned());
+                let fault = Some("This code is wrong or was already used.".to_owned());
                 let status = StatusCode::UNPROCESSABLE_ENTITY;
                 return page(&state, browser, &session, &about, status, fault);
             }

@@ -94,7 +94,7 @@ pub(super) async fn submit(
     };
     let now = state.now();
     let Ok(address) = EmailAddress::parse(&form.email) else {
-        let fault = "Enter an e-mail address such as name@example.com.".to_owned();
+        let fault = "Enter an e-mail address, such as name@example.com.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
@@ -155,12 +155,12 @@ pub(super) async fn confirm(
         )
     };
     let Some(code) = digits(&form.code) else {
-        return refuse(browser, "Enter the 8 digits from the message.");
+        return refuse(browser, "Enter the 8 digits from our message.");
     };
     let now = state.now();
     let mut tx = state.store.system(Reason::SignIn).await?;
     let Some(expected) = email_changes::count_attempt(&mut tx, change.id, now).await? else {
-        return refuse(browser, "This code does not work any more. Send a new one.");
+        return refuse(browser, "This code no longer works. Send a new one.");
     };
     if !state
         .keys
@@ -171,14 +171,14 @@ pub(super) async fn confirm(
         return refuse(
             browser,
             if is_last {
-                "This code is wrong, and it was the last try. Send a new one."
+                "This code is wrong, and this was the last attempt. Send a new one."
             } else {
-                "This code is wrong."
+                "This code is wrong. Try again."
             },
         );
     }
     if !email_changes::consume(&mut tx, change.id).await? {
-        return refuse(browser, "This code does not work any more. Send a new one.");
+        return refuse(browser, "This code no longer works. Send a new one.");
     }
     let new = (change.address.as_str(), change.address_norm.as_str());
     let old = match users::replace_address(&mut tx, session.user, new, now).await {
@@ -186,7 +186,7 @@ pub(super) async fn confirm(
         // Whoever stands here has the code, so this tells nothing to a stranger.
         Err(error) if error.is_conflict_on("user_emails_verified") => {
             drop(tx);
-            return refuse(browser, "This address is used for another account by now.");
+            return refuse(browser, "Another account now uses this address.");
         }
         Err(error) => return Err(error.into()),
     };

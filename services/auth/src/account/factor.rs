@@ -79,7 +79,7 @@ pub(super) async fn show(
         title: if passkey_only {
             "Add a passkey"
         } else {
-            "Set up a second factor"
+            "Set up two-step verification"
         },
         workspace: &workspace.tenant.name,
         passkey_only,

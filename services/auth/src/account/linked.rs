@@ -14,12 +14,12 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{Done, check_form, form_token, signed_in, written};
+use super::{Done, check_form, form_token, signed_in};
 use crate::{
     browser::Browser,
     connect::{ConnectError, disconnect},
     login::AccountPage,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     session::MaybeSession,
     state::AuthState,
     visitor::Visitor,
@@ -40,8 +40,8 @@ struct Shown {
     host: String,
     workspace: String,
     scope: Option<String>,
-    since: String,
-    renewed: Option<String>,
+    since: Moment,
+    renewed: Option<Moment>,
     is_over: bool,
 }
 
@@ -74,8 +74,8 @@ fn shown(account: Linked) -> Shown {
         host: host.unwrap_or(account.issuer),
         workspace: account.tenant_name,
         scope: account.scope.filter(|scope| !scope.is_empty()),
-        since: written(account.connected_at),
-        renewed: account.refreshed_at.map(written),
+        since: Moment::new(account.connected_at),
+        renewed: account.refreshed_at.map(Moment::new),
         is_over: account.status != "ok",
     }
 }

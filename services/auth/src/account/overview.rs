@@ -1,49 +1,131 @@
-//! What there is.
+//! Name, address, password and appearance.
 
 use askama::Template;
 use axum::{
-    extract::{Query, State},
-    response::{IntoResponse, Response},
+    Form,
+    extract::{Query, State, rejection::FormRejection},
+    response::{AppendHeaders, IntoResponse, Response},
 };
-use http::StatusCode;
+use http::{StatusCode, header};
+use portolan_storage::{Reason, audit, users};
+use serde::Deserialize;
 
-use super::{Done, signed_in};
+use super::{Done, check_form, event, form_token, signed_in};
 use crate::{
     browser::Browser,
+    console::workspaces::display_name,
     login::AccountPage,
-    pages::{self, PageError},
-    session::MaybeSession,
+    pages::{self, PageError, theme::Theme},
+    session::{BrowserSession, MaybeSession},
     state::AuthState,
+    visitor::Visitor,
 };
 
 #[derive(Template)]
 #[template(path = "account.html")]
 struct Page<'a> {
+    form_token: String,
     name: &'a str,
+    name_fault: Option<&'static str>,
     email: &'a str,
     notice: Option<&'static str>,
 }
 
 /// Shows the page. What was done is one word of a fixed set.
 pub(super) async fn show(
-    State(_): State<AuthState>,
+    State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
     Query(done): Query<Done>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Overview)?;
+    let notice = match done.what() {
+        Some("password") => Some("Your password was changed. Your other browsers were signed out."),
+        Some("email") => {
+            Some("Your e-mail was changed. We notified the old address, which can undo it.")
+        }
+        Some("name") => Some("Your name was saved."),
+        Some("theme") => Some("The appearance was saved. It applies to the console too."),
+        _ => None,
+    };
     let page = Page {
+        form_token: form_token(&state, &browser, &session),
         name: &session.display_name,
+        name_fault: None,
         email: &session.email,
-        notice: match done.what() {
-            Some("password") => {
-                Some("Your password is changed, and other browsers were signed out.")
-            }
-            Some("email") => {
-                Some("Your e-mail address is changed. We told the old one, which can undo it.")
-            }
-            _ => None,
-        },
+        notice,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// What the form of the name sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct NameForm {
+    #[serde(default)]
+    form_token: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// Changes the name that others see. It opens nothing, so it takes no recent proof.
+pub(super) async fn rename(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    visitor: Visitor,
+    form: Result<Form<NameForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Overview)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let Some(name) = display_name(&form.name) else {
+        return unnamed(&state, browser, &session, &form.name);
+    };
+    let mut tx = state.store.system(Reason::SignIn).await?;
+    if users::rename(&mut tx, session.user, name).await? {
+        let entry = event(&session, "user.renamed", serde_json::json!({}));
+        audit::record(&mut tx, &entry, &visitor.origin(), state.now()).await?;
+    }
+    tx.commit().await?;
+    Ok((browser, pages::see_other("/account?done=name")?).into_response())
+}
+
+fn unnamed(
+    state: &AuthState,
+    browser: Browser,
+    session: &BrowserSession,
+    typed: &str,
+) -> Result<Response, PageError> {
+    let page = Page {
+        form_token: form_token(state, &browser, session),
+        name: typed,
+        name_fault: Some("Enter your name: 1 to 80 characters."),
+        email: &session.email,
+        notice: None,
+    };
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok((browser, pages::html(status, &page)?).into_response())
+}
+
+/// What the form of the appearance sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct ThemeForm {
+    #[serde(default)]
+    form_token: String,
+    theme: Theme,
+}
+
+/// Keeps the appearance in this browser, for these pages and the console.
+pub(super) async fn choose_theme(
+    State(state): State<AuthState>,
+    browser: Browser,
+    MaybeSession(session): MaybeSession,
+    form: Result<Form<ThemeForm>, FormRejection>,
+) -> Result<Response, PageError> {
+    let Form(form) = form?;
+    let session = signed_in(session, AccountPage::Overview)?;
+    check_form(&state, &browser, &session, &form.form_token)?;
+    let cookie = AppendHeaders([(header::SET_COOKIE, form.theme.cookie(&state.site)?)]);
+    let answer = pages::see_other("/account?done=theme")?;
+    Ok((browser, cookie, answer).into_response())
 }

@@ -1,5 +1,5 @@
-//! The passkeys of a person: add, rename, remove (L13). All of it asks for a recent proof; a change of what signs in ends the other
-//! sessions and is told (S4, L16).
+//! The passkeys of a person: add, rename, remove (L13). Each change asks for a recent proof; a change of what signs in ends the other
+//! sessions and is told (S4, L16). To look at the list takes none.
 
 use askama::Template;
 use axum::{
@@ -18,13 +18,13 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    check_form, event, form_token, may_change_factors, sign_in::is_enough, signed_in, written,
+    check_form, event, form_token, may_change_factors, proof_first, sign_in::is_enough, signed_in,
 };
 use crate::{
     browser::Browser,
     login::{AccountPage, Target, path_after},
     mail,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     passkeys::{self, Created, MOST, OptionsForm},
     session::{self, BrowserSession, MaybeSession},
     state::AuthState,
@@ -43,6 +43,8 @@ struct Page {
     /// Whether this service can have passkeys.
     is_possible: bool,
     suggested: String,
+    /// The way to the proof that changes take, unless it was given.
+    proof: Option<String>,
     notice: Option<&'static str>,
     fault: Option<&'static str>,
 }
@@ -51,8 +53,8 @@ struct Shown {
     id: String,
     name: String,
     kind: &'static str,
-    since: String,
-    used: Option<String>,
+    since: Moment,
+    used: Option<Moment>,
     is_suspected: bool,
 }
 
@@ -62,12 +64,12 @@ impl From<Passkey> for Shown {
             id: passkey.id.to_string(),
             name: passkey.name,
             kind: if passkey.is_backup_eligible {
-                "kept by a password manager"
+                "Synced by a password manager"
             } else {
-                "on one device"
+                "On one device"
             },
-            since: written(passkey.created_at),
-            used: passkey.last_used_at.map(written),
+            since: Moment::new(passkey.created_at),
+            used: passkey.last_used_at.map(Moment::new),
             is_suspected: passkey.suspected_at.is_some(),
         }
     }
@@ -91,13 +93,12 @@ pub(super) async fn show(
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::Passkeys)?;
     let request = query.request.unwrap_or_default();
-    may_change_factors(&state, &session, AccountPage::Passkeys, &request).await?;
     let notice = match query.done.as_deref() {
-        Some("added") => Some("The passkey is added. Other browsers were signed out."),
+        Some("added") => Some("The passkey was added. Your other browsers were signed out."),
         Some("removed") => Some(
-            "The passkey is removed, and other browsers were signed out. Delete it on your device too, so that it is not offered any more.",
+            "The passkey was removed. Your other browsers were signed out. Delete it on your device too, so that it is no longer offered.",
         ),
-        Some("renamed") => Some("The passkey has a new name."),
+        Some("renamed") => Some("The passkey was renamed."),
         _ => None,
     };
     let said = Said {
@@ -199,6 +200,17 @@ fn tidy(name: &str) -> Option<&str> {
     fits.then_some(name)
 }
 
+/// A name that none of the person's passkeys has: the browser, with a number from the second one on.
+fn suggested(visitor: &Visitor, mine: &[Passkey]) -> String {
+    let browser = visitor.ua_label.as_deref().unwrap_or("Passkey");
+    let is_free = |name: &String| mine.iter().all(|one| one.name != *name);
+    // One more name than there can be passkeys.
+    std::iter::once(browser.to_owned())
+        .chain((2..=MOST + 1).map(|number| format!("{browser} {number}")))
+        .find(is_free)
+        .unwrap_or_default()
+}
+
 const UNNAMED: &str = "Give the passkey a name of 1 to 60 characters.";
 
 async fn add(
@@ -214,10 +226,13 @@ async fn add(
         return Ok(Done::Refused(unprocessable, UNNAMED));
     };
     let name = if name.is_empty() {
-        visitor.ua_label.as_deref().unwrap_or("Passkey")
+        let mut tx = state.store.system(Reason::SignIn).await?;
+        let mine = stored::of(&mut tx, session.user, state.site.passkey_host()).await?;
+        suggested(visitor, &mine)
     } else {
-        name
+        name.to_owned()
     };
+    let name = name.as_str();
     let new = passkeys::read_new(state, browser, session.user, &form.created).await?;
     let Some(new) = new else {
         let fault = "This passkey was not accepted. Reload the page and try again.";
@@ -230,7 +245,8 @@ async fn add(
     if ways_in::of(&mut tx, session.user, host).await?.passkeys
         >= i64::try_from(MOST).unwrap_or(i64::MAX)
     {
-        let fault = "You have as many passkeys as one can have. Remove one that you do not use.";
+        let fault =
+            "You have reached the maximum number of passkeys. Remove one that you don’t use.";
         return Ok(Done::Refused(StatusCode::CONFLICT, fault));
     }
     let row = New {
@@ -247,7 +263,7 @@ async fn add(
     let id = match stored::add(&mut tx, &row, now).await {
         Ok(id) => id,
         Err(error) if error.is_conflict_on(KNOWN) => {
-            let fault = "This passkey is known already.";
+            let fault = "This passkey was already added.";
             return Ok(Done::Refused(StatusCode::CONFLICT, fault));
         }
         Err(error) => return Err(error.into()),
@@ -307,7 +323,8 @@ async fn remove(
         return Ok(Done::Nothing);
     };
     if !is_enough(state, &ways_in::of(&mut tx, session.user, host).await?) {
-        let fault = "This passkey is your only way in. Add another one, or a password, before you remove it.";
+        let fault =
+            "This passkey is your only way to sign in. Add another one or set a password first.";
         return Ok(Done::Refused(StatusCode::CONFLICT, fault));
     }
     let kept = session.id;
@@ -371,10 +388,11 @@ async fn page(
     };
     let page = Page {
         form_token: form_token(state, &browser, session),
+        proof: proof_first(state, session, AccountPage::Passkeys, &request).await?,
         request,
+        suggested: suggested(visitor, &passkeys),
         passkeys: passkeys.into_iter().map(Shown::from).collect(),
         is_possible: state.site.passkeys().is_some(),
-        suggested: visitor.ua_label.clone().unwrap_or_default(),
         notice: said.notice,
         fault: said.fault,
     };

@@ -150,7 +150,9 @@ pub(super) async fn submit(
     let mut tx = state.store.system(Reason::SignIn).await?;
     let old = stored.unwrap_or_default();
     if !users::change_password(&mut tx, session.user, &old, &phc, now).await? {
-        let fault = "The password was changed elsewhere a moment ago.".to_owned();
+        let fault =
+            "The password was changed in another browser a moment ago. Try again with the new one."
+                .to_owned();
         let (status, faults) = (StatusCode::CONFLICT, (Some(fault), None));
         return page(&state, browser, &session, &asked, status, faults).await;
     }

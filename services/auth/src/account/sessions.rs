@@ -13,11 +13,11 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{Done, check_form, event, form_token, signed_in, written};
+use super::{Done, check_form, event, form_token, signed_in};
 use crate::{
     browser::Browser,
     login::AccountPage,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     session::MaybeSession,
     state::AuthState,
     visitor::Visitor,
@@ -34,8 +34,8 @@ struct Page {
 struct Shown {
     id: String,
     browser: String,
-    since: String,
-    seen: String,
+    since: Moment,
+    seen: Moment,
     place: Option<String>,
     is_this: bool,
 }
@@ -54,9 +54,9 @@ pub(super) async fn show(
         .into_iter()
         .map(|one| Shown {
             id: one.id.to_string(),
-            browser: one.ua_label.unwrap_or_else(|| "A browser".to_owned()),
-            since: written(one.created_at),
-            seen: written(one.last_seen_at),
+            browser: one.ua_label.unwrap_or_else(|| "Unknown browser".to_owned()),
+            since: Moment::new(one.created_at),
+            seen: Moment::new(one.last_seen_at),
             place: one.ip_block,
             is_this: one.id == session.id,
         })

@@ -18,7 +18,7 @@ use portolan_storage::{
 };
 use serde::Deserialize;
 
-use super::{Done, check_form, event, form_token, recent, signed_in, written};
+use super::{Done, check_form, event, form_token, recent, signed_in};
 use crate::{
     browser::Browser,
     login::{
@@ -26,7 +26,7 @@ use crate::{
         others::{self, Bound, LoginProvider, Other},
     },
     mail,
-    pages::{self, PageError},
+    pages::{self, Moment, PageError},
     session::{BrowserSession, MaybeSession},
     state::AuthState,
     visitor::Visitor,
@@ -48,8 +48,8 @@ struct Shown {
     id: IdentityLinkId,
     provider: String,
     label: String,
-    since: String,
-    used: Option<String>,
+    since: Moment,
+    used: Option<Moment>,
 }
 
 /// Shows the list.
@@ -61,9 +61,9 @@ pub(super) async fn show(
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::SignIn)?;
     let notice = match done.what() {
-        Some("added") => Some("Connected. It signs in to your account from now on."),
-        Some("there") => Some("This account was connected already."),
-        Some("removed") => Some("Disconnected, and other browsers were signed out."),
+        Some("added") => Some("Connected. You can now sign in with this account."),
+        Some("there") => Some("This account was already connected."),
+        Some("removed") => Some("Disconnected. Your other browsers were signed out."),
         _ => None,
     };
     page(&state, browser, &session, StatusCode::OK, notice, None).await
@@ -288,11 +288,11 @@ fn shown(state: &AuthState, linked: Linked) -> Shown {
     Shown {
         id: linked.id,
         provider: match linked.tenant_name {
-            Some(workspace) => format!("Company sign-in of {workspace}"),
+            Some(workspace) => format!("SSO of {workspace}"),
             None => name(state, &linked.provider),
         },
         label: linked.label,
-        since: written(linked.created_at),
-        used: linked.last_used_at.map(written),
+        since: Moment::new(linked.created_at),
+        used: linked.last_used_at.map(Moment::new),
     }
 }

@@ -1,5 +1,5 @@
-//! Authenticator app and recovery codes: begin, take into use, remove (L11, L12). All of it asks for a recent proof, and ends the
-//! other sessions (S2, S4).
+//! Authenticator app and recovery codes: begin, take into use, remove (L11, L12). Each change asks for a recent proof, and ends the
+//! other sessions (S2, S4). To see whether it is on takes none.
 
 use askama::Template;
 use axum::{
@@ -18,7 +18,7 @@ use portolan_storage::{
 use qrcodegen::{QrCode, QrCodeEcc};
 use serde::Deserialize;
 
-use super::{check_form, event, form_token, may_change_factors, signed_in};
+use super::{check_form, event, form_token, may_change_factors, proof_first, signed_in};
 use crate::{
     browser::Browser,
     login::{AccountPage, Target, path_after},
@@ -38,6 +38,8 @@ struct Page {
     request: String,
     /// Its path.
     onward: String,
+    /// The way to the proof that changes take, unless it was given.
+    proof: Option<String>,
     stage: Stage,
     fault: Option<&'static str>,
 }
@@ -48,6 +50,8 @@ enum Stage {
     /// Begun: the secret is shown until one code was right.
     Begun {
         secret: Secret<String>,
+        /// The same in groups of four, as people read it.
+        grouped: Secret<String>,
         uri: Secret<String>,
         /// The same as a picture.
         picture: Option<Picture>,
@@ -97,8 +101,11 @@ pub(super) async fn show(
     Query(query): Query<TwoFactorQuery>,
 ) -> Result<Response, PageError> {
     let session = signed_in(session, AccountPage::TwoFactor)?;
-    may_change_factors(&state, &session, AccountPage::TwoFactor, &query.request).await?;
     let stage = stage(&state, &session).await?;
+    if matches!(stage, Stage::Begun { .. }) {
+        // It shows the secret.
+        may_change_factors(&state, &session, AccountPage::TwoFactor, &query.request).await?;
+    }
     let said = (StatusCode::OK, query.request, None);
     page(&state, browser, &session, said, stage).await
 }
@@ -164,7 +171,7 @@ pub(super) async fn submit(
                 drop(tx);
                 let stage = stage(&state, &session).await?;
                 let fault = Some(
-                    "This code is wrong. Check the clock of the device, and try the next code.",
+                    "This code is wrong. Check that the clock of your device is right, then try the next code.",
                 );
                 let said = (StatusCode::UNPROCESSABLE_ENTITY, form.request, fault);
                 return page(&state, browser, &session, said, stage).await;
@@ -225,8 +232,8 @@ async fn changed(
     .await?;
     let entry = event(session, action, serde_json::json!({}));
     audit::record(&mut tx, &entry, &visitor.origin(), now).await?;
-    let letter =
-        mail::texts::second_factor_changed(&session.display_name, &state.site.url("/reset"));
+    let reset = state.site.url("/reset");
+    let letter = mail::texts::two_step_verification(&session.display_name, action, &reset);
     let mail = mail::queue(&mut tx, &session.email, &letter, now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
@@ -244,14 +251,28 @@ async fn stage(state: &AuthState, session: &BrowserSession) -> Result<Stage, Pag
             Some(totp) => {
                 let secret = second_factor::open(state, session.user, &totp)?;
                 let uri = secret.uri("Portolan", &session.email);
+                let base32 = secret.base32();
                 Stage::Begun {
-                    secret: secret.base32(),
+                    grouped: in_groups(&base32),
+                    secret: base32,
                     picture: Picture::of(&uri),
                     uri,
                 }
             }
         },
     )
+}
+
+/// `ABCD EFGH …`.
+fn in_groups(secret: &Secret<String>) -> Secret<String> {
+    let mut grouped = String::new();
+    for (at, letter) in secret.expose().chars().enumerate() {
+        if at > 0 && at % 4 == 0 {
+            grouped.push(' ');
+        }
+        grouped.push(letter);
+    }
+    Secret::new(grouped)
 }
 
 async fn page(
@@ -267,6 +288,7 @@ async fn page(
     };
     let page = Page {
         form_token: form_token(state, &browser, session),
+        proof: proof_first(state, session, AccountPage::TwoFactor, &request).await?,
         request,
         onward,
         stage,

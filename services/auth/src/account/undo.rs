@@ -173,8 +173,8 @@ async fn find(state: &AuthState, presented: &str) -> Result<Option<Link>, PageEr
 fn dead_link(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This link does not work any more",
-        text: "It was used, the address was changed again, or 72 hours are over.",
+        title: "This link no longer works",
+        text: "It was already used, the address was changed again, or it is older than 72 hours.",
         link: Some(("Sign in", "/login")),
         request_id: None,
     };
@@ -184,8 +184,8 @@ fn dead_link(browser: Browser) -> Result<Response, PageError> {
 fn taken(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This address is used for another account",
-        text: "It was proved for another account since. Sign in there, or ask support.",
+        title: "Another account uses this address",
+        text: "Someone confirmed this address for another account in the meantime. Sign in to that account, or contact support.",
         link: Some(("Sign in", "/login")),
         request_id: None,
     };

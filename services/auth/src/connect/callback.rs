@@ -39,7 +39,7 @@ pub(super) async fn take(
         let page = Message {
             status: Some(400),
             title: "Not connected",
-            text: "This sign-in was begun in another browser, too long ago, or was used already. Start again where you came from.",
+            text: "This sign-in was started in another browser, too long ago, or was already used. Start again from where you came.",
             link: None,
             request_id: None,
         };
@@ -86,9 +86,9 @@ pub(super) async fn take(
         let text = match &error {
             ConnectError::Oauth(error) => format!("{}.", capitalised(&error.to_string())),
             ConnectError::Storage(_) => {
-                "A part of the service does not answer. Please try again.".to_owned()
+                "A part of the service is not responding. Try again.".to_owned()
             }
-            _ => "Please start again where you came from.".to_owned(),
+            _ => "The sign-in could not be completed. Start again from where you came.".to_owned(),
         };
         let page = Message {
             status: None,
@@ -111,7 +111,7 @@ pub(super) async fn take(
     let page = Message {
         status: None,
         title: "Connected",
-        text: "Your account is connected. Go back to your app and let it go on, or call the tool again.",
+        text: "Your account is connected. Go back to your app to continue, or call the tool again.",
         link: Some(("Your linked accounts", &link)),
         request_id: None,
     };

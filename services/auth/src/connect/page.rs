@@ -96,7 +96,7 @@ pub(super) async fn submit(
         Err(ConnectError::Storage(error)) => Err(error.into()),
         Err(error) => {
             tracing::info!(tenant.id = %account.tenant, source.id = %account.source, reason = %error, "no way to an upstream authorization server");
-            page.fault = Some(format!("It cannot be connected now: {error}."));
+            page.fault = Some(format!("The account cannot be connected now: {error}."));
             Ok((browser, pages::html(StatusCode::BAD_GATEWAY, &page)?).into_response())
         }
     }
@@ -129,17 +129,19 @@ async fn meant(
         pages::html(status, &page)
     };
     let Some(account) = read_link(&state.keys, link, state.now()) else {
-        let text = "It is too old, or was changed on its way. Call the tool again in your app to get a new one.";
+        let text =
+            "It has expired or is incomplete. Call the tool again in your app to get a new one.";
         return Ok(Err(refuse(
             StatusCode::NOT_FOUND,
-            "This link does not work",
+            "This link no longer works",
             text,
         )?));
     };
     let session = session
         .ok_or_else(|| PageError::Elsewhere(Target::Connect(link.to_owned()).on("/login")))?;
     if account.owner != Some(session.user) {
-        let text = "It was made for somebody else. Open only links that your own app showed you.";
+        let text =
+            "It was created for another person. Open only links that your own app shows you.";
         return Ok(Err(refuse(
             StatusCode::FORBIDDEN,
             "This link is not for you",
@@ -147,8 +149,9 @@ async fn meant(
         )?));
     }
     let gone = || {
-        let text = "There is nothing to connect here any more.";
-        refuse(StatusCode::NOT_FOUND, "This link does not work", text)
+        let text =
+            "The tool behind it no longer needs your account, or you no longer have access to it.";
+        refuse(StatusCode::NOT_FOUND, "This link no longer works", text)
     };
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let mine = members::workspaces_of(&mut tx, session.user).await?;

@@ -139,11 +139,11 @@ pub(super) async fn submit(
     match second_factor::check(&state, &visitor, ticket.user, &form.code).await? {
         Factor::Right => {}
         Factor::Wrong => {
-            let fault = "This code is wrong or was used before. Wait for the next one, or use a recovery code.";
+            let fault = "This code is wrong or was already used. Wait for the next one, or use a recovery code.";
             return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
         }
         Factor::TooEarly(seconds) => {
-            let fault = "Too many tries. Please wait a few minutes.";
+            let fault = "Too many attempts. Wait a few minutes, then try again.";
             let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, fault)?;
             let wait = Duration::seconds(seconds);
             return Ok(with_retry_after(refusal, TooEarly { wait }));

@@ -6,7 +6,7 @@ use portolan_storage::{Reason, authorization_requests, clients, invitations, mem
 use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
 
-/// The target of a sign-in, with what its pages show of it. Made from what is stored, never a URL of the visitor's (S8).
+/// The target of a sign-in, with what its pages show of it. Made from what is stored, or from an address that can only be the console's (S8).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// Where to.
@@ -121,5 +121,14 @@ pub(crate) async fn path_after(
         Target::Source(slug, source) => format!("/w/{slug}/sources/{source}?tab=credential"),
         Target::Connect(link) => format!("/connect/accounts/{link}"),
         Target::Identity(offer) => format!("/login/connect/{offer}"),
+        // Of somebody without any workspace there is nothing to show there yet.
+        Target::At(address) => {
+            let mut tx = state.store.system(Reason::Workspaces).await?;
+            if members::workspaces_of(&mut tx, user).await?.is_empty() {
+                "/".to_owned()
+            } else {
+                address.as_str().to_owned()
+            }
+        }
     })
 }

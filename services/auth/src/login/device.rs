@@ -29,6 +29,12 @@ pub(super) fn known(
     String::from_utf8(name).ok()
 }
 
+/// Whether some account signed in here before: the mark of any, which no account is known for here.
+pub(super) fn was_here(state: &AuthState, headers: &HeaderMap) -> bool {
+    let jar = CookieJar::from_headers(headers);
+    jar.get(&state.site.cookie_name(COOKIE)).is_some()
+}
+
 /// The cookie after a sign-in: the mark that was there, or a new one.
 pub(super) fn mark(
     state: &AuthState,

@@ -29,8 +29,8 @@ use super::{
 use crate::{
     browser::Browser,
     mail,
-    pages::{self, PageError},
-    session::{self, MaybeSession},
+    pages::{self, PageError, theme::Theme},
+    session::{self, MaybeAnySession, MaybeSession},
     state::AuthState,
     visitor::Visitor,
 };
@@ -42,6 +42,8 @@ struct LoginPage<'a> {
     request: String,
     client_name: Option<&'a str>,
     email: &'a str,
+    /// What happened to the session before.
+    notice: Option<&'static str>,
     /// Why the last try failed.
     fault: Option<String>,
     signup_path: String,
@@ -60,6 +62,37 @@ pub(super) struct LoginQuery {
     request: Option<String>,
     /// Show the form to a signed-in person too.
     again: Option<String>,
+    /// Where the console was when it found nobody signed in.
+    from: Option<String>,
+    /// What was just done: a word of a fixed set.
+    done: Option<String>,
+    /// The theme, which signing out would forget with all cookies.
+    theme: Option<String>,
+}
+
+impl LoginQuery {
+    /// Where to go on: what a page of ours named, or where the console was.
+    fn target(&self) -> Option<String> {
+        let of_console = || Some(Target::of_console(self.from.as_deref()?).to_string());
+        self.request.clone().or_else(of_console)
+    }
+}
+
+/// For somebody who was never here: what this is, and both ways in.
+#[derive(Template)]
+#[template(path = "welcome.html")]
+struct WelcomePage;
+
+/// Shows it.
+pub(super) async fn welcome(
+    browser: Browser,
+    MaybeAnySession(session): MaybeAnySession,
+) -> Result<Response, PageError> {
+    let answer = match session {
+        Some(_) => pages::see_other("/")?,
+        None => pages::html(StatusCode::OK, &WelcomePage)?,
+    };
+    Ok((browser, answer).into_response())
 }
 
 /// Shows the form, or goes on if the browser is signed in.
@@ -67,23 +100,35 @@ pub(super) async fn show(
     State(state): State<AuthState>,
     browser: Browser,
     MaybeSession(session): MaybeSession,
+    MaybeAnySession(any): MaybeAnySession,
+    headers: HeaderMap,
     Query(query): Query<LoginQuery>,
 ) -> Result<Response, PageError> {
-    let continuation = Continuation::load(&state, &browser, query.request.as_deref()).await?;
+    let continuation = Continuation::load(&state, &browser, query.target().as_deref()).await?;
     if let Some(session) = session.as_ref().filter(|_| query.again.is_none()) {
         let path = path_after(&state, session.user, &continuation.target).await?;
         return Ok((browser, pages::see_other(&path)?).into_response());
     }
+    let has_ended = any.is_none() && session::has_cookie(&headers, &state);
+    if query.from.as_deref() == Some("/") && !has_ended && !device::was_here(&state, &headers) {
+        return Ok((browser, pages::see_other("/welcome")?).into_response());
+    }
+    let notice = match query.done.as_deref() {
+        Some("signed-out") => Some("You are signed out."),
+        _ if has_ended => Some("You were signed out. Sign in to continue."),
+        _ => None,
+    };
     let signed_in_as = session.as_ref().map(|session| session.email.as_str());
-    page(
-        &state,
-        browser,
-        &continuation,
-        StatusCode::OK,
-        continuation.login_hint(),
-        None,
-        signed_in_as,
-    )
+    let shown = (continuation.login_hint(), notice, None, signed_in_as);
+    let form = page(&state, browser, &continuation, StatusCode::OK, shown)?;
+    let theme = query.theme.as_deref().and_then(Theme::parse);
+    Ok(match theme.filter(|_| Theme::of(&headers).is_none()) {
+        Some(theme) => {
+            let cookie = AppendHeaders([(header::SET_COOKIE, theme.cookie(&state.site)?)]);
+            (cookie, form).into_response()
+        }
+        None => form,
+    })
 }
 
 /// What the form sends.
@@ -110,15 +155,8 @@ pub(super) async fn submit(
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
     let refuse = |browser: Browser, status, fault: String| {
-        page(
-            &state,
-            browser,
-            &continuation,
-            status,
-            &form.email,
-            Some(fault),
-            None,
-        )
+        let shown = (form.email.as_str(), None, Some(fault), None);
+        page(&state, browser, &continuation, status, shown)
     };
 
     let Ok(address) = EmailAddress::parse(&form.email) else {
@@ -156,7 +194,8 @@ pub(super) async fn submit(
             &account,
         )
         .await?;
-        let fault = "The e-mail address or the password is wrong. If you have not finished signing up, sign up again.".to_owned();
+        let fault =
+            "Wrong e-mail or password. If you didn’t finish signing up, sign up again.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
 
@@ -245,15 +284,19 @@ fn page(
     browser: Browser,
     continuation: &Continuation,
     status: StatusCode,
-    email: &str,
-    fault: Option<String>,
-    signed_in_as: Option<&str>,
+    (email, notice, fault, signed_in_as): (
+        &str,
+        Option<&'static str>,
+        Option<String>,
+        Option<&str>,
+    ),
 ) -> Result<Response, PageError> {
     let page = LoginPage {
         form_token: form_token(&state.keys, &browser),
         request: continuation.parameter(),
         client_name: continuation.client_name(),
         email,
+        notice,
         fault,
         signup_path: continuation.target.on("/signup"),
         reset_path: continuation.target.on("/reset"),
@@ -273,7 +316,13 @@ pub(super) fn refused(
     fault: &str,
 ) -> Result<Response, PageError> {
     let (status, fault) = (StatusCode::UNPROCESSABLE_ENTITY, Some(fault.to_owned()));
-    page(state, browser, continuation, status, "", fault, None)
+    page(
+        state,
+        browser,
+        continuation,
+        status,
+        ("", None, fault, None),
+    )
 }
 
 /// In words, rounded up to what people count in.
@@ -284,7 +333,7 @@ pub(crate) fn wait_sentence(early: TooEarly) -> String {
         91..=5400 => format!("{} minutes", (seconds + 59) / 60),
         _ => format!("{} hours", (seconds + 3599) / 3600),
     };
-    format!("Too many tries. Please wait {wait} and try again.")
+    format!("Too many attempts. Wait {wait}, then try again.")
 }
 
 /// Tells programs too.

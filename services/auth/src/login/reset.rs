@@ -26,7 +26,7 @@ use portolan_storage::{
 use serde::Deserialize;
 
 use super::{
-    Continuation, check_form, form_token,
+    Continuation, Target, check_form, form_token,
     password::{wait_sentence, with_retry_after},
     signup::sentence,
     throttle::AccountKey,
@@ -55,6 +55,8 @@ struct ResetPage<'a> {
 #[template(path = "reset_choose.html")]
 struct ChoosePage<'a> {
     form_token: String,
+    /// Where to go on after the sign-in that follows.
+    request: String,
     token: &'a str,
     /// For password managers.
     email: &'a str,
@@ -169,9 +171,10 @@ async fn send_link(
                 now,
             )
             .await?;
-            let link = state
-                .site
-                .url(&format!("/reset/choose?token={}", token.expose()));
+            let path = continuation
+                .target
+                .on_with("/reset/choose", &format!("token={}", token.expose()));
+            let link = state.site.url(&path);
             mail::texts::reset(&person.display_name, &link)
         }
         None => mail::texts::reset_unknown(&state.site.url("/signup")),
@@ -198,6 +201,17 @@ async fn send_link(
 #[derive(Deserialize)]
 pub(super) struct ChoiceQuery {
     token: Option<Secret<String>>,
+    #[serde(default)]
+    request: String,
+}
+
+/// Where the sign-in that follows leads. The link may be opened in another browser, where the request of an app cannot be gone on with.
+async fn target(state: &AuthState, browser: &Browser, word: &str) -> Result<Target, PageError> {
+    match Continuation::load(state, browser, Some(word)).await {
+        Ok(continuation) => Ok(continuation.target),
+        Err(PageError::StartAgain) => Ok(Target::Console),
+        Err(other) => Err(other),
+    }
 }
 
 /// Shows the form for the new password.
@@ -212,7 +226,7 @@ pub(super) async fn show_choice(
             &state,
             browser,
             StatusCode::OK,
-            presented.expose(),
+            (presented.expose().as_str(), query.request),
             &link,
             None,
         ),
@@ -226,6 +240,8 @@ pub(super) struct ChoiceForm {
     #[serde(default)]
     form_token: String,
     token: Secret<String>,
+    #[serde(default)]
+    request: String,
     password: Secret<String>,
     /// A checkbox: sent or not.
     #[serde(default)]
@@ -261,7 +277,8 @@ pub(super) async fn choose(
     if let Err(rule) = super::check_password(&state, &form.password, &inputs).await {
         let fault = Some(sentence(&rule.to_string()));
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return choice_page(&state, browser, status, form.token.expose(), &link, fault);
+        let asked = (form.token.expose().as_str(), form.request);
+        return choice_page(&state, browser, status, asked, &link, fault);
     }
     let phc = state.passwords.hash(&form.password).await?;
 
@@ -304,15 +321,16 @@ pub(super) async fn choose(
     tx.commit().await?;
     revoke::tell(&state, &ended);
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
+    let login_path = target(&state, &browser, &form.request).await?.on("/login");
     let page = Message {
         status: None,
-        title: "Your password is changed",
+        title: "Your password was changed",
         text: if ways.passkeys == 0 && ways.providers.is_empty() {
-            "Every browser was signed out. Sign in with the new password."
+            "All browsers were signed out. Sign in with the new password."
         } else {
-            "Every browser was signed out. Sign in with the new password. Passkeys and connected accounts still sign in: look through them at Account, Sign-in methods, and remove what you do not know."
+            "All browsers were signed out. Sign in with the new password. Passkeys and connected accounts still sign in: check them under Account, Sign-in methods, and remove those you don't know."
         },
-        link: Some(("Sign in", "/login")),
+        link: Some(("Sign in", &login_path)),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
@@ -348,12 +366,13 @@ fn choice_page(
     state: &AuthState,
     browser: Browser,
     status: StatusCode,
-    token: &str,
+    (token, request): (&str, String),
     link: &Link,
     fault: Option<String>,
 ) -> Result<Response, PageError> {
     let page = ChoosePage {
         form_token: form_token(&state.keys, &browser),
+        request,
         token,
         email: &link.address,
         fault,
@@ -365,9 +384,9 @@ fn choice_page(
 fn dead_link(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "This link does not work any more",
-        text: "It was used, a newer one was sent, or it is older than 30 minutes. Ask for another one.",
-        link: Some(("Ask for a new link", "/reset")),
+        title: "This link no longer works",
+        text: "It was already used, replaced by a newer one, or is older than 30 minutes. Request a new one.",
+        link: Some(("Request a new link", "/reset")),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())

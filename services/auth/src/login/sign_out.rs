@@ -7,7 +7,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
-    pages::{self, PageError},
+    pages::{self, PageError, theme::Theme},
     session,
     state::AuthState,
     visitor::Visitor,
@@ -21,7 +21,12 @@ pub(super) async fn submit(
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
     let removal = session::end(&state, &headers, &visitor).await?;
-    let mut response = pages::see_other("/login")?.into_response();
+    // All cookies go, the one of the theme among them.
+    let path = match Theme::of(&headers) {
+        Some(theme) => format!("/login?done=signed-out&theme={}", theme.word()),
+        None => "/login?done=signed-out".to_owned(),
+    };
+    let mut response = pages::see_other(&path)?.into_response();
     response.headers_mut().append(header::SET_COOKIE, removal);
     // Browsers obey it on secure origins only; the cookie above works everywhere.
     response.headers_mut().insert(

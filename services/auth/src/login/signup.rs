@@ -66,8 +66,11 @@ impl Faults {
             && self.password.is_none()
     }
 
-    /// The field that the cursor begins in: the first one at fault.
+    /// What has the focus: the first field at fault, or what is said of the form.
     fn focus(&self) -> &'static str {
+        if self.form.is_some() {
+            return "form";
+        }
         match (&self.name, &self.email, &self.password) {
             (Some(_), _, _) | (None, None, None) => "name",
             (None, Some(_), _) => "email",
@@ -155,7 +158,7 @@ pub(super) async fn submit(
     }
     let address = EmailAddress::parse(&form.email);
     if address.is_err() {
-        faults.email = Some("Enter an e-mail address such as name@example.com.".to_owned());
+        faults.email = Some("Enter an e-mail address, such as name@example.com.".to_owned());
     }
     if let Err(rule) = password::check_new(&form.password, &[&form.email, &form.name]) {
         faults.password = Some(sentence(&rule.to_string()));
@@ -181,6 +184,7 @@ pub(super) async fn submit(
     let user = users::create_unverified(&mut tx, name, &address, &phc, now).await?;
     let id = VerificationId::generate();
     let code = random::digits(8)?;
+    let word = continuation.parameter();
     let verification = NewVerification {
         id,
         user,
@@ -189,6 +193,7 @@ pub(super) async fn submit(
         browser: browser.digest(),
         continue_request: continuation.target.request(),
         continue_invitation: continuation.target.invitation(),
+        continue_target: Some(&word),
     };
     verifications::open(&mut tx, &verification, now).await?;
     let mail = queue_message(&mut tx, &state, &address, name, &code).await?;

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_connections::looks_like_a_link;
 use portolan_model::{
     id::{IdentityOfferId, InvitationId, RequestId, SourceId},
     slug::Slug,
 };
+
+use super::console_address::ConsoleAddress;
 
 /// A page of the person's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +32,14 @@ pub enum AccountPage {
     SignIn,
     /// Passkeys.
     Passkeys,
+    /// The end of it.
+    Delete,
 }
 
 impl AccountPage {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Overview,
+        Self::Delete,
         Self::Password,
         Self::Email,
         Self::Sessions,
@@ -56,6 +62,7 @@ impl AccountPage {
             Self::Linked => "/account/linked",
             Self::SignIn => "/account/sign-in",
             Self::Passkeys => "/account/passkeys",
+            Self::Delete => "/account/delete",
         }
     }
 }
@@ -131,6 +138,8 @@ pub enum Target {
     Connect(String),
     /// The page where an account at a provider is connected, to sign in with: it opens in the browser that came from there only.
     Identity(IdentityOfferId),
+    /// The page of the console that was open when it found nobody signed in.
+    At(ConsoleAddress),
 }
 
 impl Target {
@@ -162,10 +171,20 @@ impl Target {
         if let Some(link) = text.strip_prefix("connect.") {
             return looks_like_a_link(link).then(|| Self::Connect(link.to_owned()));
         }
+        if let Some(address) = text.strip_prefix("at.") {
+            let bytes = URL_SAFE_NO_PAD.decode(address).ok()?;
+            let address = std::str::from_utf8(&bytes).ok()?;
+            return ConsoleAddress::read(address).map(Self::At);
+        }
         AccountPage::ALL
             .into_iter()
             .map(Self::Account)
             .find(|one| one.to_string() == text)
+    }
+
+    /// Where the console says that it was. What is no address of a workspace is the console itself.
+    pub fn of_console(address: &str) -> Self {
+        ConsoleAddress::read(address).map_or(Self::Console, Self::At)
     }
 
     /// The request, if it is one.
@@ -184,8 +203,15 @@ impl Target {
         }
     }
 
-    /// What a verification kept of it.
-    pub fn stored(request: Option<RequestId>, invitation: Option<InvitationId>) -> Self {
+    /// What a verification kept of it. Nodes of the release before keep requests and invitations only.
+    pub fn stored(
+        word: Option<&str>,
+        request: Option<RequestId>,
+        invitation: Option<InvitationId>,
+    ) -> Self {
+        if let Some(target) = word.and_then(Self::parse) {
+            return target;
+        }
         match (request, invitation) {
             (Some(id), _) => Self::Request(id),
             (None, Some(id)) => Self::Invitation(id),
@@ -223,6 +249,9 @@ impl fmt::Display for Target {
             Self::Source(slug, source) => write!(f, "s.{source}.{slug}"),
             Self::Connect(link) => write!(f, "connect.{link}"),
             Self::Identity(id) => id.fmt(f),
+            Self::At(address) => {
+                write!(f, "at.{}", URL_SAFE_NO_PAD.encode(address.as_str()))
+            }
         }
     }
 }
@@ -234,6 +263,7 @@ mod tests {
     #[test]
     fn s8_every_place_reads_back_and_case_44_no_address_is_one() {
         let places = [
+            Target::of_console("/w/acme/calls?tool=listPorts&outcome=error"),
             Target::Console,
             Target::Request(RequestId::generate()),
             Target::Invitation(InvitationId::generate()),
@@ -254,6 +284,11 @@ mod tests {
             assert_eq!(Target::parse(&place.to_string()), Some(place));
         }
         for foreign in [
+            "at.",
+            "at./w/acme",
+            // `//evil.example` and `https://evil.example`.
+            "at.Ly9ldmlsLmV4YW1wbGU",
+            "at.aHR0cHM6Ly9ldmlsLmV4YW1wbGU",
             "//evil.example",
             "https:evil",
             "/account",
@@ -270,5 +305,6 @@ mod tests {
         ] {
             assert_eq!(Target::parse(foreign), None, "{foreign}");
         }
+        assert_eq!(Target::of_console("//evil.example"), Target::Console);
     }
 }

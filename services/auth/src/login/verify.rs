@@ -118,7 +118,7 @@ pub(super) async fn submit(
         ));
     }
     let Some(code) = digits(&form.code) else {
-        let fault = "Enter the 8 digits from the message.".to_owned();
+        let fault = "Enter the 8 digits from our message.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
 
@@ -126,7 +126,7 @@ pub(super) async fn submit(
     let Some(expected) =
         verifications::count_attempt(&mut tx, verification.id, browser.digest(), now).await?
     else {
-        let fault = "This code does not work any more. Send a new one.".to_owned();
+        let fault = "This code no longer works. Send a new one.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     if !state.keys.verify_mac(
@@ -137,9 +137,9 @@ pub(super) async fn submit(
         tx.commit().await?;
         let left = MAX_ATTEMPTS - verification.attempts - 1;
         let fault = match left {
-            ..=0 => "This code is wrong, and it was the last try. Send a new one.".to_owned(),
-            1 => "This code is wrong. You have one more try.".to_owned(),
-            _ => format!("This code is wrong. You have {left} more tries."),
+            ..=0 => "This code is wrong, and this was the last attempt. Send a new one.".to_owned(),
+            1 => "This code is wrong. You have 1 more attempt.".to_owned(),
+            _ => format!("This code is wrong. You have {left} more attempts."),
         };
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     }
@@ -254,9 +254,9 @@ pub(super) async fn resend(
     let mut tx = state.store.system(Reason::SignIn).await?;
     if !verifications::renew(&mut tx, verification.id, browser.digest(), &mac, now).await? {
         let fault = if verification.sends >= MAX_SENDS {
-            "No more codes are sent for this sign-up. Please sign up again later.".to_owned()
+            "No more codes can be sent for this sign-up. Sign up again later.".to_owned()
         } else {
-            "A code was sent a moment ago. Please wait a minute.".to_owned()
+            "We sent a code a moment ago. Wait a minute, then try again.".to_owned()
         };
         return refuse(browser, StatusCode::TOO_MANY_REQUESTS, fault);
     }
@@ -274,7 +274,7 @@ pub(super) async fn resend(
         StatusCode::OK,
         "",
         None,
-        Some("A new code is on its way. Older ones do not work any more."),
+        Some("We sent a new code. Earlier codes no longer work."),
     )
 }
 
@@ -285,6 +285,7 @@ async fn find(state: &AuthState, browser: &Browser) -> Result<Option<Verificatio
 
 fn target(verification: &Verification) -> Target {
     Target::stored(
+        verification.continue_target.as_deref(),
         verification.continue_request,
         verification.continue_invitation,
     )
@@ -323,9 +324,9 @@ fn page(
 fn nothing_open(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "Nothing to confirm here",
-        text: "No sign-up is waiting for a code in this browser. Open the page in the browser where you signed up, or sign up again.",
-        link: Some(("Sign up", "/signup")),
+        title: "Nothing to confirm",
+        text: "No sign-up in this browser is waiting for a code. Open this page in the browser where you signed up, or sign up again.",
+        link: Some(("Create account", "/signup")),
         request_id: None,
     };
     Ok((browser, pages::html(StatusCode::NOT_FOUND, &page)?).into_response())
@@ -335,8 +336,8 @@ fn nothing_open(browser: Browser) -> Result<Response, PageError> {
 fn already_there(browser: Browser, verification: &Verification) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "You have an account already",
-        text: "This address was confirmed in another browser. Sign in with the password that was chosen there.",
+        title: "You already have an account",
+        text: "This address was confirmed in another browser. Sign in with the password chosen there.",
         link: Some(("Sign in", &target(verification).on("/login"))),
         request_id: None,
     };

@@ -102,7 +102,7 @@ pub(super) async fn submit(
     };
     let slug = suggested.as_deref().unwrap_or(&form.slug);
     if slug.trim().is_empty() && workspaces::display_name(&form.name).is_some() {
-        let slug_fault = Some("Choose an address: none can be made from this name.".to_owned());
+        let slug_fault = Some("Enter an address: none can be derived from this name.".to_owned());
         let shown = Shown {
             name: &form.name,
             slug,

@@ -12,19 +12,19 @@ pub(crate) fn changed(
 ) -> Letter {
     Letter::to(name, format!("A passkey of your Portolan account was {what}"))
         .say(format!(
-            "the passkey \"{passkey}\" of your Portolan account was {what} just now, and other browsers were signed out."
+            "The passkey “{passkey}” of your Portolan account was {what}, and your other browsers were signed out."
         ))
-        .say("If it was not you, take your account back at once. Choose a new password:")
+        .say("If this wasn’t you, take your account back now. Choose a new password:")
         .link("Choose a new password", reset_url)
-        .say("Then remove every passkey that you do not know, because a new password alone does not end them:")
+        .say("Then remove every passkey that you don’t recognize, because a new password doesn’t remove them:")
         .link("Passkeys", passkeys_url)
 }
 
 /// The count of a passkey went backwards.
 pub(crate) fn copied(name: &str, passkey: &str, url: &str) -> Letter {
-    Letter::to(name, "Somebody may have a copy of your passkey")
+    Letter::to(name, "Your passkey may have been copied")
         .say(format!(
-            "the passkey \"{passkey}\" was used for your Portolan account in a way that happens when there is a copy of it. Nobody was signed in."
+            "The passkey “{passkey}” was used for your Portolan account in a way that suggests a copy of it. The sign-in was refused."
         ))
         .say("Sign in another way, remove this passkey, and add a new one:")
         .link("Passkeys", url)

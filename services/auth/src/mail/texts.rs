@@ -7,137 +7,163 @@ use super::Letter;
 /// A verification code (L7).
 pub(crate) fn verification(name: &str, code: &str, link: &str) -> Letter {
     Letter::to(name, format!("{code} is your Portolan code"))
-        .say("your code works for 10 minutes, in the browser where you signed up:")
+        .say("This is your code. It works for 10 minutes, in the browser where you signed up:")
         .code(code)
-        .link("Fill the code in", link)
-        .say("If you did not sign up at Portolan, ignore this message: nothing happens without the code.")
+        .link("Enter the code", link)
+        .say("If you didn’t sign up for Portolan, ignore this message. Nothing happens without the code.")
 }
 
 /// To somebody whose address was used for a second sign-up (L5).
 pub(crate) fn known_address(login_url: &str) -> Letter {
     Letter::to_somebody("You already have a Portolan account")
-        .say("somebody, probably you, tried to sign up at Portolan with this address. It has an account already.")
+        .say("Someone, probably you, tried to sign up for Portolan with this address. It already has an account.")
         .link("Sign in", login_url)
-        .say("If it was not you, ignore this message: nothing was changed.")
+        .say("If this wasn’t you, ignore this message. Nothing was changed.")
 }
 
 /// A hint after several wrong passwords, at most one a day (L6).
 pub(crate) fn misses(login_url: &str) -> Letter {
-    Letter::to_somebody("Several failed sign-ins at Portolan")
-        .say("somebody entered a wrong password for your Portolan account several times. Further tries are slowed down, and your account is not locked.")
+    Letter::to_somebody("Failed sign-ins to your Portolan account")
+        .say("Someone entered a wrong password for your Portolan account several times. Further attempts are slowed down; your account is not locked.")
         .link("Sign in", login_url)
-        .say("If it was not you, nothing needs to be done, as long as your password is not used anywhere else.")
+        .say("If this wasn’t you, you don’t need to do anything, as long as you use this password nowhere else.")
 }
 
 /// A token of an app was used again when it should be long forgotten (K11). `client` is the app's name, cleaned.
 pub(crate) fn reuse(client: &str) -> Letter {
     Letter::to_somebody("An app was disconnected from Portolan")
         .say(format!(
-            "an old key of the app {client} was used again. That happens when a copy of it got into other hands, or when the app was restored from a backup. To be safe, we ended its connection."
+            "An old token of the app {client} was used again. This happens when someone has a copy of it, or when the app was restored from a backup. To be safe, we disconnected the app."
         ))
-        .say("If you still use the app, connect it again. If you do not know it, nothing needs to be done.")
+        .say("If you still use the app, connect it again. Otherwise you don’t need to do anything.")
 }
 
 /// The link for a new password (L9).
 pub(crate) fn reset(name: &str, link: &str) -> Letter {
-    Letter::to(name, "A new password for Portolan")
-        .say("somebody, probably you, asked for a new password for your Portolan account. The link works for 30 minutes, once.")
+    Letter::to(name, "Choose a new Portolan password")
+        .say("Someone, probably you, asked for a new password for your Portolan account. The link works once, within 30 minutes.")
         .link("Choose a new password", link)
-        .say("If it was not you, ignore this message: your password stays as it is.")
+        .say("If this wasn’t you, ignore this message. Your password stays the same.")
 }
 
 /// To an address without an account, for which somebody asked for a new password (L5).
 pub(crate) fn reset_unknown(signup_url: &str) -> Letter {
-    Letter::to_somebody("There is no Portolan account with this address")
-        .say("somebody, probably you, asked for a new password at Portolan, but there is no account with this address. Perhaps you signed up with another one.")
-        .link("Sign up", signup_url)
-        .say("If it was not you, ignore this message.")
+    Letter::to_somebody("No Portolan account uses this address")
+        .say("Someone, probably you, asked for a new Portolan password, but no account uses this address. You may have signed up with another address.")
+        .link("Create account", signup_url)
+        .say("If this wasn’t you, ignore this message.")
 }
 
 /// The password changed (L16).
 pub(crate) fn password_changed(name: &str, reset_url: &str) -> Letter {
     Letter::to(name, "Your Portolan password was changed")
-        .say("the password of your Portolan account was changed just now, and other browsers were signed out.")
-        .say("If it was not you, take your account back at once:")
+        .say("The password of your Portolan account was changed, and your other browsers were signed out.")
+        .say("If this wasn’t you, take your account back now:")
         .link("Choose a new password", reset_url)
 }
 
 /// The code that proves a new address (L10).
 pub(crate) fn new_address(name: &str, code: &str) -> Letter {
     Letter::to(name, format!("{code} is your Portolan code"))
-        .say("you want to use this address for your Portolan account. Enter this code within 10 minutes:")
+        .say("Enter this code within 10 minutes to use this address for your Portolan account:")
         .code(code)
-        .say("If you do not know what this is about, ignore this message: nothing happens without the code.")
+        .say("If you didn’t ask for this, ignore this message. Nothing happens without the code.")
 }
 
 /// To the new address, when somebody else uses it already (L5).
 pub(crate) fn new_address_taken() -> Letter {
-    Letter::to_somebody("This address is used for another Portolan account")
-        .say("somebody wants to use this address for a Portolan account, but it belongs to another account already. Nothing was changed.")
-        .say("If it was you, sign in to the other account with this address.")
+    Letter::to_somebody("Another Portolan account uses this address")
+        .say("Someone tried to use this address for a Portolan account, but another account already uses it. Nothing was changed.")
+        .say("If this was you, sign in to the other account with this address.")
 }
 
 /// To the former address, with the way back (L10).
 pub(crate) fn address_changed(name: &str, new: &str, undo_url: &str) -> Letter {
-    Letter::to(name, "The address of your Portolan account was changed")
-        .say(format!("your Portolan account is now used with {new}. This address does not open it any more."))
-        .say("If it was not you, go back to this address. That signs everybody out, and disconnects every app. It works for 72 hours:")
-        .link("Go back to this address", undo_url)
+    Letter::to(name, "The e-mail of your Portolan account was changed")
+        .say(format!("Your Portolan account now uses {new}. This address no longer signs in to it."))
+        .say("If this wasn’t you, undo the change within 72 hours. This signs out all browsers and disconnects all apps:")
+        .link("Restore this address", undo_url)
 }
 
 /// To the address that is used again.
 pub(crate) fn address_restored(name: &str, reset_url: &str) -> Letter {
-    Letter::to(name, "Your Portolan account is back at this address")
-        .say("the change of address was undone, every browser was signed out, and every app was disconnected. Choose a new password now, because somebody else knew the old one:")
+    Letter::to(name, "The e-mail of your Portolan account was restored")
+        .say("Your account uses this address again. All browsers were signed out and all apps were disconnected. Choose a new password now, because someone else knew the old one:")
         .link("Choose a new password", reset_url)
 }
 
-/// A factor was added, replaced or removed (L16).
-pub(crate) fn second_factor_changed(name: &str, reset_url: &str) -> Letter {
-    Letter::to(name, "The second factor of your Portolan account was changed")
-        .say("an authenticator app or the recovery codes of your Portolan account were changed just now, and other browsers were signed out.")
-        .say("If it was not you, take your account back at once:")
+/// Two-step verification was turned on or off, or has new recovery codes (L16): `action` as the audit log names it.
+pub(crate) fn two_step_verification(name: &str, action: &str, reset_url: &str) -> Letter {
+    let (subject, text) = match action {
+        "second_factor.added" => (
+            "Two-step verification was turned on",
+            "Signing in to your Portolan account with your password now needs a code from your authenticator app. Your other browsers were signed out.",
+        ),
+        "second_factor.removed" => (
+            "Two-step verification was turned off",
+            "The authenticator app was removed: your password alone now opens your Portolan account. Your other browsers were signed out.",
+        ),
+        _ => (
+            "Your recovery codes were replaced",
+            "New recovery codes were created for your Portolan account. Earlier codes no longer work, and your other browsers were signed out.",
+        ),
+    };
+    Letter::to(name, subject)
+        .say(text)
+        .say("If this wasn’t you, take your account back now:")
         .link("Choose a new password", reset_url)
 }
 
 /// An account at a provider signs in from now on (L16).
 pub(crate) fn sign_in_method_added(name: &str, provider: &str, url: &str) -> Letter {
-    Letter::to(name, "Your Portolan account has a new way to sign in")
+    Letter::to(name, "A sign-in method was added to your Portolan account")
         .say(format!(
-            "a {provider} account was connected with your Portolan account just now, and signs in to it from now on."
+            "A {provider} account was connected to your Portolan account and can now sign in to it."
         ))
         .link("Sign-in methods", url)
-        .say("If it was not you, disconnect it there, and choose a new password.")
+        .say("If this wasn’t you, disconnect it on that page and choose a new password.")
 }
 
 /// An account at a provider does not sign in any more (L16).
 pub(crate) fn sign_in_method_removed(name: &str, provider: &str, url: &str) -> Letter {
-    Letter::to(name, "A way to sign in to your Portolan account was removed")
+    Letter::to(name, "A sign-in method was removed from your Portolan account")
         .say(format!(
-            "a {provider} account was disconnected from your Portolan account just now, and other browsers were signed out."
+            "A {provider} account was disconnected from your Portolan account, and your other browsers were signed out."
         ))
         .link("Sign-in methods", url)
-        .say("If it was not you, choose a new password at once.")
+        .say("If this wasn’t you, choose a new password now.")
 }
 
 /// A recovery code was used (L12).
 pub(crate) fn recovery_code_used(name: &str, left: i64, url: &str) -> Letter {
-    Letter::to(name, "A recovery code opened your Portolan account")
+    Letter::to(name, "A recovery code was used for your Portolan account")
         .say(format!(
-            "a recovery code was used in place of your authenticator app. {left} are left."
+            "A recovery code was used instead of your authenticator app. You have {left} left."
         ))
-        .link("Second factor", url)
-        .say("If it was not you, choose a new password and make new recovery codes.")
+        .link("Two-step verification", url)
+        .say("If this wasn’t you, choose a new password and create new recovery codes.")
 }
 
 /// An invitation (M5).
 pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str) -> Letter {
-    Letter::to_somebody(format!("{inviter} invites you to {workspace} on Portolan"))
+    Letter::to_somebody(format!("{inviter} invited you to {workspace} on Portolan"))
         .say(format!(
-            "{inviter} invites you to the workspace {workspace} as {role}. The invitation is for this address and works for 7 days."
+            "{inviter} invited you to the workspace {workspace} {}. The invitation is for this address and expires in 7 days.",
+            in_words(role)
         ))
-        .link("Look at the invitation", link)
-        .say("If you do not know what this is about, ignore this message.")
+        .link("View invitation", link)
+        .say("If you don’t know the sender, ignore this message.")
+}
+
+/// `as a member`: with the article that the word takes.
+pub(crate) fn in_words(role: Role) -> String {
+    let word = role.to_string();
+    let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    };
+    format!("as {article} {word}")
 }
 
 /// How somebody comes to a role that gives roles.
@@ -188,22 +214,29 @@ pub(crate) fn client_requested(
 ) -> Letter {
     Letter::to(
         name,
-        format!("{asker} asks for an app in the workspace {workspace}"),
+        format!("{asker} requests an app for the workspace {workspace}"),
     )
     .say(format!(
-        "{asker} wants to connect the app {client} to the workspace {workspace}, where an administrator has to allow apps first. The app is known as {client_id}."
+        "{asker} wants to connect the app {client} to the workspace {workspace}, where an administrator must allow apps first. The client ID of the app is {client_id}."
     ))
-    .link("Look at it", link)
-    .say("Until you allow it, it cannot connect.")
+    .link("Review the request", link)
+    .say("The app cannot connect until you allow it.")
 }
 
 /// An administrator allowed an app that this person asked for (M7).
 pub(crate) fn client_allowed(name: &str, workspace: &str, client: &str) -> Letter {
-    Letter::to(name, format!("{client} may connect to {workspace} now"))
+    Letter::to(name, format!("{client} can now connect to {workspace}"))
         .say(format!(
-            "an administrator of the workspace {workspace} allowed the app {client}, for which you asked. Go to the app and connect again."
+            "An administrator of the workspace {workspace} allowed the app {client} that you requested. Go to the app and connect again."
         ))
-        .say("If you did not ask for it, nothing needs to be done: it cannot do anything until you agree.")
+        .say("If you didn’t request it, you don’t need to do anything. The app has no access until you agree.")
+}
+
+/// The account is no more (L16).
+pub(crate) fn account_deleted(name: &str) -> Letter {
+    Letter::to(name, "Your Portolan account was deleted")
+        .say("Your Portolan account and its sign-in methods were deleted, and you left all workspaces.")
+        .say("If this wasn’t you, contact the operator of the service. A deleted account cannot be restored.")
 }
 
 /// A workspace was deleted (M6, L16).
@@ -216,10 +249,10 @@ pub(crate) fn workspace_deleted(
 ) -> Letter {
     Letter::to(name, format!("The workspace {workspace} was deleted"))
         .say(format!(
-            "{by} deleted the workspace {workspace}, which you own. Its servers stopped, and AI apps cannot use it any more."
+            "{by} deleted the workspace {workspace}, which you own. Its servers are stopped, and AI apps can no longer use it."
         ))
         .say(format!(
-            "Until {until} any of its owners can restore it. After that everything in it is destroyed."
+            "Any owner can restore it until {until}. After that everything in it is permanently deleted."
         ))
-        .link("Restore it", link)
+        .link("Restore workspace", link)
 }

@@ -64,38 +64,38 @@ impl PageError {
         let (status, title, text, retry_after) = match self {
             Self::ForeignForm => (
                 StatusCode::FORBIDDEN,
-                "This form has gone stale",
-                "It was opened in another browser or before you signed in. Go back, reload the page, and send it again. Cookies must be allowed.",
+                "This form has expired",
+                "It was opened in another browser, or before you signed in. Go back, reload the page and submit it again. Cookies must be allowed.",
                 None,
             ),
             Self::StartAgain => (
                 StatusCode::BAD_REQUEST,
                 "Start again in your app",
-                "This sign-in was begun in another browser, or too long ago. Go back to the app that sent you here and connect again.",
+                "This sign-in was started in another browser, or too long ago. Go back to the app that sent you here and connect again.",
                 None,
             ),
             Self::Form(_) => (
                 StatusCode::BAD_REQUEST,
                 "The form could not be read",
-                "Go back, reload the page, and send it again.",
+                "Go back, reload the page and submit it again.",
                 None,
             ),
             Self::Throttled { retry_after } => (
                 StatusCode::TOO_MANY_REQUESTS,
-                "Too many tries",
-                "Please wait a little before you try again. Nothing is locked, and nothing you entered was changed.",
+                "Too many attempts",
+                "Wait a little, then try again. Your account is not locked, and nothing was changed.",
                 Some(*retry_after),
             ),
             Self::Password(PasswordError::Busy) => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Very busy right now",
-                "Many people are signing in at this moment. Please try again in a few seconds.",
+                "Portolan is busy",
+                "Many people are signing in right now. Try again in a few seconds.",
                 Some(3),
             ),
             Self::Storage(error) if error.is_unavailable() => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Not available right now",
-                "A part of the service does not answer. Please try again in a moment; nothing was changed.",
+                "Temporarily unavailable",
+                "A part of the service is not responding. Nothing was changed. Try again in a moment.",
                 Some(5),
             ),
             Self::Password(_)
@@ -106,7 +106,7 @@ impl PageError {
             | Self::Internal(_) => (
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "Something went wrong",
-                "The fault is on our side. Please try again; if it happens again, tell support the number below.",
+                "This is a problem on our side. Try again. If it happens again, contact support with the request number below.",
                 None,
             ),
         };

@@ -476,7 +476,7 @@ async fn n11_a_workspace_can_be_made_without_script() {
             .await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
         assert!(
-            answer.text.contains("none can be made from this name"),
+            answer.text.contains("none can be derived from this name"),
             "{name}"
         );
     }

@@ -30,7 +30,7 @@ async fn set(browser: &Browser<'_>, rule: &str) -> Answer {
 fn app(page: &str) -> TotpSecret {
     let text = page.split("<p class=\"mono\">").nth(1).unwrap();
     let mut bits = String::new();
-    for letter in text.split('<').next().unwrap().chars() {
+    for letter in text.split('<').next().unwrap().replace(' ', "").chars() {
         let value = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(letter).unwrap();
         bits.push_str(&format!("{value:05b}"));
     }

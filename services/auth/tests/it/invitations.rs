@@ -101,7 +101,7 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
     let bob = house.browser();
     let invitation = link(&house, "bob@acme.example").await;
     let page = bob.get(&invitation).await;
-    assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as developer"));
+    assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as a developer"));
     let signup = page.text.split("href=\"/signup?request=").nth(1).unwrap();
     let target = signup.split('"').next().unwrap();
     // Bug 25: the address is filled in, on both pages that the invitation leads to.

@@ -105,7 +105,9 @@ async fn f7_a_provider_that_goes_while_somebody_arrives_makes_no_account_and_no_
     .await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
     assert!(
-        refused.text.contains("no member of this workspace"),
+        refused
+            .text
+            .contains("no longer a member of this workspace"),
         "{}",
         refused.text
     );

@@ -20,10 +20,15 @@ async fn a_development_server_shows_its_mail_newest_first() {
     assert!(
         page.text.find("bob@acme.example").unwrap() < page.text.find("ann@acme.example").unwrap()
     );
+    // Friction 3: what the message links to is a link, and its code is copied by a button.
+    let link = format!("https://portolan.test/verify?code={code}");
     assert!(
         page.text
-            .contains(&format!("https://portolan.test/verify?code={code}"))
+            .contains(&format!("<a href=\"{link}\">{link}</a>")),
+        "{}",
+        page.text
     );
+    assert!(page.text.contains(&format!("data-copy=\"{code}\"")));
 }
 
 #[tokio::test]

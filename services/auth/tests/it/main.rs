@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod account_pages;
 mod api_sign_in;
 mod breached;
 mod connect;
@@ -36,3 +37,4 @@ mod single_sign_on;
 #[path = "../oauth/statements.rs"]
 mod statements;
 mod verifications;
+mod way_back;

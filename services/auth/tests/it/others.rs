@@ -242,7 +242,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     assert!(!other.is_signed_in().await);
     let shown = other.get(&page).await;
     assert!(
-        shown.text.contains("You have an account already") && shown.text.contains(ANN),
+        shown.text.contains("You already have an account") && shown.text.contains(ANN),
         "{}",
         shown.text
     );
@@ -275,7 +275,7 @@ async fn case_159_a_github_account_with_anns_address_is_not_ann_until_she_signs_
     assert_eq!(done.location(), "/account/apps", "{}", done.text);
     assert_eq!(
         house.newest_mail(ANN).await.subject,
-        "Your Portolan account has a new way to sign in",
+        "A sign-in method was added to your Portolan account",
         "L16"
     );
     // The number is who it is, not the name (F3).

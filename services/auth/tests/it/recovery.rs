@@ -165,11 +165,11 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
     assert_eq!((known.status, known.text), (unknown.status, unknown.text));
     assert_eq!(
         house.newest_mail("ann@acme.example").await.subject,
-        "A new password for Portolan"
+        "Choose a new Portolan password"
     );
     assert_eq!(
         house.newest_mail("nobody@acme.example").await.subject,
-        "There is no Portolan account with this address"
+        "No Portolan account uses this address"
     );
     // An address that nobody proved is nobody's.
     house.browser().sign_up("bob@acme.example", PASSWORD).await;
@@ -177,7 +177,7 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
     ask_reset(&browser, "bob@acme.example").await;
     assert_eq!(
         house.newest_mail("bob@acme.example").await.subject,
-        "There is no Portolan account with this address"
+        "No Portolan account uses this address"
     );
 }
 
@@ -457,7 +457,7 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
     assert!(page.text.contains("We sent a code to"));
     assert_eq!(
         house.newest_mail("bob@acme.example").await.subject,
-        "This address is used for another Portolan account"
+        "Another Portolan account uses this address"
     );
     // Case 151: the sixth try finds a dead code, whatever it is.
     let token = page.field("form_token");
@@ -470,7 +470,7 @@ async fn l5_somebody_elses_address_is_not_told_and_never_taken() {
             )
             .await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert_eq!(answer.text.contains("does not work any more"), n == 5);
+        assert_eq!(answer.text.contains("no longer works"), n == 5);
     }
     let me = ann.call(Method::GET, "/me", None).await.json();
     assert_eq!(me["user"]["email"], "ann@acme.example");
@@ -485,7 +485,7 @@ async fn a_person_sees_where_they_are_signed_in_and_signs_out_elsewhere() {
     third.sign_in("ann@acme.example", PASSWORD).await;
     let page = ann.get("/account/sessions").await;
     assert_eq!(page.text.matches("<li class=\"row\">").count(), 3);
-    assert_eq!(page.text.matches("this browser").count(), 1);
+    assert_eq!(page.text.matches("This browser").count(), 1);
     let (token, id) = (page.field("form_token"), page.field("session"));
     // A stranger with the id changes nothing.
     let bob = house.person("bob@acme.example").await;

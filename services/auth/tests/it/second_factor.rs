@@ -18,13 +18,17 @@ pub(crate) struct App(TotpSecret);
 impl App {
     /// What the page shows for typing it in.
     fn read(page: &str) -> Self {
-        let text = page
+        let shown = page
             .split("<p class=\"mono\">")
             .nth(1)
             .unwrap()
             .split('<')
             .next()
             .unwrap();
+        // §3b 17: in groups, and whole for the button that copies.
+        assert!(shown.split(' ').all(|group| group.len() <= 4), "{shown}");
+        let text = shown.replace(' ', "");
+        assert!(page.contains(&format!("data-copy=\"{text}\"")), "{page}");
         let mut bits = String::new();
         for letter in text.chars() {
             let value = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(letter).unwrap();
@@ -91,7 +95,7 @@ async fn l11_a_password_alone_does_not_sign_in_and_a_code_is_good_once() {
     assert!(!other.is_signed_in().await, "S4: other browsers are out");
     assert_eq!(
         house.newest_mail("ann@acme.example").await.subject,
-        "The second factor of your Portolan account was changed",
+        "Two-step verification was turned on",
         "L16"
     );
     let dead = other.cookie("__Host-sid");
@@ -201,8 +205,11 @@ async fn l12_a_recovery_code_opens_once_is_told_and_a_new_set_replaces_the_old_o
     let typed = codes[0].to_lowercase().replace('-', " ");
     assert_eq!(sign_in(&typed).await, StatusCode::SEE_OTHER);
     let told = house.newest_mail("ann@acme.example").await;
-    assert_eq!(told.subject, "A recovery code opened your Portolan account");
-    assert!(told.body.contains("9 are left"));
+    assert_eq!(
+        told.subject,
+        "A recovery code was used for your Portolan account"
+    );
+    assert!(told.body.contains("You have 9 left"));
     assert_eq!(sign_in(&typed).await, StatusCode::UNPROCESSABLE_ENTITY);
     let bob = house.person("bob@acme.example").await;
     let (_, theirs) = enrol(&house, &bob).await;
@@ -217,7 +224,7 @@ async fn l12_a_recovery_code_opens_once_is_told_and_a_new_set_replaces_the_old_o
     let page = fresh.sign_in("ann@acme.example", PASSWORD).await;
     send_code(&fresh, &page, &codes[1]).await;
     let made = fresh.fill(PAGE, &[("what", "codes")]).await;
-    assert!(made.text.contains("Keep these recovery codes"));
+    assert!(made.text.contains("Save your recovery codes"));
     assert_eq!(
         sign_in(&codes[2]).await,
         StatusCode::UNPROCESSABLE_ENTITY,
@@ -282,7 +289,15 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
     let (app, _) = enrol(&house, &ann).await;
     house.wait(Duration::minutes(11));
     let path = "/account/confirm?request=account.two-factor&for=required";
-    assert_eq!(ann.get(PAGE).await.location(), path);
+    // Bug 28: to see that it is on takes no proof; the page leads to it.
+    let seen = ann.get(PAGE).await;
+    assert!(
+        seen.text
+            .contains(&format!("href=\"{}\"", path.replace('&', "&#38;"))),
+        "{}",
+        seen.text
+    );
+    assert!(!seen.text.contains("value=\"remove\""), "{}", seen.text);
     let token = ann.get(path).await.field("form_token");
     let removal = [("form_token", token.as_str()), ("what", "remove")];
     assert_eq!(ann.post(PAGE, &removal).await.location(), path);
@@ -300,7 +315,15 @@ async fn case_157_a_proof_includes_the_second_factor_and_removing_it_needs_one()
         "the password alone is no proof any more"
     );
     assert_eq!(confirm(&app.code(&house)).await.location(), PAGE);
+    // Bug 29: not by one click.
+    let asked = ann.get(PAGE).await.text;
+    let button = asked.find("value=\"remove\"").unwrap();
+    assert!(asked[..button].contains("<details class=\"confirm\">"));
     ann.fill(PAGE, &[("what", "remove")]).await;
+    assert_eq!(
+        house.newest_mail("ann@acme.example").await.subject,
+        "Two-step verification was turned off"
+    );
     let fresh = house.browser();
     fresh.sign_in("ann@acme.example", PASSWORD).await;
     assert!(fresh.is_signed_in().await);

@@ -45,7 +45,7 @@ async fn case_40_a_copied_cookie_is_worth_nothing_after_sign_out() {
     let answer = ann.post("/logout", &[]).await;
     assert_eq!(
         (answer.status, answer.location()),
-        (StatusCode::SEE_OTHER, "/login")
+        (StatusCode::SEE_OTHER, "/login?done=signed-out")
     );
     assert_eq!(answer.headers["clear-site-data"], "\"cookies\"");
     assert!(ann.cookie("__Host-sid").is_none());

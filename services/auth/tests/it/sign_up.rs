@@ -104,7 +104,7 @@ async fn case_149_signing_up_with_a_known_address_looks_the_same_and_gets_anothe
     for (browser, email) in [(&known, "Ann@ACME.example"), (&unknown, "new@acme.example")] {
         let answer = browser.verify("00000000").await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
-        assert!(answer.text.contains("You have 4 more tries"), "{email}");
+        assert!(answer.text.contains("You have 4 more attempts"), "{email}");
     }
 }
 
@@ -140,18 +140,18 @@ async fn case_151_the_sixth_try_is_dead_even_with_the_right_code() {
         "12345678"
     };
     for left in [
-        "4 more tries",
-        "3 more tries",
-        "2 more tries",
-        "one more try",
-        "the last try",
+        "4 more attempts",
+        "3 more attempts",
+        "2 more attempts",
+        "1 more attempt",
+        "the last attempt",
     ] {
         let answer = ann.verify(wrong).await;
         assert!(answer.text.contains(left), "{left}: {}", answer.text);
     }
     let answer = ann.verify(&code).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(answer.text.contains("does not work any more"));
+    assert!(answer.text.contains("no longer works"));
     assert!(!ann.is_signed_in().await);
 
     house.wait(Duration::minutes(1));
@@ -184,11 +184,7 @@ async fn l7_a_code_lives_ten_minutes_in_the_browser_that_asked_for_it() {
 
     house.wait(Duration::minutes(10));
     let answer = ann.verify(&code).await;
-    assert!(
-        answer.text.contains("does not work any more"),
-        "{}",
-        answer.text
-    );
+    assert!(answer.text.contains("no longer works"), "{}", answer.text);
     assert!(!ann.is_signed_in().await);
 }
 

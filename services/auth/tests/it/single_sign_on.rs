@@ -590,7 +590,7 @@ async fn f7_an_address_that_the_provider_denies_makes_nobody_a_member() {
     assert_eq!(somebody.get(&address).await.status, StatusCode::NOT_FOUND);
     let shown = somebody.get(&offered).await;
     assert!(
-        !shown.text.contains(ANN) && !shown.text.contains("an account already"),
+        !shown.text.contains(ANN) && !shown.text.contains("already have an account"),
         "L5: it is not told who has an account: {}",
         shown.text
     );

@@ -26,6 +26,7 @@ async fn open(house: &House) -> VerificationId {
         browser: &BROWSER,
         continue_request: None,
         continue_invitation: None,
+        continue_target: None,
     };
     verifications::open(&mut tx, &new, now).await.unwrap();
     tx.commit().await.unwrap();

@@ -194,7 +194,10 @@ async fn m7_n11_a_person_asks_an_administrator_allows_and_the_same_page_lets_the
     assert_eq!(seen[0]["askers"][0]["user_email"], "bob@example.com");
     decide(&mut scene.ann, &seen[0], json!("allowed")).await;
     let letters = mails_to(&node, "bob@example.com").await;
-    assert!(letters[0].contains("may connect to acme"), "{letters:?}");
+    assert!(
+        letters[0].contains("can now connect to acme"),
+        "{letters:?}"
+    );
     assert!(
         clients(&mut scene.ann).await[0]["askers"]
             .as_array()

@@ -1,4 +1,4 @@
-//! "Continue with your company": from an address to the provider that its domain belongs to, and from a workspace that wants its members to come
+//! "Sign in with SSO": from an address to the provider that its domain belongs to, and from a workspace that wants its members to come
 //! that way (F7).
 
 use askama::Template;
@@ -70,9 +70,9 @@ pub(super) async fn show(
         }
         None => None,
     };
-    let fault = found.is_none().then_some(
-        "There is no company sign-in for this address here. Check it, or sign in in another way.",
-    );
+    let fault = found
+        .is_none()
+        .then_some("No SSO is set up for this address. Check it, or sign in another way.");
     page(
         &state,
         browser,

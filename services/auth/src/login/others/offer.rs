@@ -130,13 +130,15 @@ pub(super) async fn connect(
         }
         Linked::Gone => gone(browser),
         Linked::Stranger => {
-            let fault = "You are no member of the workspace that this sign-in is for. Ask one of its admins for an invitation.".to_owned();
+            let fault = "You are not a member of the workspace that this sign-in is for. Ask one of its admins for an invitation.".to_owned();
             let email = Some(session.email.as_str());
             let status = StatusCode::FORBIDDEN;
             connect_page(&state, browser, &offer, email, status, Some(fault)).await
         }
         Linked::Elsewhere => {
-            let fault = format!("This {provider} account signs in to another Portolan account.");
+            let fault = format!(
+                "This {provider} account is connected to another Portolan account. Disconnect it there first, or use another {provider} account."
+            );
             let email = Some(session.email.as_str());
             connect_page(
                 &state,
@@ -203,7 +205,7 @@ pub(super) async fn take_address(
     };
     let (Some(name), Ok(address)) = (display_name(&form.name), EmailAddress::parse(&form.email))
     else {
-        let fault = "Enter your name, and an e-mail address such as name@example.com.".to_owned();
+        let fault = "Enter your name and an e-mail address, such as name@example.com.".to_owned();
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault).await;
     };
     let now = state.now();
@@ -224,6 +226,7 @@ pub(super) async fn take_address(
     }
     let id = VerificationId::generate();
     let code = random::digits(8)?;
+    let word = target.to_string();
     let verification = NewVerification {
         id,
         user,
@@ -232,6 +235,7 @@ pub(super) async fn take_address(
         browser: browser.digest(),
         continue_request: target.request(),
         continue_invitation: target.invitation(),
+        continue_target: Some(&word),
     };
     verifications::open(&mut tx, &verification, now).await?;
     let mail = queue_message(&mut tx, &state, &address, name, &code).await?;
@@ -322,8 +326,8 @@ async fn address_page(
 fn gone(browser: Browser) -> Result<Response, PageError> {
     let page = Message {
         status: None,
-        title: "Nothing to go on with here",
-        text: "This sign-in was begun in another browser, too long ago, or was finished already. Sign in again.",
+        title: "This sign-in has expired",
+        text: "It was started in another browser, too long ago, or is already finished. Sign in again.",
         link: Some(("Sign in", "/login")),
         request_id: None,
     };

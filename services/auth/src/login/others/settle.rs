@@ -272,7 +272,7 @@ impl Arrived<'_> {
             Linked::Elsewhere | Linked::Gone | Linked::Stranger => {
                 let name = &self.provider.name;
                 let text = format!(
-                    "This {name} account signs in to another Portolan account. Disconnect it there first, or use another {name} account."
+                    "This {name} account is connected to another Portolan account. Disconnect it there first, or use another {name} account."
                 );
                 self.says(StatusCode::CONFLICT, "Not connected", &text)
             }
@@ -310,7 +310,7 @@ impl Arrived<'_> {
                 .await?;
                 tx.commit().await?;
                 let text = format!(
-                    "This is another {} account than the one that is connected with your Portolan account.",
+                    "This is not the {} account that is connected to your Portolan account.",
                     self.provider.name
                 );
                 self.says(StatusCode::FORBIDDEN, "Not confirmed", &text)
@@ -340,8 +340,7 @@ impl Arrived<'_> {
 
     /// Locked or deactivated. The person has proved who they are, so they may know.
     fn stopped(self) -> Result<Response, PageError> {
-        let text =
-            "This account cannot be signed in to at the moment. Ask whoever runs this service.";
+        let text = "This account is disabled. Contact the operator of this service.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
     }
 

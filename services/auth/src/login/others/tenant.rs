@@ -254,12 +254,12 @@ impl Arrived<'_> {
     }
 
     fn no_member(self) -> Result<Response, PageError> {
-        let text = "You are no member of this workspace any more. Ask one of its admins for an invitation.";
+        let text = "You are no longer a member of this workspace. Ask one of its admins for an invitation.";
         self.says(StatusCode::FORBIDDEN, "Not signed in", text)
     }
 
     fn another(self) -> Result<Response, PageError> {
-        let text = "You signed in there as somebody else than you are here. Sign out here first, if that is who you are.";
+        let text = "You signed in there as another person than here. To use that account, sign out here first.";
         self.says(StatusCode::FORBIDDEN, "Not confirmed", text)
     }
 }

@@ -314,7 +314,7 @@ fn page(
 
 /// State of another browser, of another provider, used, too old, or never one of ours: one answer for all.
 fn not_ours(browser: Browser) -> Result<Response, PageError> {
-    let text = "This sign-in was begun in another browser, too long ago, or was used already. Start again where you came from.";
+    let text = "This sign-in was started in another browser, too long ago, or was already used. Start again from where you came.";
     page(
         browser,
         StatusCode::BAD_REQUEST,
@@ -325,7 +325,7 @@ fn not_ours(browser: Browser) -> Result<Response, PageError> {
 }
 
 fn nobody(browser: Browser) -> Result<Response, PageError> {
-    let text = "There is no such way to sign in here.";
+    let text = "This sign-in method doesn’t exist here.";
     page(
         browser,
         StatusCode::NOT_FOUND,
@@ -343,7 +343,7 @@ fn away(
 ) -> Result<Response, PageError> {
     tracing::warn!(provider = %provider.slug, reason = %error, "a provider of accounts cannot be used");
     let text = format!(
-        "{} cannot be reached right now. Please try again in a moment, or sign in in another way.",
+        "{} cannot be reached right now. Try again in a moment, or sign in another way.",
         provider.name
     );
     let title = format!("{} does not answer", provider.name);
@@ -360,14 +360,14 @@ fn refused(
         Unproved::Oauth(OauthError::Denied(_)) => (
             StatusCode::FORBIDDEN,
             format!(
-                "{} did not let you go on, or you changed your mind there. Try again, or sign in in another way.",
+                "{} refused the sign-in, or you canceled it there. Try again, or sign in another way.",
                 provider.name
             ),
         ),
         _ => (
             StatusCode::BAD_REQUEST,
             format!(
-                "What {} answered could not be used. Please try again; if it happens again, tell whoever runs this service.",
+                "The answer from {} could not be used. Try again. If it happens again, contact the operator of this service.",
                 provider.name
             ),
         ),
