@@ -22,3 +22,4 @@ mod scene;
 mod sealed;
 mod upstream_oauth;
 mod upstreams;
+mod written;
