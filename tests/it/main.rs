@@ -11,6 +11,7 @@ mod clients;
 mod composed;
 mod conformance;
 mod console;
+mod definitions;
 mod dev;
 mod endpoint;
 mod house;

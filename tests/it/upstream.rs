@@ -438,7 +438,8 @@ async fn h_12_arguments_are_mirrored_by_the_servers_own_schema() -> Result<()> {
 #[tokio::test]
 async fn changes_at_a_server_are_noticed_and_taken_over_or_held_until_somebody_agrees() -> Result<()>
 {
-    let scene = Scene::with(Fixture::TypeScript1, json!({"hold_changes": true})).await?;
+    // Held, unless it is said otherwise.
+    let scene = Scene::of(Fixture::TypeScript1).await?;
     let console = scene.owner.console();
     let before = console
         .tool_ids("harbour", &scene.published.source_id)

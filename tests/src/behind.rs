@@ -27,7 +27,8 @@ pub async fn publish_at(
     url: &str,
     more: &Value,
 ) -> Result<Published> {
-    let mut body = json!({"url": url, "name": "Theirs"});
+    // What a fixture changes holds at once.
+    let mut body = json!({"url": url, "name": "Theirs", "hold_changes": false});
     for (name, value) in more.as_object().into_iter().flatten() {
         body[name] = value.clone();
     }
@@ -69,7 +70,9 @@ pub async fn compose(
 ) -> Result<Published> {
     let (mut tools, mut source_id) = (Vec::new(), String::new());
     for (word, upstream) in parts {
-        let body = json!({"url": upstream.url(), "name": word, "prefix": format!("{word}_")});
+        let prefix = format!("{word}_");
+        let body =
+            json!({"url": upstream.url(), "name": word, "prefix": prefix, "hold_changes": false});
         let added = console
             .post(&format!("/workspaces/{workspace}/upstreams"), body)
             .await?;

@@ -53,3 +53,4 @@ pub mod sse;
 pub mod stack;
 pub mod stand_in;
 pub mod upstream;
+pub mod written_upstream;

@@ -4,9 +4,10 @@
 use crate::upstream::Fixture;
 
 /// `tests/fixtures-upstream/typescript/content.mjs`.
-const TYPESCRIPT: [&str; 34] = [
+const TYPESCRIPT: [&str; 35] = [
     "json_schema_2020_12_tool",
     "test_ask_beside",
+    "test_ask_for_ever",
     "test_audio_content",
     "test_cancelled",
     "test_count",
@@ -108,21 +109,35 @@ impl Fixture {
     /// Is it the content of `content.mjs`?
     #[must_use]
     pub fn is_typescript(self) -> bool {
-        matches!(self, Self::TypeScript1 | Self::TypeScript2 | Self::HttpSse)
+        matches!(
+            self,
+            Self::TypeScript1
+                | Self::Gated
+                | Self::TypeScript2
+                | Self::TypeScriptBoth
+                | Self::HttpSse
+        )
     }
 
-    /// Does Portolan speak 2026-07-28 with it? It takes the newest that both know.
+    /// The revisions that Portolan speaks with it for clients of the session era, and for those of 2026-07-28: their own era, if it knows that.
     #[must_use]
-    pub fn is_modern(self) -> bool {
-        matches!(self, Self::TypeScript2 | Self::Python2 | Self::Rmcp)
+    pub fn spoken(self) -> [Option<&'static str>; 2] {
+        const SESSIONS: Option<&str> = Some("2025-11-25");
+        const STATELESS: Option<&str> = Some("2026-07-28");
+        match self {
+            Self::HttpSse => [None, None],
+            Self::TypeScript1 | Self::Gated | Self::Python1 => [SESSIONS, SESSIONS],
+            Self::TypeScript2 => [STATELESS, STATELESS],
+            Self::TypeScriptBoth | Self::Python2 | Self::Rmcp => [SESSIONS, STATELESS],
+        }
     }
 
     /// Names of its tools, in byte order (TL-3).
     #[must_use]
     pub fn tools(self) -> Vec<&'static str> {
         let more: &[&str] = match self {
-            Self::TypeScript1 => &TASKS_OF_SESSIONS,
-            Self::TypeScript2 => &TASKS,
+            Self::TypeScript1 | Self::Gated => &TASKS_OF_SESSIONS,
+            Self::TypeScript2 | Self::TypeScriptBoth => &TASKS,
             Self::HttpSse => &[],
             Self::Python1 | Self::Python2 => return PYTHON.to_vec(),
             Self::Rmcp => return RMCP.to_vec(),

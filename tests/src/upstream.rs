@@ -35,8 +35,12 @@ const LARGEST: usize = 16 * 1024 * 1024;
 pub enum Fixture {
     /// TypeScript SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. Everything that the conformance suite asks of a server.
     TypeScript1,
+    /// The same, with tools that are there only for clients that can be asked what they ask.
+    Gated,
     /// TypeScript SDK 2.x: 2026-07-28 and nothing else. The same content, multi round-trip requests, listen, the tasks extension.
     TypeScript2,
+    /// Both of these on one URL. What asks in a session asks nothing of clients of 2026-07-28.
+    TypeScriptBoth,
     /// TypeScript SDK 1.x on the two endpoints of 2024-11-05.
     HttpSse,
     /// Python SDK 1.x: 2025-03-26 to 2025-11-25, with sessions. Most of the same content, as that SDK writes it.
@@ -49,9 +53,11 @@ pub enum Fixture {
 
 impl Fixture {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::TypeScript1,
+        Self::Gated,
         Self::TypeScript2,
+        Self::TypeScriptBoth,
         Self::HttpSse,
         Self::Python1,
         Self::Python2,
@@ -83,7 +89,13 @@ impl Fixture {
         };
         Ok(Some(match self {
             Self::TypeScript1 => typescript("legacy.mjs")?,
+            Self::Gated => {
+                let mut command = typescript("legacy.mjs")?;
+                command.arg("gated");
+                command
+            }
             Self::TypeScript2 => typescript("modern.mjs")?,
+            Self::TypeScriptBoth => typescript("both.mjs")?,
             Self::HttpSse => {
                 let mut command = typescript("legacy.mjs")?;
                 command.arg("sse");
@@ -292,7 +304,7 @@ pub(crate) fn listen(mut command: Command) -> Result<(Process, SocketAddr)> {
 }
 
 /// Serves on a free port, on a thread of its own: tests block theirs.
-fn on_a_thread(router: Router) -> Result<SocketAddr> {
+pub(crate) fn on_a_thread(router: Router) -> Result<SocketAddr> {
     let (sender, started) = mpsc::channel();
     thread::spawn(move || -> Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -43,6 +43,7 @@ pub mod resource;
 pub mod scope;
 pub mod slug;
 pub mod subject;
+pub mod text;
 pub mod token_family;
 pub mod uri_template;
 

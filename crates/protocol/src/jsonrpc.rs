@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 
 pub use id::{ProgressToken, RequestId};
-pub use raw::{Kind, Misfit, NotJson, Raw};
+pub use raw::{Kind, Misfit, NotJson, Raw, Unsound};
 
 use crate::error::{ErrorKind, Refusal, RpcError};
 use crate::meta;
@@ -175,7 +175,9 @@ impl Body {
     pub fn parse(body: Bytes) -> Result<Self, Refusal> {
         match scan::validate(&body) {
             Ok(()) => {}
-            Err(ScanError::Syntax) => return Err(ErrorKind::Parse.refuse(Revision::FALLBACK, None)),
+            Err(ScanError::Syntax | ScanError::LoneSurrogate) => {
+                return Err(ErrorKind::Parse.refuse(Revision::FALLBACK, None));
+            }
             Err(ScanError::TooDeep) => return Err(invalid("Nested deeper than 64 levels.", None)),
         }
         let raw = Raw::trusted(body);

@@ -39,16 +39,29 @@ pub fn notification(revision: Revision, token: &ProgressToken, progress: &Progre
     let mut object = Object::begin(&mut params);
     object.key("progressToken");
     token.write(object.out());
-    object.value("progress", &progress.progress);
-    object.optional(
-        "total",
-        progress.total.as_ref().filter(|total| total.is_finite()),
-    );
+    object.key("progress");
+    write_number(progress.progress, object.out());
+    if let Some(total) = progress.total.filter(|total| total.is_finite()) {
+        object.key("total");
+        write_number(total, object.out());
+    }
     if revision.facts().progress_message {
         object.optional("message", progress.message.as_ref());
     }
     object.end();
     jsonrpc::notification(Method::Progress.name(), Some(&params))
+}
+
+/// Writes a number as people write it: `1` for one, and not `1.0`. What no number of JSON is, is `null`.
+fn write_number(number: f64, out: &mut Vec<u8>) {
+    /// All integers up to here are numbers of their own: 2⁵³.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let text = if number.fract() == 0.0 && number.abs() <= EXACT {
+        format!("{number:.0}")
+    } else {
+        serde_json::Number::from_f64(number).map_or("null".to_owned(), |number| number.to_string())
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Under which token the asker of a question wants to hear how far its client is; `params` are those of the question (X-7J).
@@ -95,4 +108,29 @@ pub fn passed_on(params: &Raw, token: &Raw) -> Option<(f64, Raw)> {
     }
     object.end();
     Some((progress, Raw::trusted(out.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q13_a_whole_number_is_written_without_a_fraction() {
+        let written = |number: f64| {
+            let mut out = Vec::new();
+            write_number(number, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        for (number, text) in [
+            (1.0, "1"),
+            (0.0, "0"),
+            (-3.0, "-3"),
+            (0.5, "0.5"),
+            (9_007_199_254_740_992.0, "9007199254740992"),
+            (1e300, "1e+300"),
+            (f64::NAN, "null"),
+        ] {
+            assert_eq!(written(number), text);
+        }
+    }
 }

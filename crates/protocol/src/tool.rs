@@ -33,7 +33,24 @@ pub struct Tool {
     pub task_support: Option<TaskSupport>,
     /// Metadata, an object (R3+).
     pub meta: Option<Raw>,
+    /// Hints as they were written, an object: instead of `annotations`, which says what they mean to us (J-10).
+    pub written_annotations: Option<Raw>,
+    /// Members that no revision knows, with their names (J-10).
+    pub others: Vec<(String, Raw)>,
 }
+
+/// Members of a definition that some revision knows.
+pub const KNOWN_MEMBERS: [&str; 9] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "icons",
+    "execution",
+    "_meta",
+];
 
 /// Whether a tool may or must be called as a task (TK-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +98,8 @@ impl Tool {
             icons: Vec::new(),
             task_support: None,
             meta: None,
+            written_annotations: None,
+            others: Vec::new(),
         }
     }
 
@@ -107,7 +126,10 @@ impl Tool {
             }
         }
         if facts.tool_annotations {
-            object.optional("annotations", self.annotations.as_ref());
+            match &self.written_annotations {
+                Some(written) => object.raw("annotations", written.as_bytes()),
+                None => object.optional("annotations", self.annotations.as_ref()),
+            }
         }
         if facts.icons && !self.icons.is_empty() {
             object.value("icons", &self.icons);
@@ -127,6 +149,9 @@ impl Tool {
                 .filter(|meta| meta.kind() == Kind::Object)
         {
             object.raw("_meta", meta.as_bytes());
+        }
+        for (name, value) in &self.others {
+            object.raw(name, value.as_bytes());
         }
         object.end();
     }
@@ -308,7 +333,9 @@ impl CallResult {
             return texts.next().is_none();
         }
         let tree: Option<serde_json::Value> = value.read("structuredContent").ok();
-        !texts.any(|text| text == value.as_str() || serde_json::from_str(text).ok() == tree)
+        !texts.any(|text| {
+            text == value.as_str() || (tree.is_some() && serde_json::from_str(text).ok() == tree)
+        })
     }
 
     /// The result as JSON, as `revision` knows it.

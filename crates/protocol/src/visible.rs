@@ -43,6 +43,11 @@ pub enum Visible {
     Unreachable,
     /// V-8: an answer against the protocol.
     Invalid,
+    /// V-8: an answer of more bytes than are taken.
+    TooLarge {
+        /// So many are taken.
+        limit: usize,
+    },
     /// V-9.
     Declined,
     /// EL-8: an answer that does not fit the question.
@@ -93,6 +98,15 @@ impl Visible {
             }
             Self::Unreachable => "The upstream server could not be reached.".to_owned(),
             Self::Invalid => "The upstream server answered in an invalid way.".to_owned(),
+            Self::TooLarge { limit } => {
+                const MIB: usize = 1024 * 1024;
+                let limit = if limit % MIB == 0 {
+                    format!("{} MiB", limit / MIB)
+                } else {
+                    format!("{limit} bytes")
+                };
+                format!("The answer of the upstream server is too large: the limit is {limit}.")
+            }
             Self::Declined => "The client declined the request of the upstream server.".to_owned(),
             Self::Unfit => {
                 "The client's answer does not fit what the upstream server asked for.".to_owned()
@@ -123,7 +137,7 @@ impl Visible {
                 url.as_ref()
                     .and_then(|url| Raw::of(&json!({ "url": url })).ok()),
             ),
-            Self::TooManyRounds | Self::Invalid => (-31005, None),
+            Self::TooManyRounds | Self::Invalid | Self::TooLarge { .. } => (-31005, None),
             Self::TimedOut(_) => (-31001, None),
             Self::Lost => (-31004, None),
             Self::Unreachable => (-31000, None),

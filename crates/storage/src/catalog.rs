@@ -15,6 +15,7 @@ use crate::{
     credentials::{SealedCredential, WrappedKey},
     prompts, resources,
     tenants::Reach,
+    written::Written,
 };
 
 /// The tenant of the transaction as a node sees it.
@@ -72,6 +73,8 @@ pub struct PublishedTool {
     pub annotations: Value,
     /// How arguments become a request.
     pub plan: Value,
+    /// The definition as an MCP server wrote it, if it is of one.
+    pub written: Option<String>,
 }
 
 /// A source as far as calls need it.
@@ -165,7 +168,8 @@ async fn tools(tx: &mut TenantTx, server: Uuid) -> Result<Vec<PublishedTool>, St
     let rows = sqlx::query!(
         r#"select t.id, t.source_id, u.published_name, coalesce(t.title_override, t.title) as "title!",
                   coalesce(t.description_override, t.description) as "description!",
-                  t.input_schema, t.output_schema, t.annotations, t.plan
+                  t.input_schema, t.output_schema, t.annotations, t.plan, t.written::text as written,
+                  (t.written->'upstream')::text as definition_of_upstream
              from server_tools u
              join tools t on t.tenant_id = u.tenant_id and t.id = u.tool_id
              join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
@@ -176,16 +180,22 @@ async fn tools(tx: &mut TenantTx, server: Uuid) -> Result<Vec<PublishedTool>, St
     )
     .fetch_all(tx.connection())
     .await?;
-    let tools = rows.into_iter().map(|row| PublishedTool {
-        id: ToolId::from_uuid(row.id),
-        source: SourceId::from_uuid(row.source_id),
-        name: row.published_name,
-        title: row.title,
-        description: row.description,
-        input_schema: row.input_schema,
-        output_schema: row.output_schema,
-        annotations: row.annotations,
-        plan: row.plan,
+    let tools = rows.into_iter().map(|row| {
+        let mut written = Written::read(row.written.as_deref());
+        PublishedTool {
+            id: ToolId::from_uuid(row.id),
+            source: SourceId::from_uuid(row.source_id),
+            name: row.published_name,
+            title: row.title,
+            description: row.description,
+            input_schema: written.object("inputSchema", row.input_schema),
+            output_schema: row
+                .output_schema
+                .map(|schema| written.object("outputSchema", schema)),
+            annotations: written.object("annotations", row.annotations),
+            plan: written.ours("plan", row.plan),
+            written: row.definition_of_upstream,
+        }
     });
     Ok(tools.collect())
 }

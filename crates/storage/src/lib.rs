@@ -22,6 +22,7 @@ mod doorbell;
 mod error;
 mod migrate;
 mod together;
+mod written;
 
 pub mod account_links;
 pub mod api_keys;

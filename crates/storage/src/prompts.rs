@@ -9,7 +9,7 @@ use portolan_model::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx};
+use crate::{StorageError, TenantTx, written};
 
 /// A prompt with everything about it.
 #[derive(Debug, Clone)]
@@ -367,7 +367,7 @@ pub(crate) async fn published(
 ) -> Result<Vec<Published>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
-        r#"select p.id, p.source_id, p.upstream_name, p.upstream, u.published_name, p.title, p.description, p.arguments, p.version,
+        r#"select p.id, p.source_id, p.upstream_name, p.upstream, p.written::text as written, u.published_name, p.title, p.description, p.arguments, p.version,
                   case when octet_length(p.messages::text) <= $3 then p.messages end as messages
              from server_prompts u
              join prompts p on p.tenant_id = u.tenant_id and p.id = u.prompt_id
@@ -387,7 +387,7 @@ pub(crate) async fn published(
                 id: PromptId::from_uuid(row.id),
                 source: row.source_id.map(SourceId::from_uuid),
                 upstream_name: row.upstream_name,
-                upstream: row.upstream,
+                upstream: written::definition(row.written.as_deref(), row.upstream),
                 name: row.published_name,
                 title: row.title,
                 description: row.description,

@@ -9,7 +9,7 @@ use portolan_model::{
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx, prompts::KEPT_BYTES};
+use crate::{StorageError, TenantTx, prompts::KEPT_BYTES, written};
 
 /// A resource or template with everything about it but its bytes.
 #[derive(Debug, Clone)]
@@ -527,7 +527,7 @@ pub(crate) async fn published(
 ) -> Result<Vec<Published>, StorageError> {
     let tenant = tx.tenant().uuid();
     let rows = sqlx::query!(
-        r#"select r.id, coalesce(r.source_id, r.http_source_id) as source_id, r.upstream_uri, r.upstream, r.kind, u.published_uri, r.name,
+        r#"select r.id, coalesce(r.source_id, r.http_source_id) as source_id, r.upstream_uri, r.upstream, r.written::text as written, r.kind, u.published_uri, r.name,
                   r.title, r.description, r.mime_type, r.annotations, r.variables, r.body, octet_length(r.content) as size,
                   case when octet_length(r.content) <= $3 then r.content end as content, r.plan, r.version
              from server_resources u
@@ -552,7 +552,7 @@ pub(crate) async fn published(
                 id: ResourceId::from_uuid(row.id),
                 source: row.source_id.map(SourceId::from_uuid),
                 upstream_uri: row.upstream_uri,
-                upstream: row.upstream,
+                upstream: written::definition(row.written.as_deref(), row.upstream),
                 shape: row.kind.parse().map_err(|_| wrong("kind"))?,
                 uri: row.published_uri,
                 name: row.name,

@@ -8,7 +8,10 @@ use portolan_model::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::{StorageError, TenantTx};
+use crate::{
+    StorageError, TenantTx,
+    written::{self, Written},
+};
 
 /// A tool with everything about it.
 #[derive(Debug, Clone)]
@@ -39,6 +42,8 @@ pub struct Tool {
     pub plan: Value,
     /// The form, for a hand-made tool.
     pub definition: Option<Value>,
+    /// The definition as an MCP server wrote it, if it is of one and a release that keeps it has seen it.
+    pub written: Option<String>,
     /// Notes of the import.
     pub warnings: Vec<String>,
     /// Slugs of the servers that publish it.
@@ -117,6 +122,8 @@ pub struct Imported {
     pub plan: Value,
     /// The form, for a hand-made tool.
     pub definition: Option<Value>,
+    /// The definition as an MCP server wrote it, an object, if it is of one.
+    pub written: Option<String>,
     /// Notes of the import.
     pub warnings: Vec<String>,
 }
@@ -136,17 +143,18 @@ pub async fn insert_many(
                 "id": ToolId::generate().uuid(), "operation_key": tool.operation_key, "name": tool.wording.name, "title": tool.wording.title,
                 "description": tool.wording.description, "enabled": enabled, "input_schema": tool.input_schema,
                 "output_schema": tool.output_schema, "annotations": tool.annotations, "plan": tool.plan,
-                "definition": tool.definition, "warnings": tool.warnings,
+                "definition": tool.definition, "warnings": tool.warnings, "written": written::of_tool(tool),
             })
         })
         .collect();
     sqlx::query!(
         "insert into tools (tenant_id, id, source_id, operation_key, name, title, description, enabled, input_schema, output_schema,
-                            annotations, plan, definition, warnings, created_at, updated_at)
+                            annotations, plan, definition, warnings, written, created_at, updated_at)
          select $1, r.id, $2, r.operation_key, r.name, r.title, r.description, r.enabled, r.input_schema,
-                nullif(r.output_schema, 'null'::jsonb), r.annotations, r.plan, nullif(r.definition, 'null'::jsonb), r.warnings, $4, $4
+                nullif(r.output_schema, 'null'::jsonb), r.annotations, r.plan, nullif(r.definition, 'null'::jsonb), r.warnings,
+                r.written::json, $4, $4
          from jsonb_to_recordset($3) as r(id uuid, operation_key text, name text, title text, description text, enabled boolean,
-              input_schema jsonb, output_schema jsonb, annotations jsonb, plan jsonb, definition jsonb, warnings jsonb)",
+              input_schema jsonb, output_schema jsonb, annotations jsonb, plan jsonb, definition jsonb, warnings jsonb, written text)",
         tenant,
         source.uuid(),
         Value::Array(rows),
@@ -167,7 +175,7 @@ pub async fn replace(
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
         "update tools set name = $4, title = $5, description = $6, input_schema = $7, output_schema = $8, annotations = $9, plan = $10,
-                          definition = $11, warnings = $12, state = 'active', updated_at = $13
+                          definition = $11, warnings = $12, state = 'active', updated_at = $13, written = $14::text::json
          where tenant_id = $1 and source_id = $2 and operation_key = $3",
         tenant,
         source.uuid(),
@@ -182,6 +190,7 @@ pub async fn replace(
         tool.definition,
         serde_json::json!(tool.warnings),
         now,
+        written::of_tool(tool),
     )
     .execute(tx.connection())
     .await?;
@@ -198,7 +207,7 @@ pub async fn redefine(
     let tenant = tx.tenant().uuid();
     let done = sqlx::query!(
         "update tools set operation_key = $3, name = $4, title = $5, description = $6, input_schema = $7, output_schema = $8, annotations = $9,
-                          plan = $10, definition = $11, warnings = $12, updated_at = $13
+                          plan = $10, definition = $11, warnings = $12, updated_at = $13, written = $14::text::json
          where tenant_id = $1 and id = $2 and definition is not null",
         tenant,
         id.uuid(),
@@ -213,6 +222,7 @@ pub async fn redefine(
         tool.definition,
         serde_json::json!(tool.warnings),
         now,
+        written::of_tool(tool),
     )
     .execute(tx.connection())
     .await?;
@@ -277,7 +287,7 @@ pub async fn list(
     let rows = sqlx::query!(
         r#"select t.id, t.source_id, s.name as source_name, t.operation_key, t.name, t.title, t.description, t.name_override, t.title_override,
                   t.description_override, t.enabled, t.state, t.input_schema, t.output_schema, t.annotations, t.plan, t.definition, t.warnings,
-                  t.updated_at,
+                  t.updated_at, t.written::text as written, (t.written->'upstream')::text as definition_of_upstream,
                   array(select v.slug from server_tools u join servers v on v.tenant_id = u.tenant_id and v.id = u.server_id
                          where u.tenant_id = t.tenant_id and u.tool_id = t.id and v.deleted_at is null order by v.slug) as "used_by!"
            from tools t join sources s on s.tenant_id = t.tenant_id and s.id = t.source_id
@@ -302,6 +312,7 @@ pub async fn list(
     .await?;
     rows.into_iter()
         .map(|row| {
+            let mut written = Written::read(row.written.as_deref());
             Ok(Tool {
                 id: ToolId::from_uuid(row.id),
                 source_id: SourceId::from_uuid(row.source_id),
@@ -322,11 +333,16 @@ pub async fn list(
                     table: "tools",
                     column: "state",
                 })?,
-                input_schema: row.input_schema,
-                output_schema: row.output_schema,
-                annotations: row.annotations,
-                plan: row.plan,
-                definition: row.definition,
+                input_schema: written.object("inputSchema", row.input_schema),
+                output_schema: row
+                    .output_schema
+                    .map(|schema| written.object("outputSchema", schema)),
+                annotations: written.object("annotations", row.annotations),
+                plan: written.ours("plan", row.plan),
+                definition: row
+                    .definition
+                    .map(|definition| written.ours("definition", definition)),
+                written: row.definition_of_upstream,
                 warnings: serde_json::from_value(row.warnings).map_err(|_| {
                     StorageError::Inconsistent {
                         table: "tools",

@@ -256,6 +256,8 @@ pub struct SyncedPrompt {
     pub arguments: Value,
     /// The definition as it came.
     pub upstream: Value,
+    /// The same as text.
+    pub written: String,
 }
 
 /// A resource or template as a server defines it.
@@ -275,30 +277,38 @@ pub struct SyncedResource {
     pub mime_type: Option<String>,
     /// The definition as it came.
     pub upstream: Value,
+    /// The same as text.
+    pub written: String,
 }
 
-/// The definitions of prompts and resources that a source has and that are still there, as they came: kind (`prompt`, `resource`,
-/// `template`), own name or URI, definition.
-pub async fn known(
-    tx: &mut TenantTx,
-    source: SourceId,
-) -> Result<Vec<(String, String, Value)>, StorageError> {
+/// A prompt or resource of a source that is still there.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// `prompt`, `resource` or `template`.
+    pub kind: String,
+    /// The server's own name or URI.
+    pub name: String,
+    /// The definition as it came.
+    pub definition: Value,
+    /// The same as text; none if a release has written it that does not keep it.
+    pub written: Option<String>,
+}
+
+/// The prompts and resources that a source has and that are still there.
+pub async fn known(tx: &mut TenantTx, source: SourceId) -> Result<Vec<Known>, StorageError> {
     let tenant = tx.tenant().uuid();
-    let rows = sqlx::query!(
-        r#"select 'prompt' as "kind!", upstream_name as "name!", upstream as "upstream!" from prompts
+    Ok(sqlx::query_as!(
+        Known,
+        r#"select 'prompt' as "kind!", upstream_name as "name!", upstream as "definition!", written::text as written from prompts
             where tenant_id = $1 and source_id = $2 and state = 'active' and deleted_at is null
            union all
-           select kind, upstream_uri, upstream from resources
+           select kind, upstream_uri, upstream, written::text from resources
             where tenant_id = $1 and source_id = $2 and state = 'active' and deleted_at is null"#,
         tenant,
         source.uuid()
     )
     .fetch_all(tx.connection())
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| (row.kind, row.name, row.upstream))
-        .collect())
+    .await?)
 }
 
 /// Makes a source's prompts what its server offers: what is gone is marked, what the tenant chose stays.
@@ -315,17 +325,22 @@ pub async fn sync_prompts(
             serde_json::json!({
                 "id": PromptId::generate().uuid(), "name": prompt.name, "title": prompt.title, "description": prompt.description,
                 "arguments": prompt.arguments, "upstream_name": prompt.upstream_name, "upstream": prompt.upstream,
+                "written": prompt.written,
             })
         })
         .collect();
     sqlx::query!(
-        "insert into prompts (tenant_id, id, source_id, name, title, description, arguments, upstream_name, upstream, created_at, updated_at)
-         select $1, r.id, $2, r.name, r.title, r.description, r.arguments, r.upstream_name, r.upstream, $4, $4
-         from jsonb_to_recordset($3) as r(id uuid, name text, title text, description text, arguments jsonb, upstream_name text, upstream jsonb)
+        "insert into prompts (tenant_id, id, source_id, name, title, description, arguments, upstream_name, upstream, written,
+                              created_at, updated_at)
+         select $1, r.id, $2, r.name, r.title, r.description, r.arguments, r.upstream_name, r.upstream, r.written::json, $4, $4
+         from jsonb_to_recordset($3) as r(id uuid, name text, title text, description text, arguments jsonb, upstream_name text, upstream jsonb,
+              written text)
          on conflict (tenant_id, source_id, upstream_name) do update
             set name = excluded.name, title = excluded.title, description = excluded.description, arguments = excluded.arguments,
-                upstream = excluded.upstream, state = 'active', version = prompts.version + 1, updated_at = excluded.updated_at
-          where prompts.upstream is distinct from excluded.upstream or prompts.state <> 'active' or prompts.name <> excluded.name",
+                upstream = excluded.upstream, written = excluded.written, state = 'active', version = prompts.version + 1,
+                updated_at = excluded.updated_at
+          where prompts.upstream is distinct from excluded.upstream or prompts.written::text is distinct from excluded.written::text
+             or prompts.state <> 'active' or prompts.name <> excluded.name",
         tenant,
         source.uuid(),
         Value::Array(rows),
@@ -364,18 +379,22 @@ pub async fn sync_resources(
             serde_json::json!({
                 "id": ResourceId::generate().uuid(), "kind": resource.kind, "uri": resource.uri, "name": resource.name,
                 "title": resource.title, "description": resource.description, "mime_type": resource.mime_type, "upstream": resource.upstream,
+                "written": resource.written,
             })
         })
         .collect();
     sqlx::query!(
         "insert into resources (tenant_id, id, source_id, kind, uri, name, title, description, mime_type, body, upstream_uri, upstream,
-                                created_at, updated_at)
-         select $1, r.id, $2, r.kind, r.uri, r.name, r.title, r.description, r.mime_type, 'upstream', r.uri, r.upstream, $4, $4
-         from jsonb_to_recordset($3) as r(id uuid, kind text, uri text, name text, title text, description text, mime_type text, upstream jsonb)
+                                written, created_at, updated_at)
+         select $1, r.id, $2, r.kind, r.uri, r.name, r.title, r.description, r.mime_type, 'upstream', r.uri, r.upstream, r.written::json, $4, $4
+         from jsonb_to_recordset($3) as r(id uuid, kind text, uri text, name text, title text, description text, mime_type text, upstream jsonb,
+              written text)
          on conflict (tenant_id, source_id, kind, upstream_uri) do update
             set name = excluded.name, title = excluded.title, description = excluded.description, mime_type = excluded.mime_type,
-                upstream = excluded.upstream, state = 'active', version = resources.version + 1, updated_at = excluded.updated_at
-          where resources.upstream is distinct from excluded.upstream or resources.state <> 'active'",
+                upstream = excluded.upstream, written = excluded.written, state = 'active', version = resources.version + 1,
+                updated_at = excluded.updated_at
+          where resources.upstream is distinct from excluded.upstream or resources.written::text is distinct from excluded.written::text
+             or resources.state <> 'active'",
         tenant,
         source.uuid(),
         Value::Array(rows),
@@ -401,6 +420,26 @@ pub async fn sync_resources(
     .execute(tx.connection())
     .await?;
     Ok(())
+}
+
+/// The longest own name among a source's tools and prompts, with what it names: `tool` or `prompt`.
+pub async fn longest_name(
+    tx: &mut TenantTx,
+    source: SourceId,
+) -> Result<Option<(String, String)>, StorageError> {
+    let tenant = tx.tenant().uuid();
+    let row = sqlx::query!(
+        r#"select own.what as "what!", own.name as "name!" from
+             (select 'tool' as what, operation_key as name from tools where tenant_id = $1 and source_id = $2
+              union all
+              select 'prompt', upstream_name from prompts where tenant_id = $1 and source_id = $2 and upstream_name is not null) own
+            order by length(own.name) desc, own.name limit 1"#,
+        tenant,
+        source.uuid(),
+    )
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(|row| (row.what, row.name)))
 }
 
 /// Gives a source's tools and prompts the names of another prefix; the servers that offer them under their old names follow. Two

@@ -72,6 +72,17 @@ impl UpstreamError {
         }
     }
 
+    /// True for an answer to `initialize` that says that the server holds no sessions of ours: it refused
+    /// the request, chose a version that has none, or answered something else. False for what
+    /// says nothing of the era.
+    pub fn is_no_handshake(&self) -> bool {
+        match self {
+            Self::Status(status) => status.is_client_error(),
+            Self::Refused(_) | Self::Version(_) | Self::Violation(_) => true,
+            _ => false,
+        }
+    }
+
     /// True if nobody can say whether the request was carried out.
     pub fn is_unclear(&self) -> bool {
         match self {

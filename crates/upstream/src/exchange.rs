@@ -88,6 +88,8 @@ pub struct Exchange {
     tries: u32,
     until: Instant,
     over: bool,
+    /// The answer is a list, whose entries are looked at one by one.
+    is_list: bool,
 }
 
 impl Exchange {
@@ -114,6 +116,7 @@ impl Exchange {
             tries: 0,
             until: begun + limits.total,
             over: false,
+            is_list: false,
         };
         let status = answer.status;
         if status.is_success() && is_events(&answer.headers) {
@@ -154,6 +157,7 @@ impl Exchange {
                 if let Incoming::Response {
                     id,
                     outcome: Err(_),
+                    ..
                 } = message
                 {
                     *id = None;
@@ -186,7 +190,14 @@ impl Exchange {
             tries: 0,
             until,
             over: false,
+            is_list: false,
         }
+    }
+
+    /// Of a request of this method: in the answer to one for a list, an entry may be odd (F6).
+    pub(crate) fn of(mut self, method: &str) -> Self {
+        self.is_list = method.ends_with("/list");
+        self
     }
 
     /// The error that came at once instead of a stream, if it did.
@@ -237,7 +248,14 @@ impl Exchange {
     /// What a message is to this request; `None` for what is done or does not concern it.
     async fn sort(&mut self, message: Incoming) -> Result<Option<Event>, UpstreamError> {
         Ok(Some(match message {
-            Incoming::Response { id, outcome } => {
+            Incoming::Response {
+                id,
+                outcome,
+                is_odd,
+            } => {
+                if is_odd && !self.is_list {
+                    return Err(message::unsound());
+                }
                 if id.is_some_and(|id| id != self.id) {
                     return Err(UpstreamError::violation(
                         "it answered a request that was not made",

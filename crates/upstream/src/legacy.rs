@@ -138,7 +138,8 @@ impl Legacy {
         if answer.status == StatusCode::NOT_FOUND && self.ticket.session.is_some() {
             return Err(UpstreamError::SessionGone);
         }
-        Exchange::begin(Connection::Legacy(self.clone()), id, answer, begun).await
+        let exchange = Exchange::begin(Connection::Legacy(self.clone()), id, answer, begun);
+        Ok(exchange.await?.of(request.method))
     }
 
     /// What every message of the session carries.

@@ -20,6 +20,7 @@ mod drain;
 mod endpoint;
 mod error;
 mod exchange;
+mod gated;
 mod legacy;
 mod link;
 mod message;
@@ -28,7 +29,9 @@ pub mod oauth;
 mod offer;
 mod outgoing;
 mod probe;
+mod references;
 mod standing;
+mod written;
 
 pub use connection::Connection;
 pub use drain::List;
@@ -40,5 +43,8 @@ pub use link::Link;
 pub use modern::Modern;
 pub use offer::{Offer, OfferedPrompt, OfferedResource, OfferedTool};
 pub use outgoing::Request;
+// Definitions are handed out as text that was parsed once.
+pub use portolan_protocol::jsonrpc::Raw;
 pub use probe::{Probed, ServerFacts};
 pub use standing::Standing;
+pub use written::canonical;

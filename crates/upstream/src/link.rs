@@ -178,7 +178,7 @@ impl Link {
             return Err(refusal(answer.status, &answer.headers));
         }
         let connection = Connection::Link(Arc::clone(self));
-        Ok(Exchange::on_link(connection, id, receiver, begun))
+        Ok(Exchange::on_link(connection, id, receiver, begun).of(request.method))
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Incoming {
     Response {
         id: Option<RequestId>,
         outcome: Result<Raw, RpcError>,
+        /// Parts of the result may be unsound: it is of use only where they are looked at one by one (F6).
+        is_odd: bool,
     },
 }
 
@@ -31,7 +33,15 @@ const MOST: usize = 1_000;
 
 /// Reads a body or the data of an event.
 pub(crate) fn read(text: impl Into<bytes::Bytes>) -> Result<Vec<Incoming>, UpstreamError> {
-    let raw = Raw::parse(text).map_err(|_| UpstreamError::violation("what it sent is not JSON"))?;
+    let text = text.into();
+    let (raw, is_odd) = match Raw::parse(text.clone()) {
+        Ok(raw) => (raw, false),
+        Err(_) => match Raw::parse_list(text) {
+            Ok(raw) => (raw, true),
+            Err(_) => return Err(UpstreamError::violation("what it sent is not JSON")),
+        },
+    };
+    let one = |raw: &Raw| one(raw, is_odd && raw.soundness().is_err());
     match raw.kind() {
         Kind::Object => one(&raw).map(|message| vec![message]),
         Kind::Array => raw.elements().take(MOST).map(|raw| one(&raw)).collect(),
@@ -39,7 +49,14 @@ pub(crate) fn read(text: impl Into<bytes::Bytes>) -> Result<Vec<Incoming>, Upstr
     }
 }
 
-fn one(raw: &Raw) -> Result<Incoming, UpstreamError> {
+/// What is wrong with a message that is odd.
+pub(crate) fn unsound() -> UpstreamError {
+    UpstreamError::violation(
+        "what it sent is nested deeper than 64, or holds half of a surrogate pair",
+    )
+}
+
+fn one(raw: &Raw, is_odd: bool) -> Result<Incoming, UpstreamError> {
     let violation = |what: &str| Err(UpstreamError::violation(what));
     let (mut version, mut id, mut method, mut params, mut result, mut error) =
         (None, None, None, None, None, None);
@@ -54,6 +71,9 @@ fn one(raw: &Raw) -> Result<Incoming, UpstreamError> {
             _ => continue,
         };
         *slot = Some(value);
+    }
+    if is_odd && (method.is_some() || error.is_some()) {
+        return Err(unsound());
     }
     if version.and_then(|raw| raw.string()).as_deref() != Some("2.0") {
         return violation("a message says that it is JSON-RPC 2.0");
@@ -91,7 +111,11 @@ fn one(raw: &Raw) -> Result<Incoming, UpstreamError> {
         (None, Some(error)) => Err(rpc_error(&error)?),
         _ => return violation("an answer has an id, and either a result or an error"),
     };
-    Ok(Incoming::Response { id, outcome })
+    Ok(Incoming::Response {
+        id,
+        outcome,
+        is_odd,
+    })
 }
 
 fn rpc_error(raw: &Raw) -> Result<RpcError, UpstreamError> {
@@ -123,7 +147,7 @@ mod tests {
             let messages = read(text).unwrap();
             assert!(matches!(
                 &messages[..],
-                [Incoming::Response { id: None, outcome: Err(error) }] if error.code == -32600
+                [Incoming::Response { id: None, outcome: Err(error), .. }] if error.code == -32600
             ));
         }
         for text in [

@@ -63,7 +63,8 @@ impl Modern {
         let headers = outgoing::mirrored(request);
         let url = self.client.url();
         let answer = self.client.post(url, &headers, body.into()).await?;
-        Exchange::begin(Connection::Modern(self.clone()), id, answer, begun).await
+        let exchange = Exchange::begin(Connection::Modern(self.clone()), id, answer, begun);
+        Ok(exchange.await?.of(request.method))
     }
 
     /// The headers that the tool asks for now; `None` if there is no such tool.

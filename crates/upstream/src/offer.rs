@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use portolan_model::text;
 use portolan_protocol::{
     capability::TASKS_EXTENSION,
     error::RpcError,
@@ -18,6 +19,8 @@ use crate::{
     error::UpstreamError,
     outgoing::Request,
     probe::{Probed, ServerFacts},
+    references::foreign_reference,
+    written::{canonical, cleaned, without},
 };
 
 /// Longest name of a tool or prompt, in characters.
@@ -44,8 +47,11 @@ pub struct OfferedTool {
     pub output_schema: Option<Value>,
     /// Hints.
     pub annotations: Value,
-    /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them.
+    /// `{"upstream": {"name": …}}`, with icons, metadata and task support if it has them, and as `requires` the features of clients
+    /// to which alone it is listed ([`Need::feature`](portolan_protocol::ask::Need::feature)).
     pub plan: Value,
+    /// The definition as it came, but for what had to be taken out of it.
+    pub written: Raw,
     /// What was changed about it, as sentences.
     pub warnings: Vec<String>,
     /// A header annotation was left out: a client that offers the tool to its own model has to drop the whole tool (H-17), one that offers it to
@@ -64,8 +70,10 @@ pub struct OfferedPrompt {
     pub description: String,
     /// Name, description and whether it is required, of each argument.
     pub arguments: Value,
-    /// As it came.
+    /// As it came, but for characters that nobody sees.
     pub definition: Value,
+    /// The same as text.
+    pub written: Raw,
 }
 
 /// A resource of a server, or a template of many.
@@ -83,8 +91,10 @@ pub struct OfferedResource {
     pub description: String,
     /// Media type.
     pub mime_type: Option<String>,
-    /// As it came.
+    /// As it came, but for characters that nobody sees.
     pub definition: Value,
+    /// The same as text.
+    pub written: Raw,
 }
 
 /// Everything that a server offers.
@@ -209,90 +219,90 @@ impl Offer {
     fn take(&mut self, list: List, entries: &[Raw]) {
         let mut seen = HashSet::new();
         for entry in entries {
-            let read = serde_json::from_slice::<Map<String, Value>>(entry.as_bytes());
-            let Ok(definition) = read else { continue };
             let key = match list {
                 List::Tools | List::Prompts => "name",
                 List::Resources => "uri",
                 List::Templates => "uriTemplate",
             };
-            let name = text(&definition, key);
+            let name = entry.get(key).and_then(|name| name.string());
+            let name = name.unwrap_or_default();
             let what = list.member().trim_end_matches('s');
             let longest = if key == "name" {
                 LONGEST_NAME
             } else {
                 LONGEST_URI
             };
+            let is_hidden = |c: char| c.is_control() || text::is_hidden(c);
             let fault = if name.is_empty() {
                 Some("has no name".to_owned())
-            } else if name.chars().any(char::is_control) || name.len() > longest {
+            } else if name.chars().any(is_hidden) || name.len() > longest {
                 Some(format!(
                     "has a name with control characters or of more than {longest} bytes"
                 ))
             } else if !seen.insert(name.clone()) {
                 Some("stands twice in the list".to_owned())
             } else {
-                match list {
-                    List::Tools => tool(name.clone(), definition)
-                        .map(|tool| self.tools.push(tool))
-                        .err(),
-                    List::Prompts => {
-                        self.prompts.push(prompt(name.clone(), definition));
-                        None
-                    }
-                    List::Resources | List::Templates => {
-                        let is_template = list == List::Templates;
-                        self.resources
-                            .push(resource(is_template, name.clone(), definition));
-                        None
-                    }
-                }
+                self.take_one(list, name.clone(), entry).err()
             };
             if let Some(fault) = fault {
-                let shown: String = name.chars().take(80).collect();
+                let shown: String = text::shown(&name).chars().take(80).collect();
                 self.skipped.push(format!("The {what} `{shown}` {fault}."));
             }
         }
     }
 
+    /// Takes an entry, or says what is wrong with it: what is odd costs that entry alone (F6).
+    fn take_one(&mut self, list: List, name: String, entry: &Raw) -> Result<(), String> {
+        entry.soundness().map_err(|unsound| unsound.to_string())?;
+        let cleaned = cleaned(entry);
+        let is_cleaned = cleaned.is_some();
+        let written = cleaned.unwrap_or_else(|| entry.clone());
+        // Many clients read no list that has such a number.
+        let definition: Map<String, Value> = serde_json::from_slice(written.as_bytes())
+            .map_err(|_| "holds a number beyond the range of a double".to_owned())?;
+        match list {
+            List::Tools => {
+                let mut tool = tool(name, definition, written)?;
+                if is_cleaned {
+                    let told = "Control characters were taken out of its texts.";
+                    tool.warnings.push(told.to_owned());
+                }
+                self.tools.push(tool);
+            }
+            List::Prompts => self.prompts.push(prompt(name, definition, written)),
+            List::Resources | List::Templates => {
+                let is_template = list == List::Templates;
+                self.resources
+                    .push(resource(is_template, name, definition, written));
+            }
+        }
+        Ok(())
+    }
+
     /// What the digest of the offer covers: everything that a registry keeps of it.
     pub fn canonical(&self) -> Vec<u8> {
-        let tools: Vec<Value> = self
-            .tools
-            .iter()
-            .map(|tool| {
-                json!([
-                    tool.name,
-                    tool.title,
-                    tool.description,
-                    tool.input_schema,
-                    tool.output_schema,
-                    tool.annotations,
-                    tool.plan
-                ])
-            })
-            .collect();
-        let prompts: Vec<&Value> = self
-            .prompts
-            .iter()
-            .map(|prompt| &prompt.definition)
-            .collect();
-        let resources: Vec<Value> = self
-            .resources
-            .iter()
-            .map(|resource| json!([resource.is_template, resource.definition]))
-            .collect();
-        json!([tools, prompts, resources]).to_string().into_bytes()
+        let mut out = Vec::new();
+        for tool in &self.tools {
+            // What the server says elsewhere of its tools, and what comes of capabilities.
+            out.extend_from_slice(tool.plan.to_string().as_bytes());
+            canonical(&tool.written, &mut out);
+        }
+        out.push(b'|');
+        for prompt in &self.prompts {
+            canonical(&prompt.written, &mut out);
+        }
+        out.push(b'|');
+        for resource in &self.resources {
+            out.push(if resource.is_template { b't' } else { b'r' });
+            canonical(&resource.written, &mut out);
+        }
+        out
     }
 }
 
 fn text(of: &Map<String, Value>, member: &str) -> String {
     let text = of.get(member).and_then(Value::as_str).unwrap_or_default();
-    // Postgres takes no NUL.
-    text.chars()
-        .filter(|c| *c != '\0')
-        .take(LONGEST_TEXT)
-        .collect()
+    text.chars().take(LONGEST_TEXT).collect()
 }
 
 /// H-18: whether an argument that a header repeats looks like one that no log should have.
@@ -359,8 +369,14 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool, String> {
+fn tool(
+    name: String,
+    mut definition: Map<String, Value>,
+    written: Raw,
+) -> Result<OfferedTool, String> {
     let mut warnings = Vec::new();
+    // JSON pointers of what is taken out.
+    let mut gone = Vec::new();
     let mut input_schema = definition.remove("inputSchema").unwrap_or(Value::Null);
     if input_schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err("has no input schema of type `object`".to_owned());
@@ -368,16 +384,25 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
     if input_schema.to_string().len() > LARGEST_SCHEMA {
         return Err("has an input schema of more than 64 KiB".to_owned());
     }
-    let output_schema = definition
-        .remove("outputSchema")
-        .filter(Value::is_object)
-        .filter(|schema| {
-            let fits = schema.to_string().len() <= LARGEST_SCHEMA;
-            if !fits {
-                warnings.push("Its output schema is left out: it has more than 64 KiB.".to_owned());
-            }
-            fits
-        });
+    if let Some(elsewhere) = foreign_reference(&input_schema) {
+        return Err(format!("{elsewhere} in its input schema"));
+    }
+    let output_schema = definition.remove("outputSchema");
+    let had_output = output_schema.is_some();
+    let output_schema = output_schema.filter(Value::is_object).filter(|schema| {
+        let fault = if schema.to_string().len() > LARGEST_SCHEMA {
+            "it has more than 64 KiB".to_owned()
+        } else if let Some(elsewhere) = foreign_reference(schema) {
+            format!("it {elsewhere}")
+        } else {
+            return true;
+        };
+        warnings.push(format!("Its output schema is left out: {fault}."));
+        false
+    });
+    if had_output && output_schema.is_none() {
+        gone.push("/outputSchema".to_owned());
+    }
     let (mirrored, faults) = header::annotations(&input_schema);
     warnings.extend(mirrored.iter().filter(|one| is_private(one)).map(|one| {
         format!(
@@ -392,6 +417,7 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
         if let Some(Value::Object(place)) = input_schema.pointer_mut(&at) {
             place.remove("x-mcp-header");
         }
+        gone.push(format!("/inputSchema{at}/x-mcp-header"));
         warnings.push(format!("A header annotation was left out: {fault}."));
     }
     let annotations = definition
@@ -421,12 +447,13 @@ fn tool(name: String, mut definition: Map<String, Value>) -> Result<OfferedTool,
         output_schema,
         annotations,
         plan: json!({ "upstream": upstream }),
+        written: without(&written, &gone),
         warnings,
         has_faulty_headers,
     })
 }
 
-fn prompt(name: String, definition: Map<String, Value>) -> OfferedPrompt {
+fn prompt(name: String, definition: Map<String, Value>, written: Raw) -> OfferedPrompt {
     let arguments = definition
         .get("arguments")
         .and_then(Value::as_array)
@@ -455,10 +482,16 @@ fn prompt(name: String, definition: Map<String, Value>) -> OfferedPrompt {
         name,
         arguments: Value::Array(arguments),
         definition: Value::Object(definition),
+        written,
     }
 }
 
-fn resource(is_template: bool, uri: String, definition: Map<String, Value>) -> OfferedResource {
+fn resource(
+    is_template: bool,
+    uri: String,
+    definition: Map<String, Value>,
+    written: Raw,
+) -> OfferedResource {
     let name = match text(&definition, "name") {
         name if name.is_empty() => uri.chars().take(LONGEST_NAME).collect(),
         name => name.chars().take(LONGEST_NAME).collect(),
@@ -471,6 +504,7 @@ fn resource(is_template: bool, uri: String, definition: Map<String, Value>) -> O
         mime_type: Some(text(&definition, "mimeType")).filter(|text| !text.is_empty()),
         uri,
         definition: Value::Object(definition),
+        written,
     }
 }
 
@@ -485,7 +519,8 @@ mod tests {
         let Value::Object(definition) = definition else {
             panic!("an object")
         };
-        let read = tool("t".to_owned(), definition).unwrap();
+        let written = Raw::of(&definition).unwrap();
+        let read = tool("t".to_owned(), definition, written).unwrap();
         assert_eq!(
             read.input_schema["properties"]["a"],
             json!({"type": "number"})
@@ -495,6 +530,8 @@ mod tests {
             (read.warnings.len(), read.title.as_str()),
             (1, "From hints")
         );
+        let written = read.written.as_str();
+        assert_eq!(written.matches("x-mcp-header").count(), 1, "{written}");
         assert_eq!(
             read.plan["upstream"]["execution"]["taskSupport"],
             "optional"
@@ -511,7 +548,8 @@ mod tests {
         let Value::Object(definition) = definition else {
             panic!("an object")
         };
-        let read = tool("t".to_owned(), definition).unwrap();
+        let written = Raw::of(&definition).unwrap();
+        let read = tool("t".to_owned(), definition, written).unwrap();
         assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
         let mirrored = |name: &str| {
             let schema = json!({"type": "object", "properties": {name: {"type": "string", "x-mcp-header": "One"}}});
@@ -557,9 +595,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn tl_5_what_has_no_object_for_arguments_is_left_out_with_a_sentence() {
-        let mut offer = Offer {
+    fn nothing() -> Offer {
+        Offer {
             facts: ServerFacts {
                 revision: portolan_protocol::Revision::V2025_11_25,
                 capabilities: Raw::empty_object(),
@@ -570,7 +607,12 @@ mod tests {
             prompts: vec![],
             resources: vec![],
             skipped: vec![],
-        };
+        }
+    }
+
+    #[test]
+    fn tl_5_what_has_no_object_for_arguments_is_left_out_with_a_sentence() {
+        let mut offer = nothing();
         let raw = |value: Value| Raw::parse(value.to_string()).unwrap();
         let entries = [
             raw(json!({"name": "a", "inputSchema": {"type": "object"}})),
@@ -579,9 +621,82 @@ mod tests {
             raw(json!({"name": "c"})),
             raw(json!({"name": ""})),
             raw(json!({"name": "x\u{0}y", "inputSchema": {"type": "object"}})),
+            raw(json!({"name": "x\u{202e}y", "inputSchema": {"type": "object"}})),
         ];
         offer.take(List::Tools, &entries);
-        assert_eq!(offer.tools.len(), 2, "a, and xy without its NUL");
-        assert_eq!(offer.skipped.len(), 4, "{:?}", offer.skipped);
+        assert_eq!(
+            offer.tools.len(),
+            1,
+            "S-6: a name is kept or refused, not changed"
+        );
+        assert_eq!(offer.skipped.len(), 6, "{:?}", offer.skipped);
+    }
+
+    #[test]
+    fn f6_an_odd_tool_costs_that_tool_and_is_named() {
+        let deep = format!(
+            "{}{{}}{}",
+            r#"{"properties":{"a":"#.repeat(35),
+            "}}".repeat(35)
+        );
+        let odd = [
+            r#"{"type":"object","maximum":1e400}"#.to_owned(),
+            r#"{"type":"object","title":"\ud800"}"#.to_owned(),
+            format!(r#"{{"type":"object","not":{deep}}}"#),
+        ];
+        let list: Vec<String> = odd
+            .iter()
+            .chain([&r#"{"type":"object"}"#.to_owned()])
+            .enumerate()
+            .map(|(index, schema)| format!(r#"{{"name":"t{index}","inputSchema":{schema}}}"#))
+            .collect();
+        let list = Raw::parse_list(format!("[{}]", list.join(","))).unwrap();
+        let mut offer = nothing();
+        offer.take(List::Tools, &list.elements().collect::<Vec<_>>());
+        let names: Vec<&str> = offer.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["t3"]);
+        assert_eq!(
+            offer.skipped,
+            [
+                "The tool `t0` holds a number beyond the range of a double.",
+                "The tool `t1` holds half of a surrogate pair, which is no character.",
+                "The tool `t2` is nested deeper than 64.",
+            ]
+        );
+    }
+
+    #[test]
+    fn q8_s_6_a_definition_is_kept_as_it_came_but_for_what_nobody_sees() {
+        let text = r#"{"x-own":{"b":1,"a":2},"name":"t","description":"a\u0000b",
+            "inputSchema":{"type":"object","maximum":1000000000000000000000000000001,"z":1.50,"a":1}}"#;
+        let mut offer = nothing();
+        offer.take(List::Tools, &[Raw::parse(text).unwrap()]);
+        let tool = offer.tools.first().unwrap();
+        assert_eq!(tool.written.as_str(), text.replace("\\u0000", ""));
+        assert_eq!(tool.description, "ab");
+        assert_eq!(tool.warnings.len(), 1, "{:?}", tool.warnings);
+    }
+
+    #[test]
+    fn js_6_q7_a_tool_whose_schema_lies_elsewhere_is_left_out() {
+        let mut offer = nothing();
+        let raw = |value: Value| Raw::parse(value.to_string()).unwrap();
+        let elsewhere =
+            json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/x"}}});
+        let entries = [
+            raw(json!({"name": "a", "inputSchema": elsewhere})),
+            raw(json!({"name": "b", "inputSchema": {"type": "object"}, "outputSchema": elsewhere})),
+        ];
+        offer.take(List::Tools, &entries);
+        assert_eq!(offer.skipped.len(), 1, "{:?}", offer.skipped);
+        let [b] = &offer.tools[..] else {
+            panic!("b alone")
+        };
+        assert!(b.output_schema.is_none() && !b.written.as_str().contains("outputSchema"));
+        assert!(
+            b.warnings[0].contains("http://127.0.0.1/x"),
+            "{:?}",
+            b.warnings
+        );
     }
 }

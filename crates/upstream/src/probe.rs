@@ -16,6 +16,7 @@ use crate::{
     link::Link,
     modern::Modern,
     outgoing::Request,
+    written::cleaned,
 };
 
 /// What a server says of itself.
@@ -41,7 +42,7 @@ impl ServerFacts {
             revision: chosen(&version)?,
             capabilities: object(result.get("capabilities")),
             info: object(result.get("serverInfo")),
-            instructions: result.get("instructions").and_then(|text| text.string()),
+            instructions: words(result),
         })
     }
 
@@ -54,7 +55,7 @@ impl ServerFacts {
             revision: Revision::V2026_07_28,
             capabilities: object(result.get("capabilities")),
             info: object(signed.or_else(|| result.get("serverInfo"))),
-            instructions: result.get("instructions").and_then(|text| text.string()),
+            instructions: words(result),
         }
     }
 
@@ -84,9 +85,15 @@ impl ServerFacts {
     }
 }
 
+/// What a server says of itself is shown and stored: without characters that nobody sees (S-6).
 fn object(raw: Option<Raw>) -> Raw {
     raw.filter(|raw| raw.kind() == Kind::Object)
-        .unwrap_or(Raw::empty_object())
+        .map_or(Raw::empty_object(), |raw| cleaned(&raw).unwrap_or(raw))
+}
+
+fn words(result: &Raw) -> Option<String> {
+    let text = result.get("instructions")?.string()?;
+    Some(portolan_model::text::shown(&text).into_owned())
 }
 
 /// A server that was found to speak MCP.
@@ -169,6 +176,27 @@ impl Client {
             }),
             // What the handshake said is nearer to the truth than that there is no old transport either.
             Err(UpstreamError::Status(_) | UpstreamError::Violation(_)) => Err(handshake),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a server that was found to be of 2026-07-28 holds sessions too, for clients of the session
+    /// era. One that gives a session no id cannot ask anything in it, since it could not tell whose
+    /// the answer is: it counts as one that holds none. `supportedVersions` is not asked: servers of both
+    /// eras name there what requests without a session may say.
+    ///
+    /// # Errors
+    /// [`UpstreamError`] of X-4, which says nothing of the era.
+    pub async fn holds_sessions(
+        &self,
+        speaker: &Speaker,
+    ) -> Result<Option<Connection>, UpstreamError> {
+        match Legacy::open(self, speaker).await {
+            Ok((legacy, _)) => {
+                let has_id = legacy.ticket().has_session();
+                Ok(has_id.then_some(Connection::Legacy(legacy)))
+            }
+            Err(error) if error.is_no_handshake() => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -16,9 +16,9 @@ use portolan_model::{
 use portolan_storage::{
     Reason, StorageError, TenantTx, audit, registry_news, sources,
     tools::{self, Filter, Imported, Tool, Wording},
-    upstreams::{self, Said, SyncedPrompt, SyncedResource, Upstream},
+    upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
 };
-use portolan_upstream::Offer;
+use portolan_upstream::{Offer, Raw};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,46 @@ pub(crate) fn name_of(offer: &Offer) -> String {
         .collect()
 }
 
+/// TL-6: the most characters of a name that is published.
+pub(crate) const LONGEST_NAME: usize = 128;
+
+/// The longest name of an offer, in characters, with what it names (`tool`, `prompt`).
+pub(crate) fn longest_name(offer: &Offer) -> Option<(&'static str, &str, usize)> {
+    let tools = offer.tools.iter().map(|tool| ("tool", tool.name.as_str()));
+    let prompts = offer
+        .prompts
+        .iter()
+        .map(|prompt| ("prompt", prompt.name.as_str()));
+    tools
+        .chain(prompts)
+        .map(|(what, name)| (what, name, name.chars().count()))
+        .max_by_key(|(_, _, length)| *length)
+}
+
+/// What of an offer can be named under a prefix; the rest is skipped, with a sentence (TL-6). A server may bring longer names at any
+/// time.
+fn fitting(mut offer: Offer, prefix: &str) -> Offer {
+    let fits = |name: &str| prefix.len() + name.chars().count() <= LONGEST_NAME;
+    let Offer {
+        tools,
+        prompts,
+        skipped,
+        ..
+    } = &mut offer;
+    let mut skip = |what: &str, name: &str| {
+        let fits = fits(name);
+        if !fits {
+            skipped.push(format!(
+                "The {what} `{name}` has a name of more than {LONGEST_NAME} characters with the prefix `{prefix}`."
+            ));
+        }
+        fits
+    };
+    tools.retain(|tool| skip("tool", &tool.name));
+    prompts.retain(|prompt| skip("prompt", &prompt.name));
+    offer
+}
+
 /// A server's tools as they are stored.
 pub(crate) fn imported(offer: &Offer, prefix: &str) -> Vec<Imported> {
     let tools = offer.tools.iter().map(|tool| Imported {
@@ -88,6 +128,7 @@ pub(crate) fn imported(offer: &Offer, prefix: &str) -> Vec<Imported> {
         annotations: tool.annotations.clone(),
         plan: tool.plan.clone(),
         definition: None,
+        written: Some(tool.written.as_str().to_owned()),
         warnings: tool.warnings.clone(),
     });
     tools.collect()
@@ -114,16 +155,38 @@ fn differences(known: &Tool, new: &Imported) -> Vec<String> {
         (known.annotations != new.annotations, "hints"),
         (known.plan != new.plan, "metadata"),
     ];
-    checks
+    let mut differences: Vec<String> = checks
         .into_iter()
         .filter(|(differs, _)| *differs)
         .map(|(_, what)| what.to_owned())
-        .collect()
+        .collect();
+    // What no column holds, and digits that no number of ours has.
+    if differences.is_empty() && says_else(known.written.as_deref(), new.written.as_deref()) {
+        differences.push("metadata".to_owned());
+    }
+    differences
+}
+
+/// Whether two definitions say different things, however they are written. What no release has kept, says nothing.
+fn says_else(known: Option<&str>, new: Option<&str>) -> bool {
+    let (Some(known), Some(new)) = (known, new) else {
+        return false;
+    };
+    let canonical = |text: &str| {
+        let mut out = Vec::with_capacity(text.len());
+        if let Ok(raw) = Raw::parse(text.to_owned()) {
+            portolan_upstream::canonical(&raw, &mut out);
+        }
+        out
+    };
+    known != new && canonical(known) != canonical(new)
 }
 
 struct Compared {
     changes: Vec<UpstreamChange>,
     tools: Vec<Tool>,
+    /// An earlier release has written some of it, in an order and with numbers of its own.
+    is_dated: bool,
 }
 
 /// What an offer would change.
@@ -174,30 +237,42 @@ async fn compare(
         }
     }
     let known = upstreams::known(tx, source).await?;
-    let prompts = offer
-        .prompts
-        .iter()
-        .map(|prompt| ("prompt", prompt.name.as_str(), &prompt.definition));
+    let prompts = offer.prompts.iter().map(|prompt| {
+        (
+            "prompt",
+            prompt.name.as_str(),
+            &prompt.definition,
+            &prompt.written,
+        )
+    });
     let resources = offer.resources.iter().map(|resource| {
         let kind = if resource.is_template {
             "template"
         } else {
             "resource"
         };
-        (kind, resource.uri.as_str(), &resource.definition)
+        (
+            kind,
+            resource.uri.as_str(),
+            &resource.definition,
+            &resource.written,
+        )
     });
-    let offered: BTreeMap<(&str, &str), &Value> = prompts
+    let offered: BTreeMap<(&str, &str), (&Value, &Raw)> = prompts
         .chain(resources)
-        .map(|(kind, name, definition)| ((kind, name), definition))
+        .map(|(kind, name, definition, written)| ((kind, name), (definition, written)))
         .collect();
-    let known: BTreeMap<(&str, &str), &Value> = known
+    let known: BTreeMap<(&str, &str), &Known> = known
         .iter()
-        .map(|(kind, name, definition)| ((kind.as_str(), name.as_str()), definition))
+        .map(|known| ((known.kind.as_str(), known.name.as_str()), known))
         .collect();
-    for (&(kind, name), definition) in &offered {
+    for (&(kind, name), (definition, written)) in &offered {
         match known.get(&(kind, name)) {
             None => change(kind, name, "added", Vec::new(), &[]),
-            Some(before) if before != definition => {
+            Some(before)
+                if before.definition != **definition
+                    || says_else(before.written.as_deref(), Some(written.as_str())) =>
+            {
                 change(kind, name, "changed", Vec::new(), &[]);
             }
             Some(_) => {}
@@ -208,7 +283,17 @@ async fn compare(
             change(kind, name, "removed", Vec::new(), &[]);
         }
     }
-    Ok(Compared { changes, tools })
+    let is_active = |tool: &&Tool| tool.state == ToolState::Active;
+    let is_dated = tools
+        .iter()
+        .filter(is_active)
+        .any(|tool| tool.written.is_none())
+        || known.values().any(|known| known.written.is_none());
+    Ok(Compared {
+        changes,
+        tools,
+        is_dated,
+    })
 }
 
 /// What a source has, and under which prefix.
@@ -256,6 +341,7 @@ async fn apply(
                 let differs = present.state != ToolState::Active
                     || present.original.name != tool.wording.name
                     || present.warnings != tool.warnings
+                    || present.written.is_none()
                     || !differences(present, &tool).is_empty();
                 if differs {
                     tools::replace(tx, source, &tool, now).await?;
@@ -277,6 +363,7 @@ async fn apply(
             description: prompt.description.clone(),
             arguments: prompt.arguments.clone(),
             upstream: prompt.definition.clone(),
+            written: prompt.written.as_str().to_owned(),
         })
         .collect();
     upstreams::sync_prompts(tx, source, &prompts, now).await?;
@@ -295,6 +382,7 @@ async fn apply(
             description: resource.description.clone(),
             mime_type: resource.mime_type.clone(),
             upstream: resource.definition.clone(),
+            written: resource.written.as_str().to_owned(),
         })
         .collect();
     upstreams::sync_resources(tx, source, &resources, now).await
@@ -422,9 +510,23 @@ pub(crate) async fn sync(
     else {
         return Err(SyncError::Unknown);
     };
+    let offer = fitting(offer, &prefix);
     let new = imported(&offer, &prefix);
-    let Compared { changes, tools } = compare(&mut tx, source, &offer, &new).await?;
+    let Compared {
+        changes,
+        tools,
+        is_dated,
+    } = compare(&mut tx, source, &offer, &new).await?;
     if changes.is_empty() {
+        if is_dated {
+            // The same, as the server writes it: nothing to agree to.
+            let had = Had {
+                tools: &tools,
+                prefix: &prefix,
+            };
+            apply(&mut tx, source, &offer, had, new, |_| true, now).await?;
+            registry_news::changed(&mut tx).await?;
+        }
         note(&mut tx, source, &offer, None, now).await?;
         tx.commit().await?;
         return Ok(Synced::Same);

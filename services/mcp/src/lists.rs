@@ -24,6 +24,13 @@ pub(crate) fn answer(cx: &Context<'_>, list: List, request: &Request) -> Result<
         List::Tools => server.pages(revision),
         _ => offers.pages(list, revision, &server.identity),
     };
+    if list == List::Tools
+        && let Some(session) = cx.session
+        && let Some(shown) = server.tools_for(revision, &session.id.capabilities())
+    {
+        let pages = Pages::unwritten(list, server.page_size);
+        return page(cx, list, request, &pages, &shown);
+    }
     match list {
         List::Tools => page(cx, list, request, pages, &server.tools),
         List::Prompts => page(cx, list, request, pages, &offers.prompts),
@@ -54,11 +61,13 @@ fn page<T: Listed>(
             page.write(&cursor, out);
         })
     };
+    let after = |key: &str| {
+        let found = pages.after(key, entries, cx.revision, &cx.server.identity);
+        answer(found.page())
+    };
     match params.cursor {
-        None => pages
-            .first()
-            .map(answer)
-            .ok_or_else(|| cx.fail(&ErrorKind::Internal, &request.id)),
+        // No key is empty.
+        None => Ok(after("")),
         Some(cursor) => {
             let key = cx
                 .state
@@ -68,8 +77,7 @@ fn page<T: Listed>(
             let Some(key) = key else {
                 return Err(cx.fail(&ErrorKind::InvalidCursor, &request.id));
             };
-            let found = pages.after(&key, entries, cx.revision, &cx.server.identity);
-            Ok(answer(found.page()))
+            Ok(after(&key))
         }
     }
 }

@@ -19,6 +19,7 @@ use portolan_protocol::{
     revision::{ArgumentFaults, Facts, Revision, StructuredOutput, Tasks},
     task,
     tool::{CallParams, CallResult, TaskSupport},
+    visible::Visible,
 };
 use portolan_storage::calls::Call;
 use portolan_traces::Span;
@@ -259,6 +260,18 @@ impl PreparedCall {
                 Some(&self.id),
             ));
         };
+        // Its server lists it to others alone, and would not know it.
+        if let Some(need) = tool.lacks(&who.declared) {
+            self.log(tool, started, CallOutcome::ToolError, None);
+            let (visible, identity) = (Visible::Needs(need), &self.server.identity);
+            return said(
+                &visible,
+                Method::ToolsCall,
+                &self.id,
+                self.revision,
+                identity,
+            );
+        }
         let run = self.trace.as_ref().and_then(|trace| trace.part("run"));
         let ask = Forward {
             method: Method::ToolsCall,

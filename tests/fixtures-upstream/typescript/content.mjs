@@ -343,6 +343,13 @@ const tools = {
             return text(`Hello, ${user_name.content?.name ?? 'stranger'}!`);
         },
     },
+    test_ask_for_ever: {
+        description: 'Asks for a completion again and again.',
+        run: async (_, call) => {
+            for (let round = 0; round < 300; round += 1) await call.ask({ [`again_${round}`]: sample('And now?') });
+            return text('Asked for ever.');
+        },
+    },
     test_trigger_tool_change: {
         description: 'Adds a tool, or takes it away again.',
         run: () => {

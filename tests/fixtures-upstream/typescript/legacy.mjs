@@ -1,5 +1,5 @@
 // The session era, 2025-03-26 to 2025-11-25, with the TypeScript SDK 1.x: sessions, resumable streams, requests to the client. With `sse` as argument the
-// same content on the two endpoints of 2024-11-05.
+// same content on the two endpoints of 2024-11-05; with `gated` some tools are there only for clients that can be asked what they ask.
 import { randomUUID } from 'node:crypto';
 
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
@@ -25,7 +25,7 @@ import {
 
 import * as content from './content.mjs';
 import * as tasks from './legacy-tasks.mjs';
-import { body, refuse, serve } from './serve.mjs';
+import { body, isProgram, refuse, serve } from './serve.mjs';
 
 const RESULTS = {
     'elicitation/create': ElicitResultSchema,
@@ -34,6 +34,16 @@ const RESULTS = {
 };
 
 // What the two endpoints speak knows of no tasks.
+const gated =
+    process.argv[2] === 'gated'
+        ? {
+              test_sampling: (can) => can.sampling,
+              test_elicitation: (can) => can.elicitation,
+              test_input_required_result_list_roots: (can) => can.roots,
+              test_input_required_result_multiple_inputs: (can) => can.sampling && can.elicitation && can.roots,
+          }
+        : {};
+
 const withTasks = process.argv[2] !== 'sse';
 
 /** One session's server. */
@@ -74,8 +84,12 @@ function open() {
         },
         detach: async () => extra.closeSSEStream?.(),
     });
-    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: [...content.listTools(), ...(withTasks ? tasks.listTools() : [])] }));
+    const isThere = (name) => gated[name]?.(server.getClientCapabilities() ?? {}) ?? !(name in gated);
+    server.setRequestHandler(ListToolsRequestSchema, () => ({
+        tools: [...content.listTools(), ...(withTasks ? tasks.listTools() : [])].filter(({ name }) => isThere(name)),
+    }));
     server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+        if (!isThere(params.name)) throw new McpError(-32602, `Unknown tool: ${params.name}`);
         const task = withTasks ? await tasks.callTool(params, extra) : undefined;
         if (task) return task;
         let result;
@@ -152,7 +166,7 @@ class Events {
 
 const transports = new Map();
 
-async function streamable(request, response) {
+export async function streamable(request, response) {
     if (new URL(request.url, 'http://fixture').pathname !== '/mcp') return refuse(response, 404, 'Not here');
     const id = request.headers['mcp-session-id'];
     const parsed = request.method === 'POST' ? await body(request) : undefined;
@@ -190,4 +204,4 @@ async function twoEndpoints(request, response) {
     await transport.handlePostMessage(request, response);
 }
 
-serve(process.argv[2] === 'sse' ? twoEndpoints : streamable);
+if (isProgram(import.meta.url)) serve(process.argv[2] === 'sse' ? twoEndpoints : streamable);

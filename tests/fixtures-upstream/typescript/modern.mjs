@@ -13,7 +13,7 @@ import {
 } from '@modelcontextprotocol/server';
 
 import * as content from './content.mjs';
-import { serve } from './serve.mjs';
+import { isProgram, serve } from './serve.mjs';
 import { Tasks } from './tasks.mjs';
 
 const META = 'io.modelcontextprotocol';
@@ -79,7 +79,7 @@ async function rounds(handle) {
     }
 }
 
-function open() {
+function open(pushed) {
     const capabilities = {
         tools: { listChanged: true },
         resources: { subscribe: true, listChanged: true },
@@ -96,6 +96,10 @@ function open() {
     server.setRequestHandler('tools/list', () => ({ tools: [...content.listTools(), ...tasks.tools()] }));
     server.setRequestHandler('tools/call', ({ params }, ctx) =>
         rounds(async () => {
+            if (pushed.has(params.name)) {
+                const why = 'This tool asks by requests of its own, which 2026-07-28 does not have.';
+                return { content: [{ type: 'text', text: why }], isError: true };
+            }
             const asked = call(ctx);
             const task = await tasks.call(params.name, params.arguments, asked);
             if (task) return task;
@@ -134,10 +138,15 @@ function open() {
     return server;
 }
 
-const handler = createMcpHandler(open, { legacy: 'reject', onerror: (error) => console.error(error) });
-content.world.listeners.add((what, uri) => {
-    if (what === 'tools') handler.notify.toolsChanged();
-    else if (what === 'prompts') handler.notify.promptsChanged();
-    else handler.notify.resourceUpdated(uri);
-});
-serve(toNodeHandler(handler));
+/** `pushed` names tools that ask by requests of their own, which this era does not have. */
+export function standAlone(pushed = new Set()) {
+    const handler = createMcpHandler(() => open(pushed), { legacy: 'reject', onerror: (error) => console.error(error) });
+    content.world.listeners.add((what, uri) => {
+        if (what === 'tools') handler.notify.toolsChanged();
+        else if (what === 'prompts') handler.notify.promptsChanged();
+        else handler.notify.resourceUpdated(uri);
+    });
+    return toNodeHandler(handler);
+}
+
+if (isProgram(import.meta.url)) serve(standAlone());

@@ -1,5 +1,9 @@
 // The HTTP side that the fixtures have in common: a free port, said on stdout, and a token if one is wanted.
 import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
+
+/** True for the file that node was started with: what it imports serves nothing by itself. */
+export const isProgram = (url) => process.argv[1] === fileURLToPath(url);
 
 export async function body(request) {
     const chunks = [];

@@ -469,6 +469,6 @@ async fn tl_7_re_12_rust_sdk_walks_through_five_servers_in_both_eras() -> Result
         walk.whole().await?;
         walk.client.cancel().await?;
     }
-    each_was_called_in_its_own_era(&upstreams);
+    each_was_called_in_its_own_era(&upstreams, 2);
     Ok(())
 }

@@ -157,6 +157,18 @@ async fn requirements_of_2025_11_25_before_a_server_of_2026_07_28() -> Result<()
     through(Fixture::TypeScript2, "2025-11-25", 33, &[]).await
 }
 
+/// X-5 (Q4): what asks its client in a session does so only in one. A server of both eras is spoken to in
+/// that of the client.
+#[tokio::test]
+async fn q4_requirements_of_2025_11_25_before_a_server_of_both_eras() -> Result<()> {
+    through(Fixture::TypeScriptBoth, "2025-11-25", 33, &[]).await
+}
+
+#[tokio::test]
+async fn q4_requirements_of_2026_07_28_before_a_server_of_both_eras() -> Result<()> {
+    through(Fixture::TypeScriptBoth, "2026-07-28", 50, &[]).await
+}
+
 #[tokio::test]
 async fn requirements_of_2026_07_28_before_a_server_of_the_session_era() -> Result<()> {
     through(Fixture::TypeScript1, "2026-07-28", 50, &NO_WORDS).await

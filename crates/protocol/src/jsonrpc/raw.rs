@@ -8,10 +8,11 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::scan;
+use super::scan::{self, ScanError};
 
 /// One JSON value as text, backed by shared bytes: cloning copies no text. What [`Raw::parse`] took is nested at most 64
-/// deep, and every later parse accepts it.
+/// deep, and every later parse accepts it, unless it holds a number beyond the range of a double and the parse wants a
+/// value of it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raw(Bytes);
 
@@ -19,6 +20,20 @@ pub struct Raw(Bytes);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a JSON value, or nested too deep")]
 pub struct NotJson;
+
+/// Why an entry of a list is not taken ([`Raw::parse_list`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsound {
+    /// J-19.
+    #[error("is nested deeper than {}", scan::MAX_DEPTH)]
+    TooDeep,
+    /// RFC 8259 §8.2.
+    #[error("holds half of a surrogate pair, which is no character")]
+    LoneSurrogate,
+    /// Not JSON at all.
+    #[error("is not JSON")]
+    Syntax,
+}
 
 /// What sort of JSON value a [`Raw`] holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +78,23 @@ impl Raw {
         let bytes = text.into();
         scan::validate(&bytes).map_err(|_| NotJson)?;
         Ok(Self::trusted(bytes))
+    }
+
+    /// Takes `text` if it is one JSON value whose parts are looked at one by one: some may be nested deeper than 64,
+    /// or hold half of a surrogate pair. What is used of it has to pass [`Raw::soundness`] first.
+    pub fn parse_list(text: impl Into<Bytes>) -> Result<Self, NotJson> {
+        let bytes = text.into();
+        scan::validate_list(&bytes).map_err(|_| NotJson)?;
+        Ok(Self::trusted(bytes))
+    }
+
+    /// Whether [`Raw::parse`] would take it: needed for parts of what [`Raw::parse_list`] took.
+    pub fn soundness(&self) -> Result<(), Unsound> {
+        scan::validate(&self.0).map_err(|error| match error {
+            ScanError::Syntax => Unsound::Syntax,
+            ScanError::LoneSurrogate => Unsound::LoneSurrogate,
+            ScanError::TooDeep => Unsound::TooDeep,
+        })
     }
 
     /// Serialises `value`.

@@ -36,7 +36,6 @@ fn j1_what_is_not_json_is_a_parse_error_without_id() {
         b"\xef\xbb\xbf{}",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\ud800\"}",
         b"{'jsonrpc':'2.0'}",
-        b"{\"a\":1e999}",
         b"{}{}",
     ] {
         assert_eq!(

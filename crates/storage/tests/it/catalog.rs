@@ -56,6 +56,7 @@ async fn registry(store: &Store, tenant: TenantId) -> Registry {
             annotations: json!({"readOnlyHint": true}),
             plan: json!({"method": "GET", "path": "/"}),
             definition: None,
+            written: None,
             warnings: Vec::new(),
         })
         .collect();

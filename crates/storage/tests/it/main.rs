@@ -23,3 +23,4 @@ mod scene;
 mod sealed;
 mod upstream_oauth;
 mod upstreams;
+mod written;

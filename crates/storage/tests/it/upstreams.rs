@@ -153,11 +153,12 @@ async fn what_a_server_no_longer_has_is_marked_and_comes_back_as_it_was() {
         description: String::new(),
         arguments: json!([]),
         upstream: json!({"name": name}),
+        written: json!({"name": name}).to_string(),
     };
-    let names = |known: Vec<(String, String, serde_json::Value)>| {
+    let names = |known: Vec<upstreams::Known>| {
         known
             .into_iter()
-            .map(|(_, name, _)| name)
+            .map(|known| known.name)
             .collect::<Vec<_>>()
     };
     let mut tx = store.tenant(tenant).await.unwrap();

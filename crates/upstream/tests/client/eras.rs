@@ -272,3 +272,31 @@ async fn ab_15_an_address_inside_is_not_called() {
     assert_eq!(outcome.unwrap_err().kind(), "blocked_address");
     assert!(server.seen().is_empty());
 }
+
+/// X-5 (Q4): a server of both eras says by its handshake that it holds sessions; X-4: what says nothing, does not.
+#[tokio::test]
+async fn q4_x_5_a_server_of_both_eras_holds_sessions_with_ids() {
+    let holds = async |say: Vec<Say>| {
+        let server = Server::start(say).await;
+        let client = server.client(Limits::default());
+        client.holds_sessions(&Speaker::ourselves()).await
+    };
+    let held = holds(vec![handshake("2025-11-25"), plain(202)]).await;
+    assert!(matches!(held, Ok(Some(Connection::Legacy(_)))), "{held:?}");
+    let without_id = result(json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    for (what, say) in [
+        ("no id", without_id),
+        ("refused", plain(400)),
+        ("no version of sessions", handshake("2026-07-28")),
+        (
+            "an error",
+            error(200, json!({"code": -32601, "message": "no"})),
+        ),
+    ] {
+        let held = holds(vec![say, plain(202)]).await;
+        assert!(matches!(held, Ok(None)), "{what}: {held:?}");
+    }
+    for code in [401, 403, 429, 503] {
+        assert!(holds(vec![plain(code)]).await.is_err(), "{code}");
+    }
+}

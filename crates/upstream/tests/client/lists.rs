@@ -1,6 +1,6 @@
 //! Draining lists (X-7F).
 
-use portolan_upstream::{Connection, Legacy, Limits, List, Ticket, UpstreamError};
+use portolan_upstream::{Connection, Legacy, Limits, List, Raw, Request, Ticket, UpstreamError};
 use serde_json::json;
 
 use crate::scripted::{Say, Server, result};
@@ -66,4 +66,38 @@ async fn x_7f_circles_endless_pages_and_too_many_entries_are_given_up() {
         session(&server, Limits::default()).list(List::Tools).await,
         Err(UpstreamError::Violation(_))
     ));
+}
+
+/// F6: an entry may be odd, and costs nothing but itself; what is odd elsewhere is no answer.
+#[tokio::test]
+async fn f6_a_list_with_odd_entries_is_read_and_nothing_else_is() {
+    let odd = [
+        r#"{"name":"half","title":"\ud800"}"#.to_owned(),
+        format!(
+            r#"{{"name":"deep","x":{}{}}}"#,
+            "[".repeat(70),
+            "]".repeat(70)
+        ),
+        r#"{"name":"huge","x":1e400}"#.to_owned(),
+    ];
+    let text = format!(r#"{{"tools":[{}]}}"#, odd.join(","));
+    let say = |text: String| -> Say {
+        Box::new(move |seen| {
+            let id = &seen.body["id"];
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{text}}}"#);
+            crate::scripted::raw(body)
+        })
+    };
+    let server = Server::start(vec![say(text.clone())]).await;
+    let listed = session(&server, Limits::default()).list(List::Tools).await;
+    let listed = listed.unwrap();
+    let sound: Vec<bool> = listed.iter().map(|tool| tool.soundness().is_ok()).collect();
+    assert_eq!(sound, [false, false, true]);
+    let server = Server::start(vec![say(text)]).await;
+    let call = Request::new("tools/call", Raw::empty_object());
+    let outcome = session(&server, Limits::default()).ask(&call).await;
+    assert!(
+        matches!(outcome, Err(UpstreamError::Violation(_))),
+        "{outcome:?}"
+    );
 }

@@ -118,6 +118,14 @@ pub(crate) fn json(code: u16, value: &Value) -> Response {
         .unwrap()
 }
 
+/// JSON that no value can be.
+pub(crate) fn raw(body: String) -> Response {
+    Response::builder()
+        .header("content-type", "application/json")
+        .body(Body::from(body))
+        .unwrap()
+}
+
 /// The answer to what was asked.
 pub(crate) fn result(result: Value) -> Say {
     Box::new(move |seen| {

@@ -33,7 +33,7 @@ use super::{
     workspace::Workspace,
     workspaces::display_name,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{state::AuthState, upstreams::LONGEST_NAME, visitor::Visitor};
 
 /// Servers of one workspace.
 const MOST_SERVERS: usize = 200;
@@ -495,7 +495,18 @@ async fn set_tools(
             None => own_names.get(&tool.tool_id).cloned().ok_or_else(unknown)?,
         };
         // TL-6: what an upstream server calls its tool is kept, whatever it is.
-        let is_own = own_names.get(&tool.tool_id) == Some(&name) && name.len() <= 128;
+        let is_own = own_names.get(&tool.tool_id) == Some(&name);
+        if is_own && name.chars().count() > LONGEST_NAME {
+            return Err(ConsoleError::invalid(
+                "name_too_long",
+                format!(
+                    "`{name}` has {} characters, and a published name has up to {LONGEST_NAME}. Give it another name, \
+                     or its upstream a shorter prefix.",
+                    name.chars().count()
+                ),
+            )
+            .field("tools"));
+        }
         if !is_own && !naming::is_valid(&name) {
             return Err(ConsoleError::invalid(
                 "name_invalid",

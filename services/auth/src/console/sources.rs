@@ -9,6 +9,7 @@ use portolan_model::{
     id::{SourceId, SourceKind as SourceIdKind},
     member::Action,
     registry::{FollowRedirects, SourceKind, SourceSettings},
+    text,
 };
 use portolan_storage::{
     Reason, TenantTx, credentials,
@@ -354,18 +355,28 @@ pub(super) fn imported(
     definition: Option<serde_json::Value>,
 ) -> Result<Imported, ConsoleError> {
     let json = |error| ConsoleError::internal("tool draft", error);
+    // S-6: of a document of strangers, models and people read what they see.
+    let words = |text: &str| text::shown(text).into_owned();
+    let clean = |value: &serde_json::Value| {
+        let mut value = value.clone();
+        text::clean(&mut value);
+        value
+    };
     Ok(Imported {
         operation_key: tool.key.clone(),
         wording: Wording {
             name: tool.name.clone(),
-            title: tool.title.clone(),
-            description: tool.description.clone(),
+            title: words(&tool.title),
+            description: words(&tool.description),
         },
-        input_schema: tool.input_schema.clone(),
-        output_schema: tool.output_schema.clone(),
+        input_schema: clean(&tool.input_schema),
+        output_schema: tool.output_schema.as_ref().map(clean),
         annotations: serde_json::to_value(tool.annotations).map_err(json)?,
-        plan: serde_json::to_value(&tool.plan).map_err(json)?,
+        plan: serde_json::to_value(&tool.plan)
+            .map(|plan| clean(&plan))
+            .map_err(json)?,
         definition,
+        written: None,
         warnings: tool.warnings.clone(),
     })
 }

@@ -32,7 +32,10 @@ use super::{
 };
 use crate::{
     state::AuthState,
-    upstreams::{self, LookError, PendingChanges, SyncError, Synced, Target, UpstreamChange, Why},
+    upstreams::{
+        self, LONGEST_NAME, LookError, PendingChanges, SyncError, Synced, Target, UpstreamChange,
+        Why, longest_name,
+    },
     visitor::Visitor,
 };
 
@@ -167,6 +170,25 @@ pub(super) fn checked_prefix(text: &str) -> Result<&str, ConsoleError> {
     .field("prefix"))
 }
 
+/// F5: names of a prefix and what follows it, which may be too long (TL-6).
+fn too_long(prefix: &str, what: &str, name: &str, length: usize) -> ConsoleError {
+    let most = LONGEST_NAME.saturating_sub(length);
+    let shown: String = name.chars().take(40).collect();
+    let how = if most == 0 {
+        "Leave the prefix empty.".to_owned()
+    } else {
+        format!("Choose a prefix of up to {most} characters.")
+    };
+    ConsoleError::invalid(
+        "name_too_long",
+        format!(
+            "With this prefix the {what} `{shown}` would have a name of {} characters, and a name has up to {LONGEST_NAME}. {how}",
+            length + prefix.len()
+        ),
+    )
+    .field("prefix")
+}
+
 fn not_looked_at(error: &LookError) -> ConsoleError {
     if matches!(
         error,
@@ -260,8 +282,10 @@ pub struct NewUpstream {
     /// Stands before the names of its tools and prompts; mostly empty.
     #[serde(default)]
     prefix: String,
-    /// What changes at the server waits until somebody agrees.
-    #[serde(default)]
+    /// What changes at the server waits until somebody agrees. It does if this is absent: what a server says of a tool is read by
+    /// models, and was agreed to as it was.
+    #[serde(default = "held")]
+    #[schema(default = true)]
     hold_changes: bool,
     /// Names of the tools that are enabled; all if absent. The others are kept disabled.
     #[serde(default)]
@@ -270,6 +294,10 @@ pub struct NewUpstream {
     #[serde(default)]
     #[schema(nullable = false)]
     sign_in: Option<Sharing>,
+}
+
+const fn held() -> bool {
+    true
 }
 
 /// Adds an MCP server, with its tools, prompts and resources.
@@ -300,6 +328,11 @@ pub(crate) async fn add_upstream(
         let looked = upstreams::look(&state, target).await;
         Some(looked.map_err(|error| not_looked_at(&error))?)
     };
+    if let Some((what, name, length)) = offer.as_ref().and_then(longest_name)
+        && length + prefix.len() > LONGEST_NAME
+    {
+        return Err(too_long(prefix, what, name, length));
+    }
     let given = request.name.trim().to_owned();
     let own = || {
         let name = offer.as_ref()?.facts.name()?;
@@ -400,11 +433,11 @@ async fn known(tx: &mut TenantTx, id: SourceId) -> Result<UpstreamView, ConsoleE
         .await?
         .ok_or_else(|| ConsoleError::conflict("not_mcp", "This source is no MCP server."))?;
     let (mut prompts, mut resources) = (Vec::new(), Vec::new());
-    for (kind, name, _) in stored::known(tx, id).await? {
-        if kind == "prompt" {
-            prompts.push(name);
+    for known in stored::known(tx, id).await? {
+        if known.kind == "prompt" {
+            prompts.push(known.name);
         } else {
-            resources.push(name);
+            resources.push(known.name);
         }
     }
     prompts.sort();
@@ -475,6 +508,11 @@ pub(crate) async fn change_upstream(
     if let Some(prefix) = prefix
         && prefix != before.prefix
     {
+        if let Some((what, name)) = stored::longest_name(&mut tx, id).await?
+            && name.chars().count() + prefix.len() > LONGEST_NAME
+        {
+            return Err(too_long(prefix, &what, &name, name.chars().count()));
+        }
         stored::change_prefix(&mut tx, id, &before.prefix, prefix)
             .await
             .map_err(|error| match error {

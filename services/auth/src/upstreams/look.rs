@@ -10,7 +10,7 @@ use portolan_model::{
     registry::SourceSettings,
 };
 use portolan_storage::{TenantTx, upstream_oauth};
-use portolan_upstream::{Client, Endpoint, Limits, Offer, Probed, Speaker, UpstreamError};
+use portolan_upstream::{Client, Endpoint, Limits, Offer, Speaker, UpstreamError};
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;
 use url::Url;
@@ -80,12 +80,12 @@ pub(crate) async fn try_tool(
     arguments: &Map<String, Value>,
     input_schema: &Value,
 ) -> Result<Value, LookError> {
-    let call = Question::Call {
+    let call = Call {
         name,
         arguments,
         input_schema,
     };
-    match with_server(state, target, call).await? {
+    match with_server(state, target, Question::Call(call)).await? {
         Answer::Result(result) => Ok(result),
         Answer::Offer(_) => Err(LookError::TooSlow),
     }
@@ -95,33 +95,21 @@ pub(crate) async fn try_tool(
 #[derive(Clone, Copy)]
 enum Question<'a> {
     Offer,
-    Call {
-        name: &'a str,
-        arguments: &'a Map<String, Value>,
-        input_schema: &'a Value,
-    },
+    Call(Call<'a>),
+}
+
+/// A call of a tool.
+#[derive(Clone, Copy)]
+struct Call<'a> {
+    name: &'a str,
+    arguments: &'a Map<String, Value>,
+    input_schema: &'a Value,
 }
 
 /// What it says to that.
 enum Answer {
     Offer(Box<Offer>),
     Result(Value),
-}
-
-impl Question<'_> {
-    async fn put_to(self, server: &Probed) -> Result<Answer, UpstreamError> {
-        match self {
-            Self::Offer => Ok(Answer::Offer(Box::new(server.offer().await?))),
-            Self::Call {
-                name,
-                arguments,
-                input_schema,
-            } => {
-                let result = server.call_tool(name, arguments, input_schema).await?;
-                Ok(Answer::Result(result))
-            }
-        }
-    }
 }
 
 /// A short conversation with a server. A token that it refuses is renewed once.
@@ -187,10 +175,17 @@ async fn converse(
     // Only an HTTP+SSE server needs a task, which is over before this is.
     let tracker = TaskTracker::new();
     let talked = tokio::time::timeout(LONGEST_LOOK, async {
-        let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
-        let outcome = question.put_to(&probed).await;
-        probed.connection.end().await;
-        outcome
+        match question {
+            Question::Offer => Ok(Answer::Offer(Box::new(client.look(&tracker).await?))),
+            Question::Call(call) => {
+                let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
+                let result = probed
+                    .call_tool(call.name, call.arguments, call.input_schema)
+                    .await;
+                probed.connection.end().await;
+                result.map(Answer::Result)
+            }
+        }
     })
     .await;
     tracker.close();

@@ -327,7 +327,8 @@ fn dressed(
     renames: &Renames,
 ) -> (Vec<Icon>, Option<Raw>) {
     let renamed = source.and_then(|source| renames.of(source));
-    own.map_or_else(Default::default, |own| dress(own, renamed))
+    let own = own.and_then(|own| Raw::of(own).ok());
+    own.map_or_else(Default::default, |own| dress(&own, renamed))
 }
 
 fn upstream(

@@ -62,6 +62,15 @@ pub(crate) trait Listed {
     fn json(&self, revision: Revision) -> Vec<u8>;
 }
 
+impl<T: Listed> Listed for &T {
+    fn key(&self) -> &str {
+        (*self).key()
+    }
+    fn json(&self, revision: Revision) -> Vec<u8> {
+        (*self).json(revision)
+    }
+}
+
 impl Listed for Tool {
     fn key(&self) -> &str {
         &self.name
@@ -165,12 +174,16 @@ impl Pages {
         Self { list, pages, size }
     }
 
-    /// The first page.
-    pub(crate) fn first(&self) -> Option<&Page> {
-        self.pages.first()
+    /// Of a list that is written page by page, for who sees another one than the others.
+    pub(crate) const fn unwritten(list: List, size: usize) -> Self {
+        Self {
+            list,
+            pages: Vec::new(),
+            size,
+        }
     }
 
-    /// The page after the entry `key`, which need not be there any more (PG-3). Pages begin where they always do; after a change of
+    /// The page after the entry `key`, the first one after an empty one, which need not be there any more (PG-3). Pages begin where they always do; after a change of
     /// the list the entries in between are written for this answer alone.
     pub(crate) fn after<T: Listed>(
         &self,

@@ -16,14 +16,15 @@ use portolan_model::{
     registry::SourceKind,
 };
 use portolan_protocol::{
-    capability::ServerCapabilities,
+    ask::Need,
+    capability::{ClientCapabilities, ServerCapabilities},
     discover,
     header::{self, ParamHeader},
     initialize::{self, Icon, Implementation},
-    jsonrpc::Raw,
+    jsonrpc::{Kind, Raw},
     result::{self, CacheHint, Identity},
-    revision::Revision,
-    tool::{TaskSupport, Tool as Listed},
+    revision::{Era, Revision},
+    tool::{KNOWN_MEMBERS, TaskSupport, Tool as Listed},
     translate,
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
@@ -67,12 +68,23 @@ pub(crate) struct Tool {
     pub(crate) backend: Backend,
     /// Its calls become tasks when they take long.
     pub(crate) becomes_task: bool,
+    /// Features of clients to which alone its server lists it: the others are not offered it in the session era, and are told what
+    /// they lack when they call it (V-1, V-2).
+    pub(crate) requires: Vec<Need>,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
     /// For metrics.
     pub(crate) kind: SourceKind,
     /// The bucket of its calls (TL-23).
     pub(crate) calls: LimitKey,
+}
+
+impl Tool {
+    /// The first feature that a client lacks for it.
+    pub(crate) fn lacks(&self, declared: &ClientCapabilities) -> Option<Need> {
+        let mut requires = self.requires.iter();
+        requires.find(|need| !need.is_met_by(declared)).copied()
+    }
 }
 
 /// Answers that hang on nothing but server and revision.
@@ -111,7 +123,7 @@ pub(crate) struct Server {
     pub(crate) calls: LimitKey,
     /// What holds for the tenant.
     pub(crate) limits: TenantLimits,
-    page_size: usize,
+    pub(crate) page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
     fixed: [OnceLock<Fixed>; Revision::ALL.len()],
 }
@@ -210,6 +222,20 @@ impl Server {
                 self.page_size,
             )
         })
+    }
+
+    /// The tools as a client of the session era sees them, if these are not all: what it cannot be asked in a session, no server
+    /// would list to it. `None` for all. Lists of 2026-07-28 are the same for everybody (L-21).
+    pub(crate) fn tools_for(
+        &self,
+        revision: Revision,
+        declared: &ClientCapabilities,
+    ) -> Option<Vec<&Tool>> {
+        let is_offered = |tool: &&Tool| tool.lacks(declared).is_none();
+        if revision.era() == Era::Modern || self.tools.iter().all(|tool| is_offered(&tool)) {
+            return None;
+        }
+        Some(self.tools.iter().filter(is_offered).collect())
     }
 
     /// The answers that never vary.
@@ -328,15 +354,28 @@ fn build_tool(
     renamed: Option<&Arc<Renamed>>,
 ) -> Option<Tool> {
     let own = row.plan.get("upstream").cloned();
-    let mut listed = Listed::new(&row.name, Raw::of(&row.input_schema).ok()?);
+    let written = row.written.and_then(|text| Raw::parse(text).ok());
+    // As the server wrote it: numbers and the order of members are its own (J-10).
+    let as_written = |member: &str, value: &serde_json::Value| {
+        let written = written.as_ref().and_then(|written| written.get(member));
+        let written = written.filter(|raw| raw.kind() == Kind::Object);
+        written.or_else(|| Raw::of(value).ok())
+    };
+    let input_schema = as_written("inputSchema", &row.input_schema)?;
+    let mut listed = Listed::new(&row.name, input_schema);
     listed.title = Some(row.title).filter(|title| !title.is_empty());
     listed.description = Some(row.description).filter(|text| !text.is_empty());
     listed.output_schema = row
         .output_schema
         .as_ref()
-        .and_then(|schema| Raw::of(schema).ok());
+        .and_then(|schema| as_written("outputSchema", schema));
+    let has_hints = row
+        .annotations
+        .as_object()
+        .is_some_and(|hints| !hints.is_empty());
     listed.annotations = serde_json::from_value(row.annotations).ok();
     let (headers, _faults) = header::annotations(&row.input_schema);
+    let requires = own.as_ref().map(required).unwrap_or_default();
     let support = own.as_ref().and_then(task_support);
     // TL-21, X-50, X-54: what cannot be called as a task says nothing.
     listed.task_support = match support {
@@ -345,7 +384,17 @@ fn build_tool(
     };
     let backend = match (&source.upstream, own) {
         (Some(upstream), Some(own)) => {
-            (listed.icons, listed.meta) = dress(&own, renamed);
+            if let Some(written) = &written {
+                let hints = written.get("annotations");
+                listed.written_annotations =
+                    hints.filter(|_| has_hints && listed.annotations.is_some());
+                listed.others = written
+                    .members()
+                    .filter(|(name, _)| !KNOWN_MEMBERS.contains(&name.as_str()))
+                    .collect();
+            }
+            let dressed = written.or_else(|| Raw::of(&own).ok())?;
+            (listed.icons, listed.meta) = dress(&dressed, renamed);
             Backend::Upstream(Box::new(UpstreamTool {
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
@@ -370,9 +419,19 @@ fn build_tool(
         listed,
         backend,
         becomes_task: source.tasks,
+        requires,
         headers,
         kind: source.kind,
     })
+}
+
+/// What a server lists a tool for.
+fn required(own: &serde_json::Value) -> Vec<Need> {
+    let words = own.get("requires").and_then(serde_json::Value::as_array);
+    let words = words.into_iter().flatten().filter_map(|word| word.as_str());
+    words
+        .filter_map(|word| Need::ALL.into_iter().find(|need| need.feature() == word))
+        .collect()
 }
 
 /// Whether a server takes calls of a tool as tasks.
@@ -383,18 +442,14 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
 }
 
 /// What of an upstream's definition stands in the list besides what the registry has columns for: its pictures, and its metadata with the URIs that clients know.
-pub(super) fn dress(
-    own: &serde_json::Value,
-    renamed: Option<&Arc<Renamed>>,
-) -> (Vec<Icon>, Option<Raw>) {
-    let icons = own.get("icons").cloned();
+pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
+    let icons = own.get("icons");
     let icons: Vec<Icon> = icons
-        .and_then(|icons| serde_json::from_value(icons).ok())
+        .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())
         .unwrap_or_default();
     // IC-2: other schemes are removed when they are served on.
     let is_safe = |icon: &Icon| icon.src.starts_with("https:") || icon.src.starts_with("data:");
-    let meta = own.get("_meta").filter(|meta| meta.is_object());
-    let meta = meta.and_then(|meta| Raw::of(meta).ok());
+    let meta = own.get("_meta").filter(|meta| meta.kind() == Kind::Object);
     let meta = match (meta, renamed) {
         (Some(meta), Some(renamed)) => {
             let published = |own: &str| renamed.published(own);

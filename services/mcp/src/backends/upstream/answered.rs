@@ -2,6 +2,7 @@
 
 use portolan_keys::random;
 use portolan_model::registry::CallOutcome;
+use portolan_net::egress::EgressError;
 use portolan_protocol::{
     capability::ClientCapabilities,
     completion,
@@ -223,8 +224,14 @@ impl Forward<'_> {
                 return self.said(&Visible::Unreachable, CallOutcome::Internal);
             }
             NoConversation::Over => return self.said(&Visible::Lost, outcome),
+            NoConversation::TooManyRounds => return self.said(&Visible::TooManyRounds, outcome),
         };
         let visible = match error {
+            UpstreamError::Egress(EgressError::TooLarge { .. }) | UpstreamError::TooMuch(_) => {
+                Visible::TooLarge {
+                    limit: source.answer_bytes,
+                }
+            }
             UpstreamError::Egress(_) | UpstreamError::Status(_) | UpstreamError::Interrupted => {
                 Visible::Unreachable
             }
@@ -238,9 +245,7 @@ impl Forward<'_> {
             UpstreamError::Unauthorized { .. } | UpstreamError::Forbidden { .. } => page(),
             UpstreamError::SessionGone => Visible::Lost,
             UpstreamError::Timeout(_) => Visible::TimedOut(Awaited::Upstream),
-            UpstreamError::Violation(_) | UpstreamError::TooMuch(_) | UpstreamError::Version(_) => {
-                Visible::Invalid
-            }
+            UpstreamError::Violation(_) | UpstreamError::Version(_) => Visible::Invalid,
             UpstreamError::Refused(error) => {
                 return self.refused(error, Revision::LATEST_LEGACY);
             }

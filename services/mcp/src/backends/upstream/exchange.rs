@@ -10,6 +10,7 @@ use futures_util::{
 };
 use portolan_protocol::{
     error::RpcError,
+    input_required::MOST_ROUNDS,
     jsonrpc::{self, Raw, RequestId},
     method::Method,
     revision::{Era, Revision},
@@ -62,7 +63,13 @@ pub(super) async fn exchange(
         let signed_in = source.sign_in(state, who.person).await?;
         let connected = state
             .upstreams
-            .connect(state, source, (who, can), &signed_in, gone.as_ref())
+            .connect(
+                state,
+                source,
+                (who, can, ask.revision.era()),
+                &signed_in,
+                gone.as_ref(),
+            )
             .await;
         let account = signed_in.account();
         let token = signed_in.token;
@@ -147,13 +154,34 @@ pub(super) async fn exchange(
     }
 }
 
+/// How often the server of one call has asked.
+#[derive(Debug, Default)]
+struct Rounds {
+    rounds: u8,
+    questions: u32,
+}
+
+impl Rounds {
+    /// Questions of a round, one with another: who asks again and again without waiting for answers is over too.
+    const QUESTIONS: u32 = 16;
+
+    /// Counts a question. `is_new`: none was open. False if it is one too many.
+    fn go_on(&mut self, is_new: bool) -> bool {
+        self.rounds = self.rounds.saturating_add(u8::from(is_new));
+        self.questions = self.questions.saturating_add(1);
+        self.rounds <= MOST_ROUNDS && self.questions <= u32::from(MOST_ROUNDS) * Self::QUESTIONS
+    }
+}
+
 async fn follow(
     state: &McpState,
     source: &Arc<UpstreamSource>,
     ask: &Forward<'_>,
     (connection, mut exchange): (Connection, Exchange),
     mut seat: Option<Seat>,
-) -> Result<Result<Raw, RpcError>, UpstreamError> {
+) -> Result<Result<Raw, RpcError>, NoConversation> {
+    // who asks while nothing is asked begins a round. Those of modern clients are counted where they are parked.
+    let mut rounds = Rounds::default();
     let mut cancelling = Cancelling {
         state,
         running: Some((connection.clone(), exchange.id().clone())),
@@ -166,7 +194,7 @@ async fn follow(
             biased;
             Some(answered) = asking.next(), if !asking.is_empty() => {
                 if let Ok(Err(error)) = answered {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 continue;
             }
@@ -180,7 +208,7 @@ async fn follow(
                     if !matches!(error, UpstreamError::Timeout(_)) {
                         cancelling.running = None;
                     }
-                    return Err(error);
+                    return Err(error.into());
                 }
             },
         };
@@ -205,6 +233,9 @@ async fn follow(
                 }
             }
             Event::Request { id, method, params } => {
+                if ask.revision.era() == Era::Legacy && !rounds.go_on(asking.is_empty()) {
+                    return Err(NoConversation::TooManyRounds);
+                }
                 let answered = answer(
                     state,
                     source,

@@ -6,7 +6,9 @@ use portolan_protocol::{
     error::RpcError,
     jsonrpc::{Raw, RequestId},
     method::Method,
-    progress, task as tasks,
+    progress,
+    revision::Era,
+    task as tasks,
     visible::Visible,
 };
 use portolan_upstream::{Connection, UpstreamError};
@@ -54,7 +56,7 @@ pub(super) async fn answer(
                 Err(Unanswered::NotAskable(_)) => Err(unknown()),
                 // As the client said it.
                 Err(Unanswered::Refused(error)) => Err(refusal_of(&error)),
-                Err(why) => unanswered(known, why),
+                Err(why) => unanswered(known, why, ask.revision.era()),
             }
         }
         _ => Err(unknown()),
@@ -114,8 +116,16 @@ async fn told_so(telling: Option<&mut BoxFuture<'_, ()>>) {
     }
 }
 
-/// what a server hears of a question that nobody answered.
-fn unanswered(method: AskMethod, why: Unanswered) -> Result<Raw, RpcError> {
+/// what a server hears of a question that nobody answered. EL-8: an answer of a client of the session era that does not fit
+/// is a failed elicitation, and no wish of the person's to cancel; a client of 2026-07-28 was asked again before.
+fn unanswered(method: AskMethod, why: Unanswered, client: Era) -> Result<Raw, RpcError> {
+    if why == Unanswered::Unfit && client == Era::Legacy {
+        return Err(RpcError {
+            code: -32602,
+            message: Visible::Unfit.text(),
+            data: None,
+        });
+    }
     match portolan_protocol::ask::refusal(method).filter(|_| method == AskMethod::Elicit) {
         Some(refusal) => Ok(refusal),
         None => Err(RpcError {

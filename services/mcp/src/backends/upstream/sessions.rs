@@ -12,8 +12,13 @@ use portolan_cluster::{SessionKey, store::Principal};
 use portolan_keys::digest;
 use portolan_model::{Digest, id::UserId};
 use portolan_protocol::{
-    capability::ClientCapabilities, initialize::Implementation, jsonrpc::Raw, logging::Level,
-    method::Method, result::write_string, revision::Revision,
+    capability::ClientCapabilities,
+    initialize::Implementation,
+    jsonrpc::Raw,
+    logging::Level,
+    method::Method,
+    result::write_string,
+    revision::{Era, Revision},
 };
 use portolan_upstream::{
     Client, Connection, Legacy, Link, Modern, Request, ServerFacts, Speaker, UpstreamError,
@@ -39,6 +44,9 @@ const POOLED: usize = 1_000;
 /// After so long without use they are given back.
 const IDLE: Duration = Duration::from_secs(600);
 
+/// Before a server of 2026-07-28 is asked again whether it holds sessions, where it did not say.
+const ASK_AGAIN: Duration = Duration::from_secs(60);
+
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spoken {
@@ -48,6 +56,28 @@ pub(crate) enum Spoken {
     Sessions,
     /// In sessions of HTTP+SSE.
     Links,
+}
+
+/// The eras that a server speaks.
+#[derive(Debug, Clone, Copy)]
+struct Eras {
+    /// The newest that both know.
+    newest: Spoken,
+    /// Whether a server of 2026-07-28 holds sessions too.
+    sessions: Sessions,
+}
+
+/// Whether a server of 2026-07-28 holds sessions too.
+#[derive(Debug, Clone, Copy)]
+enum Sessions {
+    /// No client of the session era has called.
+    Unasked,
+    /// The server did not say: it is asked again after this.
+    Unsaid(Instant),
+    /// It does.
+    Held,
+    /// It does not.
+    Absent,
 }
 
 /// Whose conversation it is, among those that a node keeps itself.
@@ -88,7 +118,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct Known {
     /// One question at a time.
-    spoken: tokio::sync::Mutex<Option<Spoken>>,
+    eras: tokio::sync::Mutex<Option<Eras>>,
     kept: Mutex<HashMap<Owner, Kept>>,
     /// Sessions that no new call gets, with the time when they were left.
     left: Mutex<Vec<(Connection, Instant)>>,
@@ -149,6 +179,10 @@ pub(crate) struct Who {
 /// What a client can do on one request, for servers that ask nothing of earlier ones, and whether it takes a task. `None` is nothing.
 pub(super) type OnRequest<'a> = Option<(&'a ClientCapabilities, bool)>;
 
+/// Who speaks, with what it can do on this request, and the era in which a server that knows both is
+/// spoken to: that of the client.
+pub(super) type Speaks<'a> = (&'a Who, OnRequest<'a>, Era);
+
 impl Who {
     /// What servers of the session era are told of it when a session begins.
     pub(super) fn speaker(&self) -> Speaker {
@@ -188,6 +222,9 @@ pub(crate) enum NoConversation {
     /// The client's session is over.
     #[error("the session is over")]
     Over,
+    /// The server asked its client too often in one call.
+    #[error("the server asked too many times")]
+    TooManyRounds,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -206,26 +243,27 @@ impl Upstreams {
         &self,
         state: &McpState,
         source: &Arc<UpstreamSource>,
-        (who, can): (&Who, OnRequest<'_>),
+        (who, can, era): Speaks<'_>,
         signed_in: &SignedIn,
         gone: Option<&Connection>,
     ) -> Result<Connection, NoConversation> {
         let known = self.known(source);
         let client = &signed_in.client;
-        let spoken = known.spoken(state, client).await?;
+        let spoken = known.spoken(state, client, era).await?;
         let owner = Owner {
             speaker: Speaking::of(who),
             account: signed_in.account(),
         };
-        match (spoken, who.session) {
-            (Spoken::Modern, _) => {
-                let modern = Modern::new(client.clone(), who.speaker_of_request(can));
-                Ok(Connection::Modern(modern))
-            }
+        let modern = || {
+            let modern = Modern::new(client.clone(), who.speaker_of_request(can));
+            Connection::Modern(modern)
+        };
+        let begun = match (spoken, who.session) {
+            (Spoken::Modern, _) => return Ok(modern()),
             (Spoken::Sessions, Some(session)) => {
                 let place = place(session.key, source.id, owner.account);
-                let connection = of_session(state, place, client, session, who, gone).await?;
-                if let Connection::Legacy(legacy) = &connection
+                let begun = of_session(state, place, client, session, who, gone).await;
+                if let Ok(Connection::Legacy(legacy)) = &begun
                     && legacy.ticket().has_session()
                 {
                     let ticket = legacy.ticket();
@@ -239,13 +277,22 @@ impl Upstreams {
                         due: now,
                     });
                 }
-                Ok(connection)
+                begun
             }
             (Spoken::Sessions, None) => {
                 Box::pin(known.pooled(state, client, who, owner, gone)).await
             }
             (Spoken::Links, _) => Box::pin(known.link(state, client, who, owner, gone)).await,
+        };
+        let holds_none = match &begun {
+            Err(NoConversation::Upstream(error)) => error.is_no_handshake(),
+            _ => false,
+        };
+        if holds_none && known.gives_up_sessions().await {
+            // It does not hold sessions now, and is spoken to as it can be.
+            return Ok(modern());
         }
+        begun
     }
 
     /// a session that requests share logs as much as the most talkative of them wants. What others do not want to hear is kept from
@@ -306,42 +353,93 @@ impl Upstreams {
         }
     }
 
-    /// The era of a server, for who speaks to it in a conversation of its own.
+    /// The newest era of a server, for who speaks to it in a conversation of its own.
     pub(crate) async fn spoken(
         &self,
         state: &McpState,
         source: &UpstreamSource,
         client: &Client,
     ) -> Result<Spoken, UpstreamError> {
-        self.known(source).spoken(state, client).await
+        self.known(source).spoken(state, client, Era::Modern).await
     }
 
     /// What was remembered of the server is wrong: it is probed again.
     pub(crate) async fn forget(&self, source: &UpstreamSource) {
-        *self.known(source).spoken.lock().await = None;
+        *self.known(source).eras.lock().await = None;
     }
 }
 
 impl Known {
-    /// The era of the server, probed once. A probe that says nothing is not remembered.
-    async fn spoken(&self, state: &McpState, client: &Client) -> Result<Spoken, UpstreamError> {
-        let mut spoken = self.spoken.lock().await;
-        if let Some(spoken) = *spoken {
-            return Ok(spoken);
+    /// How the server is spoken to for a client of `era`: in that era if it knows it, else in the one that
+    /// it has. Each question is put once; an answer that says nothing is not remembered.
+    async fn spoken(
+        &self,
+        state: &McpState,
+        client: &Client,
+        era: Era,
+    ) -> Result<Spoken, UpstreamError> {
+        let mut eras = self.eras.lock().await;
+        let known = match &mut *eras {
+            Some(known) => known,
+            unknown => unknown.insert(Self::probed(state, client).await?),
+        };
+        if era == Era::Modern || known.newest != Spoken::Modern {
+            return Ok(known.newest);
         }
+        let is_due = match known.sessions {
+            Sessions::Held => return Ok(Spoken::Sessions),
+            Sessions::Absent => return Ok(Spoken::Modern),
+            Sessions::Unasked => true,
+            Sessions::Unsaid(again) => again <= Instant::now(),
+        };
+        if is_due {
+            let ourselves = Speaker::ourselves();
+            known.sessions = match Box::pin(client.holds_sessions(&ourselves)).await {
+                Ok(Some(session)) => {
+                    state.tracker.spawn(async move { session.end().await });
+                    Sessions::Held
+                }
+                Ok(None) => Sessions::Absent,
+                Err(error) => {
+                    tracing::debug!(reason = %error, "an upstream server does not say whether it holds sessions");
+                    Sessions::Unsaid(Instant::now() + ASK_AGAIN)
+                }
+            };
+        }
+        Ok(match known.sessions {
+            Sessions::Held => Spoken::Sessions,
+            _ => Spoken::Modern,
+        })
+    }
+
+    /// Notes that the server holds no sessions for now; it is asked again. False if it speaks nothing else.
+    async fn gives_up_sessions(&self) -> bool {
+        match &mut *self.eras.lock().await {
+            Some(known) if known.newest == Spoken::Modern => {
+                known.sessions = Sessions::Unsaid(Instant::now() + ASK_AGAIN);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The newest era of the server.
+    async fn probed(state: &McpState, client: &Client) -> Result<Eras, UpstreamError> {
         // What happens once is boxed, here and below: it would make the future of every call as large as itself.
         let ourselves = Speaker::ourselves();
         let probed = Box::pin(client.probe(&ourselves, &state.tracker));
         let probed = probed.await?.connection;
-        let found = match &probed {
+        let newest = match &probed {
             Connection::Modern(_) => Spoken::Modern,
             Connection::Legacy(_) => Spoken::Sessions,
             Connection::Link(_) => Spoken::Links,
         };
-        *spoken = Some(found);
         // The session of the question was nobody's.
         state.tracker.spawn(async move { probed.end().await });
-        Ok(found)
+        Ok(Eras {
+            newest,
+            sessions: Sessions::Unasked,
+        })
     }
 
     fn give_back(&self, state: &McpState) {

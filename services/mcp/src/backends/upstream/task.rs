@@ -77,6 +77,8 @@ struct Abandon {
     state: McpState,
     source: Arc<UpstreamSource>,
     who: Who,
+    /// The era in which the task was begun: only there it is known.
+    era: Era,
     params: Raw,
     armed: bool,
 }
@@ -87,7 +89,7 @@ impl Drop for Abandon {
             return;
         }
         let (state, source) = (self.state.clone(), Arc::clone(&self.source));
-        let (who, params) = (self.who.clone(), self.params.clone());
+        let (who, era, params) = (self.who.clone(), self.era, self.params.clone());
         let tracker = state.tracker.clone();
         tracker.spawn(async move {
             let Ok(signed_in) = source.sign_in(&state, who.person).await else {
@@ -95,7 +97,7 @@ impl Drop for Abandon {
             };
             let upstreams = &state.upstreams;
             let nothing = ClientCapabilities::default();
-            let speaker = (&who, Some((&nothing, true)));
+            let speaker = (&who, Some((&nothing, true)), era);
             let connected = upstreams
                 .connect(&state, &source, speaker, &signed_in, None)
                 .await;
@@ -129,6 +131,7 @@ pub(super) async fn follow(
         state: state.clone(),
         source: Arc::clone(&tool.source),
         who: ask.who.clone(),
+        era: from.era(),
         params: params.clone(),
         armed: true,
     });
@@ -369,7 +372,7 @@ impl Following<'_> {
             let connected = state.upstreams.connect(
                 &state,
                 &source,
-                (&who, Some((&capabilities, true))),
+                (&who, Some((&capabilities, true)), Era::Modern),
                 &signed_in,
                 None,
             );
