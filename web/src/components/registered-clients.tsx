@@ -99,7 +99,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                     {!client.enabled && <Status tone="warn">Disabled</Status>}
                     {client.stopped && <Status tone="bad">Blocked by the operator</Status>}
                     <div className={cell.sub}>
-                      <code>{client.client_id}</code>
+                      <code className={cell.id}>{client.client_id}</code>
                     </div>
                   </td>
                   <td data-wide>
@@ -115,7 +115,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                       <div className={cell.sub}>{client.jwks_uri ?? 'public keys stored here'}</div>
                     )}
                     {client.secrets.map((one) => (
-                      <Group key={one.id} gap="xs" wrap="nowrap">
+                      <Group key={one.id} gap="xs">
                         <code>{one.hint}…</code>
                         <span className={cell.sub}>
                           {one.last_used_at ? `used ${formatDate(one.last_used_at)}` : 'not used yet'}

@@ -231,7 +231,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                     <span className={cell.main}>{account.name}</span>{' '}
                     {!account.enabled && <Status tone="warn">Disabled</Status>}
                     <div className={cell.sub}>
-                      <code>{account.id}</code>
+                      <code className={cell.id}>{account.id}</code>
                     </div>
                   </td>
                   <td data-wide>
@@ -243,7 +243,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                     ) : (
                       <Stack gap={2}>
                         {account.secrets.map((one) => (
-                          <Group key={one.id} gap="xs" wrap="nowrap">
+                          <Group key={one.id} gap="xs">
                             <code>{one.hint}…</code>
                             <Button
                               variant="subtle"
