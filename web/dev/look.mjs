@@ -119,10 +119,7 @@ const pages = {
   'key-secret': async (page) => {
     await pages['key-new'](page);
     await page.getByRole('button', { name: 'Create key' }).click();
-    await page
-      .getByText(/^mcpk_/)
-      .first()
-      .waitFor();
+    await page.getByText('Copy it now').waitFor();
     await page.keyboard.press('Escape');
     await page.waitForTimeout(300);
     await page.getByRole('button', { name: 'Done' }).waitFor();

@@ -50,6 +50,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
   const [ending, setEnding] = useState<RegisteredClient>();
   const [secret, setSecret] = useState<{ client: RegisteredClient; id: string; hint: string }>();
   const [shown, setShown] = useState<Shown>();
+  // While a client is registered, its dialog stays: the answer holds a secret that is shown only once.
+  const [registering, setRegistering] = useState(false);
   const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
   const forget = () => {
     for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
@@ -182,6 +184,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
         }
       </Loaded>
       <Dialog
+        kept={registering}
         opened={editing !== undefined}
         onClose={() => setEditing(undefined)}
         title={editing === undefined || editing === 'new' ? 'Register a client' : `Edit ${editing.name}`}
@@ -191,6 +194,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
           client={editing === 'new' ? undefined : editing}
           close={() => setEditing(undefined)}
           show={setShown}
+          busy={setRegistering}
         />
       </Dialog>
       <SecretDialog shown={shown} close={() => setShown(undefined)} />
@@ -242,11 +246,13 @@ function ClientForm({
   client,
   close,
   show,
+  busy,
 }: {
   ws: string;
   client: RegisteredClient | undefined;
   close: () => void;
   show: (shown: Shown) => void;
+  busy: (registering: boolean) => void;
 }) {
   const register = useRegisterClient(ws);
   const change = useChangeRegistered(ws);
@@ -288,7 +294,9 @@ function ClientForm({
       }
     }
     setUnreadable(false);
+    busy(true);
     register.mutate(body, {
+      onSettled: () => busy(false),
       onSuccess: ({ client: made, client_secret }) => {
         close();
         const values = [{ label: 'Client ID', value: made.client_id }];
@@ -349,7 +357,7 @@ function ClientForm({
           />
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
+          <Button variant="default" disabled={register.isPending} onClick={close}>
             Cancel
           </Button>
           <Button

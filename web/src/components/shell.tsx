@@ -30,7 +30,7 @@ import {
   IconUsers,
 } from '@tabler/icons-react';
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Me } from '../api/me';
 import { useMay, useSession } from '../session';
 import { Logo } from './logo';
@@ -105,6 +105,13 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
   const { me, workspace } = useSession();
   const administers = useMay('administer');
   const params = { ws: workspace.slug };
+  const nav = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // On a low screen the list scrolls: the page that is shown is in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the active link changes with the path
+  useEffect(() => {
+    nav.current?.querySelector('[data-status="active"]')?.scrollIntoView?.({ block: 'nearest' });
+  }, [path]);
   return (
     <aside className={classes.sidebar}>
       <div className={classes.head}>
@@ -112,7 +119,7 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
         {closer}
       </div>
       <WorkspaceMenu />
-      <nav className={classes.nav} aria-label="Workspace">
+      <nav ref={nav} className={classes.nav} aria-label="Workspace">
         <Link to="/w/$ws" params={params} activeOptions={{ exact: true }} className={classes.link}>
           <IconCompass size={18} stroke={1.7} aria-hidden /> Overview
         </Link>
