@@ -5,6 +5,7 @@ import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { routes as accessRoutes } from './access.mjs';
 import { state } from './data.mjs';
 import { offered, routes as offerRoutes } from './offers.mjs';
 
@@ -331,6 +332,7 @@ const routes = [
   ],
   ['POST', '/workspaces/:ws/tools/:id/try', (p, body) => state.run(find(state.tools, p.id), body.arguments)],
   ...offerRoutes,
+  ...accessRoutes,
   ['GET', '/workspaces/:ws/servers', () => page(live(state.servers).map(server))],
   [
     'POST',

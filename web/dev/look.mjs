@@ -109,6 +109,64 @@ const pages = {
     await page.getByText('Enter a whole number from 1 to 128.').waitFor();
   },
   audit: at('/w/nordhavn/audit'),
+  keys: at('/w/nordhavn/keys'),
+  'key-new': async (page) => {
+    await at('/w/nordhavn/keys')(page);
+    await page.getByRole('button', { name: 'New API key' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('CI');
+    await page.waitForTimeout(300);
+  },
+  'key-secret': async (page) => {
+    await pages['key-new'](page);
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('Copy it now').waitFor();
+    await page.keyboard.press('Escape');
+    await page.waitForTimeout(300);
+    await page.getByRole('button', { name: 'Done' }).waitFor();
+  },
+  clients: at('/w/nordhavn/clients'),
+  connects: async (page) => {
+    await at('/w/nordhavn/connects')(page);
+    await page.getByRole('button', { name: /Show the steps/ }).click();
+  },
+  security: at('/w/nordhavn/security'),
+  'single-sign-on': at('/w/nordhavn/single-sign-on'),
+  unsaved: async (page) => {
+    await at('/w/nordhavn/prompts/new')(page);
+    await page.getByRole('textbox', { name: /^Name/ }).fill('port_briefing');
+    await page.getByRole('link', { name: 'Prompts' }).last().click();
+    await page.getByRole('button', { name: 'Keep editing' }).waitFor();
+    await page.waitForTimeout(300);
+  },
+  'long-name': async (page) => {
+    await at('/w/nordhavn/servers/srv_0192a')(page);
+    const name = 'a-server-with-a-name-that-is-longer-than-a-phone-is-wide-'.repeat(2).slice(0, 80);
+    await page.evaluate(
+      (name) =>
+        fetch('/api/v1/workspaces/nordhavn/servers/srv_0192a', {
+          method: 'PATCH',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ name }),
+        }),
+      name,
+    );
+    await at('/w/nordhavn/servers/srv_0192a?tab=connect')(page);
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    await page.evaluate(() =>
+      fetch('/api/v1/workspaces/nordhavn/servers/srv_0192a', {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'Harbour desk' }),
+      }),
+    );
+  },
+  'sidebar-13-inch': async (page) => {
+    if (page.viewportSize().width < 900) return at('/w/nordhavn')(page);
+    await page.setViewportSize({ width: 1280, height: 720 });
+    await at('/w/nordhavn/settings')(page);
+    const foot = await page.getByRole('button', { name: /^Account of/ }).boundingBox();
+    if (!foot || foot.y + foot.height > 720) throw new Error('the account button is below the fold');
+  },
   settings: at('/w/nordhavn/settings'),
   menu: async (page) => {
     await at('/w/nordhavn')(page);
@@ -123,7 +181,8 @@ const pages = {
   undo: async (page) => {
     await at('/w/nordhavn/servers/srv_0192b?tab=settings')(page);
     await page.getByRole('button', { name: 'Delete server' }).click();
-    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: /^Restore/ }).waitFor();
     await page.waitForTimeout(300);
   },
   'undo-done': async (page) => {
@@ -190,7 +249,7 @@ for (const look of looks.filter((one) => !only || only.includes(one.name))) {
       }
       await page.screenshot({
         path: `${out}/${name}-${look.name}.png`,
-        fullPage: !['menu', 'undo'].includes(name),
+        fullPage: !['menu', 'undo', 'key-new', 'key-secret', 'unsaved', 'sidebar-13-inch'].includes(name),
       });
     } catch (error) {
       faults.push(`${where}: ${String(error).split('\n')[0]}`);

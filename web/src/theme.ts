@@ -98,6 +98,9 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--mantine-color-text': '#10222f',
     '--mantine-color-dimmed': '#556773',
     '--mantine-color-placeholder': '#71818d',
+    // White words on it have 4.5:1.
+    '--mantine-color-red-filled': '#b3261e',
+    '--mantine-color-red-filled-hover': '#96201a',
     '--mantine-color-error': '#b3261e',
     '--mantine-color-anchor': '#17577b',
     '--surface': '#ffffff',
@@ -125,6 +128,9 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--surface-hover': '#162a39',
     '--line': '#22384a',
     '--line-strong': '#66808f',
+    // White words on it have 4.5:1.
+    '--mantine-color-red-filled': '#b3261e',
+    '--mantine-color-red-filled-hover': '#96201a',
     // Destructive words stay red: the library's own tints are nearly white on dark.
     '--mantine-color-red-light': '#ff9d9226',
     '--mantine-color-red-light-hover': '#ff9d9240',

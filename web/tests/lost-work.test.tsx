@@ -164,6 +164,31 @@ test('bugs 3 and 8: Escape does not take a secret away, and the page behind does
   await waitFor(() => expect(screen.queryByText('mcpk_secret')).toBeNull());
 });
 
+test('bug 3: Escape while a key is being created does not lose its secret', async () => {
+  let created = () => {};
+  const answered = new Promise<void>((resolve) => {
+    created = resolve;
+  });
+  serve({
+    'GET /api/v1/me': { body: me },
+    [`GET ${base}/api-keys`]: { body: { items: [] } },
+    [`GET ${base}/service-accounts`]: { body: { items: [] } },
+    [`GET ${base}/servers`]: { body: { items: [] } },
+    [`POST ${base}/api-keys`]: async () => {
+      await answered;
+      return { status: 201, body: { key, secret: 'mcpk_secret' } };
+    },
+  });
+  open('/w/harbour/keys');
+  const user = userEvent.setup();
+  await user.click(await screen.findByRole('button', { name: 'New API key' }, patient));
+  await user.type(screen.getByLabelText('Name'), 'CI');
+  await user.click(screen.getByRole('button', { name: 'Create key' }));
+  await user.keyboard('{Escape}');
+  created();
+  expect(await screen.findByText('mcpk_secret', {}, patient)).toBeTruthy();
+});
+
 const operation = (name: string): Schemas['OperationPreview'] => ({
   key: `GET /${name}`,
   method: 'GET',

@@ -9,9 +9,10 @@ export interface Received {
 }
 
 type Answer = { status?: number; body?: unknown };
+type Answers = Record<string, Answer | ((request: Received) => Answer | Promise<Answer>)>;
 
 /** Stands in for the network: answers by "METHOD /path", and keeps what was received. An unknown address is a fault of the test. */
-export function serve(answers: Record<string, Answer | ((request: Received) => Answer)>): Received[] {
+export function serve(answers: Answers): Received[] {
   const received: Received[] = [];
   vi.stubGlobal('fetch', async (request: Request) => {
     const text = await request.text();
@@ -24,7 +25,7 @@ export function serve(answers: Record<string, Answer | ((request: Received) => A
     received.push(one);
     const answer = answers[`${one.method} ${one.path}`];
     if (!answer) throw new Error(`The test has no answer for ${one.method} ${one.path}`);
-    const { status = 200, body } = typeof answer === 'function' ? answer(one) : answer;
+    const { status = 200, body } = typeof answer === 'function' ? await answer(one) : answer;
     return new Response(body === undefined ? null : JSON.stringify(body), {
       status,
       headers: { 'content-type': 'application/json' },

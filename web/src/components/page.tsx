@@ -18,7 +18,6 @@ export function Page({
   back,
   beside,
   actions,
-  narrow,
   children,
 }: {
   title: string;
@@ -27,7 +26,6 @@ export function Page({
   back?: { label: string } & Pick<LinkProps, 'to' | 'params' | 'search'>;
   beside?: ReactNode;
   actions?: ReactNode;
-  narrow?: boolean;
   children: ReactNode;
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
@@ -39,7 +37,7 @@ export function Page({
     visited = true;
   }, []);
   return (
-    <div className={narrow ? `${classes.page} ${classes.narrow}` : classes.page}>
+    <div className={classes.page}>
       <header className={classes.header}>
         <div className={classes.heading}>
           {back && (

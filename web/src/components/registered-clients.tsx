@@ -50,6 +50,8 @@ export function RegisteredClients({ ws }: { ws: string }) {
   const [ending, setEnding] = useState<RegisteredClient>();
   const [secret, setSecret] = useState<{ client: RegisteredClient; id: string; hint: string }>();
   const [shown, setShown] = useState<Shown>();
+  // While a client is registered, its dialog stays: the answer holds a secret that is shown only once.
+  const [registering, setRegistering] = useState(false);
   const error = change.error ?? remove.error ?? addSecret.error ?? revokeSecret.error;
   const forget = () => {
     for (const one of [change, remove, addSecret, revokeSecret]) one.reset();
@@ -99,7 +101,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                     {!client.enabled && <Status tone="warn">Disabled</Status>}
                     {client.stopped && <Status tone="bad">Blocked by the operator</Status>}
                     <div className={cell.sub}>
-                      <code>{client.client_id}</code>
+                      <code className={cell.id}>{client.client_id}</code>
                     </div>
                   </td>
                   <td data-wide>
@@ -115,7 +117,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
                       <div className={cell.sub}>{client.jwks_uri ?? 'public keys stored here'}</div>
                     )}
                     {client.secrets.map((one) => (
-                      <Group key={one.id} gap="xs" wrap="nowrap">
+                      <Group key={one.id} gap="xs">
                         <code>{one.hint}…</code>
                         <span className={cell.sub}>
                           {one.last_used_at ? `used ${formatDate(one.last_used_at)}` : 'not used yet'}
@@ -182,6 +184,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
         }
       </Loaded>
       <Dialog
+        kept={registering}
         opened={editing !== undefined}
         onClose={() => setEditing(undefined)}
         title={editing === undefined || editing === 'new' ? 'Register a client' : `Edit ${editing.name}`}
@@ -191,6 +194,7 @@ export function RegisteredClients({ ws }: { ws: string }) {
           client={editing === 'new' ? undefined : editing}
           close={() => setEditing(undefined)}
           show={setShown}
+          busy={setRegistering}
         />
       </Dialog>
       <SecretDialog shown={shown} close={() => setShown(undefined)} />
@@ -242,11 +246,13 @@ function ClientForm({
   client,
   close,
   show,
+  busy,
 }: {
   ws: string;
   client: RegisteredClient | undefined;
   close: () => void;
   show: (shown: Shown) => void;
+  busy: (registering: boolean) => void;
 }) {
   const register = useRegisterClient(ws);
   const change = useChangeRegistered(ws);
@@ -288,7 +294,9 @@ function ClientForm({
       }
     }
     setUnreadable(false);
+    busy(true);
     register.mutate(body, {
+      onSettled: () => busy(false),
       onSuccess: ({ client: made, client_secret }) => {
         close();
         const values = [{ label: 'Client ID', value: made.client_id }];
@@ -349,7 +357,7 @@ function ClientForm({
           />
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={close}>
+          <Button variant="default" disabled={register.isPending} onClick={close}>
             Cancel
           </Button>
           <Button

@@ -5,6 +5,7 @@ import {
   IconAnchor,
   IconBuilding,
   IconCheck,
+  IconChevronDown,
   IconCompass,
   IconDeviceDesktop,
   IconFileImport,
@@ -29,7 +30,7 @@ import {
   IconUsers,
 } from '@tabler/icons-react';
 import { Link, useNavigate, useRouterState } from '@tanstack/react-router';
-import { type ReactNode, useEffect } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import type { Me } from '../api/me';
 import { useMay, useSession } from '../session';
 import { Logo } from './logo';
@@ -104,89 +105,138 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
   const { me, workspace } = useSession();
   const administers = useMay('administer');
   const params = { ws: workspace.slug };
+  const nav = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  // On a low screen the list scrolls: the page that is shown is in sight.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the active link changes with the path
+  useEffect(() => {
+    nav.current?.querySelector('[data-status="active"]')?.scrollIntoView?.({ block: 'nearest' });
+  }, [path]);
   return (
     <aside className={classes.sidebar}>
-      <div
-        style={{ display: 'flex', alignItems: 'center', justifyContent: 'space-between', paddingRight: 14 }}
-      >
+      <div className={classes.head}>
         <Brand />
         {closer}
       </div>
       <WorkspaceMenu />
-      <nav className={classes.nav} aria-label="Workspace">
+      <nav ref={nav} className={classes.nav} aria-label="Workspace">
         <Link to="/w/$ws" params={params} activeOptions={{ exact: true }} className={classes.link}>
-          <IconCompass size={19} stroke={1.7} aria-hidden /> Overview
+          <IconCompass size={18} stroke={1.7} aria-hidden /> Overview
         </Link>
         <Link to="/w/$ws/sources" params={params} className={classes.link}>
-          <IconFileImport size={19} stroke={1.7} aria-hidden /> Sources
+          <IconFileImport size={18} stroke={1.7} aria-hidden /> Sources
         </Link>
         <Link to="/w/$ws/tools" params={params} className={classes.link}>
-          <IconTool size={19} stroke={1.7} aria-hidden /> Tools
+          <IconTool size={18} stroke={1.7} aria-hidden /> Tools
         </Link>
         <Link to="/w/$ws/prompts" params={params} className={classes.link}>
-          <IconMessage2 size={19} stroke={1.7} aria-hidden /> Prompts
+          <IconMessage2 size={18} stroke={1.7} aria-hidden /> Prompts
         </Link>
         <Link to="/w/$ws/resources" params={params} className={classes.link}>
-          <IconFileText size={19} stroke={1.7} aria-hidden /> Resources
+          <IconFileText size={18} stroke={1.7} aria-hidden /> Resources
         </Link>
         <Link to="/w/$ws/servers" params={params} className={classes.link}>
-          <IconAnchor size={19} stroke={1.7} aria-hidden /> Servers
+          <IconAnchor size={18} stroke={1.7} aria-hidden /> Servers
         </Link>
         <Link to="/w/$ws/calls" params={params} className={classes.link}>
-          <IconActivity size={19} stroke={1.7} aria-hidden /> Calls
+          <IconActivity size={18} stroke={1.7} aria-hidden /> Calls
         </Link>
-        <p className={classes.navGroup}>Workspace</p>
-        <Link to="/w/$ws/members" params={params} className={classes.link}>
-          <IconUsers size={19} stroke={1.7} aria-hidden /> Members
-        </Link>
-        <Link to="/w/$ws/apps" params={params} className={classes.link}>
-          <IconPlugConnected size={19} stroke={1.7} aria-hidden /> Connected apps
-        </Link>
-        {administers && (
-          <>
-            <Link to="/w/$ws/clients" params={params} className={classes.link}>
-              <IconShieldCheck size={19} stroke={1.7} aria-hidden /> AI clients
-            </Link>
-            <Link to="/w/$ws/connects" params={params} className={classes.link}>
-              <IconRoute size={19} stroke={1.7} aria-hidden /> Connections
-            </Link>
-          </>
-        )}
-        <Link to="/w/$ws/keys" params={params} className={classes.link}>
-          <IconKey size={19} stroke={1.7} aria-hidden /> Keys
-        </Link>
-        <Link to="/w/$ws/limits" params={params} className={classes.link}>
-          <IconGauge size={19} stroke={1.7} aria-hidden /> Limits
-        </Link>
-        {administers && (
-          <>
-            <Link to="/w/$ws/security" params={params} className={classes.link}>
-              <IconShieldLock size={19} stroke={1.7} aria-hidden /> Security
-            </Link>
-            <Link to="/w/$ws/single-sign-on" params={params} className={classes.link}>
-              <IconBuilding size={19} stroke={1.7} aria-hidden /> Single sign-on
-            </Link>
-          </>
-        )}
-        {administers && (
-          <Link to="/w/$ws/audit" params={params} className={classes.link}>
-            <IconHistory size={19} stroke={1.7} aria-hidden /> Audit log
+        <NavGroup title="Access" paths={['members', 'apps', 'clients', 'connects', 'keys']}>
+          <Link to="/w/$ws/members" params={params} className={classes.link}>
+            <IconUsers size={18} stroke={1.7} aria-hidden /> Members
           </Link>
-        )}
-        <Link to="/w/$ws/settings" params={params} className={classes.link}>
-          <IconSettings size={19} stroke={1.7} aria-hidden /> Settings
-        </Link>
+          <Link to="/w/$ws/apps" params={params} className={classes.link}>
+            <IconPlugConnected size={18} stroke={1.7} aria-hidden /> Connected apps
+          </Link>
+          {administers && (
+            <>
+              <Link to="/w/$ws/clients" params={params} className={classes.link}>
+                <IconShieldCheck size={18} stroke={1.7} aria-hidden /> AI clients
+              </Link>
+              <Link to="/w/$ws/connects" params={params} className={classes.link}>
+                <IconRoute size={18} stroke={1.7} aria-hidden /> Connections
+              </Link>
+            </>
+          )}
+          <Link to="/w/$ws/keys" params={params} className={classes.link}>
+            <IconKey size={18} stroke={1.7} aria-hidden /> Keys
+          </Link>
+        </NavGroup>
+        <NavGroup title="Workspace" paths={['limits', 'security', 'single-sign-on', 'audit', 'settings']}>
+          <Link to="/w/$ws/limits" params={params} className={classes.link}>
+            <IconGauge size={18} stroke={1.7} aria-hidden /> Limits
+          </Link>
+          {administers && (
+            <>
+              <Link to="/w/$ws/security" params={params} className={classes.link}>
+                <IconShieldLock size={18} stroke={1.7} aria-hidden /> Security
+              </Link>
+              <Link to="/w/$ws/single-sign-on" params={params} className={classes.link}>
+                <IconBuilding size={18} stroke={1.7} aria-hidden /> Single sign-on
+              </Link>
+              <Link to="/w/$ws/audit" params={params} className={classes.link}>
+                <IconHistory size={18} stroke={1.7} aria-hidden /> Audit log
+              </Link>
+            </>
+          )}
+          <Link to="/w/$ws/settings" params={params} className={classes.link}>
+            <IconSettings size={18} stroke={1.7} aria-hidden /> Settings
+          </Link>
+        </NavGroup>
         {me.dev_mailbox_url && (
           <a href={me.dev_mailbox_url} className={classes.link}>
-            <IconMail size={19} stroke={1.7} aria-hidden /> Mailbox
+            <IconMail size={18} stroke={1.7} aria-hidden /> Mailbox
           </a>
         )}
       </nav>
-      <div className={classes.spacer} />
       <div className={classes.account}>
         <AccountMenu me={me} />
       </div>
     </aside>
+  );
+}
+
+const foldKey = 'portolan-folded';
+
+function isFolded(title: string): boolean {
+  try {
+    return (window.localStorage.getItem(foldKey) ?? '').split(',').includes(title);
+  } catch {
+    return false;
+  }
+}
+
+function keepFolded(title: string, folded: boolean) {
+  try {
+    const others = (window.localStorage.getItem(foldKey) ?? '')
+      .split(',')
+      .filter((one) => one && one !== title);
+    window.localStorage.setItem(foldKey, (folded ? [...others, title] : others).join(','));
+  } catch {
+    // Storage may be switched off; then groups are open at each visit.
+  }
+}
+
+/** Pages of one subject, which can be folded. The group of the page that is shown is never folded. */
+function NavGroup({ title, paths, children }: { title: string; paths: string[]; children: ReactNode }) {
+  const [folded, setFolded] = useState(() => isFolded(title));
+  const place = useRouterState({ select: (state) => state.location.pathname.split('/')[3] ?? '' });
+  return (
+    <details
+      className={classes.navGroup}
+      open={!folded || paths.includes(place)}
+      onToggle={(event) => {
+        const next = !event.currentTarget.open;
+        if (next === folded) return;
+        setFolded(next);
+        keepFolded(title, next);
+      }}
+    >
+      <summary>
+        {title} <IconChevronDown size={14} className={classes.fold} aria-hidden />
+      </summary>
+      {children}
+    </details>
   );
 }
 

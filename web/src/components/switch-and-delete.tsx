@@ -20,7 +20,7 @@ export function SwitchAndDelete({
   children?: ReactNode;
 }) {
   return (
-    <Group gap={4} justify="flex-end" wrap="nowrap">
+    <Group gap={4} justify="flex-end">
       {children}
       <Button
         variant="subtle"

@@ -57,4 +57,4 @@ export function LoadMore({
   );
 }
 
-export const cell = { main: classes.main, sub: classes.sub, clamp: classes.clamp };
+export const cell = { main: classes.main, sub: classes.sub, clamp: classes.clamp, id: classes.id };

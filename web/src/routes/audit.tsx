@@ -3,36 +3,30 @@ import { IconDownload, IconHistory } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { type AuditEntry, auditQuery } from '../api/audit';
 import { type Member, membersQuery } from '../api/workspaces';
+import { actionWords, detailWords, nounWords } from '../audit-words';
 import { Status } from '../components/badges';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { Restricted } from '../components/restricted';
 import { cell, LoadMore, Table } from '../components/table';
-import { isObject } from '../json-schema';
 import { useSession } from '../session';
 import { formatDateTime } from '../time';
 
-/** Of a change of limits both ends are numbers, and null is the platform's default. */
-function valueText(value: unknown): string {
-  if (typeof value === 'string') return value;
-  if (isObject(value) && Object.keys(value).sort().join() === 'from,to') {
-    return `${value.from ?? 'default'} → ${value.to ?? 'default'}`;
-  }
-  return JSON.stringify(value);
-}
-
-/** "name: Orders, tools: 4", for a detail that is an object; anything else as it is. */
-function detailText(detail: unknown): string {
-  if (detail === null || detail === undefined) return '';
-  if (isObject(detail)) {
-    return Object.entries(detail)
-      .map(([key, value]) => `${key}: ${valueText(value)}`)
-      .join(', ');
-  }
-  return typeof detail === 'string' ? detail : JSON.stringify(detail);
-}
-
 /** `src_01a1fe80f4…fd82`: enough to tell two apart; the whole id is in the title. */
 const shortId = (id: string) => (id.length > 20 ? `${id.slice(0, 12)}…${id.slice(-4)}` : id);
+
+const outcomes: Record<string, string> = { ok: 'Succeeded', success: 'Succeeded', allowed: 'Allowed' };
+
+/** A detail; a long one is opened by a click. */
+function Detail({ text }: { text: string }) {
+  if (text === '') return null;
+  if (text.length <= 140) return <div className={cell.sub}>{text}</div>;
+  return (
+    <details className={cell.sub}>
+      <summary>{text.slice(0, 120)}…</summary>
+      {text}
+    </details>
+  );
+}
 
 /** Entries name people by id; those who are members still have a name. */
 function actorName(actor: AuditEntry['actor'], members: Member[]): string {
@@ -94,14 +88,14 @@ function Audit() {
                   {items.map((entry) => (
                     <tr key={entry.id}>
                       <td data-wide>
-                        <code className={cell.main}>{entry.action}</code>
-                        {detailText(entry.detail) && (
-                          <div className={`${cell.sub} ${cell.clamp}`}>{detailText(entry.detail)}</div>
-                        )}
+                        <span className={cell.main} title={entry.action}>
+                          {actionWords(entry.action)}
+                        </span>
+                        <Detail text={detailWords(entry.detail)} />
                       </td>
                       <td data-wide>{actorName(entry.actor, members.data?.items ?? [])}</td>
                       <td data-wide>
-                        {entry.target_kind}
+                        {nounWords(entry.target_kind)}
                         <div className={cell.sub}>
                           <code title={entry.target_id}>{shortId(entry.target_id)}</code>
                         </div>
@@ -116,7 +110,7 @@ function Audit() {
                               : 'bad'
                           }
                         >
-                          {entry.outcome}
+                          {outcomes[entry.outcome] ?? entry.outcome}
                         </Status>
                       </td>
                       <td data-align="right" data-shrink>

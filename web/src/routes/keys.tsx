@@ -142,7 +142,7 @@ function Keys({ ws }: { ws: string }) {
                   <td data-wide>
                     {reach(key.resource)}
                     <div className={cell.sub}>
-                      expires {formatDate(key.expires_at)}{' '}
+                      expires {formatDate(key.expires_at)}
                       {key.networks.length > 0 && `, from ${key.networks.join(', ')}`}
                     </div>
                   </td>
@@ -231,7 +231,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                     <span className={cell.main}>{account.name}</span>{' '}
                     {!account.enabled && <Status tone="warn">Disabled</Status>}
                     <div className={cell.sub}>
-                      <code>{account.id}</code>
+                      <code className={cell.id}>{account.id}</code>
                     </div>
                   </td>
                   <td data-wide>
@@ -243,7 +243,7 @@ function Accounts({ ws, show }: { ws: string; show: (shown: Shown) => void }) {
                     ) : (
                       <Stack gap={2}>
                         {account.secrets.map((one) => (
-                          <Group key={one.id} gap="xs" wrap="nowrap">
+                          <Group key={one.id} gap="xs">
                             <code>{one.hint}…</code>
                             <Button
                               variant="subtle"
@@ -435,7 +435,7 @@ function NewKeyDialog({
 
   const field = fieldOf(create.error);
   return (
-    <Dialog opened={opened} onClose={leave} title="New API key">
+    <Dialog kept={create.isPending} opened={opened} onClose={leave} title="New API key">
       <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {!['name', 'networks', 'days', 'server_id'].includes(field ?? '') && (
@@ -485,7 +485,7 @@ function NewKeyDialog({
             error={textAt(create.error, 'networks')}
           />
           <Group justify="flex-end">
-            <Button variant="default" onClick={leave}>
+            <Button variant="default" disabled={create.isPending} onClick={leave}>
               Cancel
             </Button>
             <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>
@@ -561,7 +561,7 @@ function NewAccountDialog({
 
   const field = fieldOf(create.error);
   return (
-    <Dialog opened={opened} onClose={leave} title="New service account">
+    <Dialog kept={create.isPending} opened={opened} onClose={leave} title="New service account">
       <form onSubmit={submit} noValidate>
         <Stack gap="md">
           {!['name', 'jwks', 'jwks_uri'].includes(field ?? '') && (
@@ -602,7 +602,7 @@ function NewAccountDialog({
             error={textAt(create.error, 'server_id')}
           />
           <Group justify="flex-end">
-            <Button variant="default" onClick={leave}>
+            <Button variant="default" disabled={create.isPending} onClick={leave}>
               Cancel
             </Button>
             <Button type="submit" loading={create.isPending} disabled={name.trim() === ''}>

@@ -52,7 +52,6 @@ function NewHttpSource({ back }: { back: Parameters<typeof Page>[0]['back'] }) {
 
   return (
     <Page
-      narrow
       title={title}
       back={back}
       lede="For an API without an OpenAPI document. You describe each request yourself."

@@ -29,7 +29,7 @@ export function NewUpstreamPage() {
 
   if (!edits) {
     return (
-      <Page narrow title="Add an MCP server" back={back}>
+      <Page title="Add an MCP server" back={back}>
         <Panel>Your role can’t add MCP servers. Ask a developer, admin or owner.</Panel>
       </Page>
     );
@@ -56,7 +56,6 @@ export function NewUpstreamPage() {
   }
   return (
     <Page
-      narrow
       title="Add an MCP server"
       back={back}
       lede="An existing MCP server, any protocol version. Publish its tools, prompts and resources next to your own."

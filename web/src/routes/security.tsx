@@ -26,7 +26,7 @@ function SecuritySettings() {
   const { workspace } = useSession();
   const query = useQuery(securityQuery(workspace.slug));
   return (
-    <Page title="Security" lede="Sign-in requirements for members." narrow>
+    <Page title="Security" lede="Sign-in requirements for members.">
       <Loaded query={query}>{(data) => <SecondFactor key={data.second_factor} security={data} />}</Loaded>
     </Page>
   );

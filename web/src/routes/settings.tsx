@@ -21,7 +21,7 @@ export function SettingsPage() {
   const { workspace } = useSession();
   const query = useQuery(workspaceQuery(workspace.slug));
   return (
-    <Page title="Workspace settings" narrow>
+    <Page title="Workspace settings">
       <Loaded query={query}>{(data) => <Settings key={data.name} workspace={data} />}</Loaded>
     </Page>
   );

@@ -44,7 +44,6 @@ function SingleSignOnSettings() {
     <Page
       title="Single sign-on"
       lede="Members sign in with your company’s OpenID provider. Claims apply to this workspace only."
-      narrow
     >
       <Loaded query={query}>
         {(data) => (
