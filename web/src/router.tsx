@@ -105,6 +105,10 @@ const prompts = createRoute({
   ...under('/prompts'),
   component: lazyRouteComponent(() => import('./routes/prompts'), 'PromptsPage'),
 });
+const trash = createRoute({
+  ...under('/trash'),
+  component: lazyRouteComponent(() => import('./routes/trash'), 'TrashPage'),
+});
 const newPrompt = createRoute({
   ...under('/prompts/new'),
   component: lazyRouteComponent(() => import('./routes/prompt'), 'NewPromptPage'),
@@ -203,6 +207,7 @@ const routeTree = root.addChildren([
     tool,
     editTool,
     prompts,
+    trash,
     newPrompt,
     prompt,
     resources,

@@ -16,7 +16,6 @@ import type { SecurityHint } from '../api/sources';
 import { useSession } from '../session';
 import { CodeBlock } from './copy';
 import { Facts, Loaded } from './page';
-import { Refused } from './refused';
 import { SharingChoice } from './sharing';
 import { Submit, useFaultFocus } from './submit';
 import { toastDone } from './toast';

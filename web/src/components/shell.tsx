@@ -26,6 +26,7 @@ import {
   IconShieldLock,
   IconSun,
   IconTool,
+  IconTrash,
   IconUserCircle,
   IconUsers,
 } from '@tabler/icons-react';
@@ -179,7 +180,10 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
               </Link>
             </>
           )}
-          <Link to="/w/$ws/settings" params={params} className={classes.link}>
+          <Link to="/w/$ws/trash" params={params} className={classes.link}>
+          <IconTrash size={19} stroke={1.7} aria-hidden /> Trash
+        </Link>
+        <Link to="/w/$ws/settings" params={params} className={classes.link}>
             <IconSettings size={18} stroke={1.7} aria-hidden /> Settings
           </Link>
         </NavGroup>

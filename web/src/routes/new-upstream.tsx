@@ -15,7 +15,7 @@ import { useMay, useSession } from '../session';
 
 /** Two steps: where the server is and what opens it; then what it offers, chosen and named. */
 export function NewUpstreamPage() {
-  const { workspace } = useSession();
+  const { me, workspace } = useSession();
   const edits = useMay('edit_registry');
   const preview = usePreviewUpstream(workspace.slug);
   const [url, setUrl] = useState('');
@@ -75,6 +75,17 @@ export function NewUpstreamPage() {
                 error={tried && badUrl ? 'Enter a complete URL: https://host/path.' : null}
                 required
               />
+              {me.demo_api && url === '' && (
+                <div>
+                  <Button
+                    variant="default"
+                    size="compact-md"
+                    onClick={() => setUrl(me.demo_api?.mcp_url ?? '')}
+                  >
+                    Use the demo server
+                  </Button>
+                </div>
+              )}
               <Checkbox
                 label="This server requires a credential"
                 checked={wantsCredential}

@@ -91,7 +91,7 @@ function EditPrompt({ prompt }: { prompt: Prompt }) {
         <DeletePanel
           noun="prompt"
           name={prompt.name}
-          note="It is removed from every server. You can restore it for ten minutes."
+          note="It is removed from every server. You can restore it from the trash for 30 days."
           busy={remove.isPending}
           error={remove.error}
           act={() =>
@@ -113,7 +113,7 @@ function EditPrompt({ prompt }: { prompt: Prompt }) {
             })
           }
         >
-          Servers stop offering it immediately. You can restore it for ten minutes.
+          Servers stop offering it immediately. You can restore it from the trash for 30 days.
         </DeletePanel>
       )}
     </>

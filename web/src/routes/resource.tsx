@@ -101,7 +101,7 @@ function EditResource({ resource }: { resource: Resource }) {
         <DeletePanel
           noun="resource"
           name={resource.name}
-          note="It is removed from every server. You can restore it for ten minutes."
+          note="It is removed from every server. You can restore it from the trash for 30 days."
           busy={remove.isPending}
           error={remove.error}
           act={() =>
@@ -123,7 +123,7 @@ function EditResource({ resource }: { resource: Resource }) {
             })
           }
         >
-          Servers stop offering it immediately. You can restore it for ten minutes.
+          Servers stop offering it immediately. You can restore it from the trash for 30 days.
         </DeletePanel>
       )}
     </>

@@ -343,7 +343,7 @@ function ServerSettings({ server }: { server: ServerDetail }) {
         <DeletePanel
           noun="server"
           name={server.name}
-          note="Clients lose access immediately. You can restore it for ten minutes."
+          note="Clients lose access immediately. You can restore it from the trash for 30 days."
           busy={remove.isPending}
           error={remove.error}
           act={() =>
@@ -368,7 +368,7 @@ function ServerSettings({ server }: { server: ServerDetail }) {
           {server.status === 'published'
             ? 'This server is published: connected clients lose access immediately.'
             : 'This server is not published.'}{' '}
-          You can restore it for ten minutes.
+          You can restore it from the trash for 30 days.
         </DeletePanel>
       )}
     </Stack>

@@ -11,6 +11,7 @@ import {
 } from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
 import { Submit, useFaultFocus } from '../components/submit';
 import { toastDone } from '../components/toast';
 import { Unsaved } from '../components/unsaved';

@@ -297,7 +297,7 @@ function SourceSettings({ source }: { source: Source }) {
         <DeletePanel
           noun="source"
           name={source.name}
-          note="Its tools are removed from every server immediately. You can restore it for ten minutes."
+          note="Its tools are removed from every server immediately. You can restore it from the trash for 30 days."
           busy={remove.isPending}
           error={remove.error}
           act={() =>
@@ -321,7 +321,7 @@ function SourceSettings({ source }: { source: Source }) {
         >
           {source.tool_count === 1 ? 'Its tool is' : `Its ${source.tool_count} tools are`} removed from every
           server immediately, and clients can no longer call {source.tool_count === 1 ? 'it' : 'them'}. You
-          can restore it for ten minutes.
+          can restore it from the trash for 30 days.
         </DeletePanel>
       )}
     </div>

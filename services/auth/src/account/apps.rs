@@ -47,7 +47,7 @@ struct Page {
 struct Ended {
     name: String,
     workspace: String,
-    at: String,
+    at: Moment,
 }
 
 struct Shown {
@@ -89,7 +89,7 @@ pub(super) async fn show(
         .map(|one| Ended {
             name: one.client_name,
             workspace: one.tenant_name,
-            at: written(one.ended_at),
+            at: Moment::new(one.ended_at),
         })
         .collect();
     let page = Page {

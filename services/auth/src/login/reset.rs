@@ -124,9 +124,9 @@ pub(super) async fn submit(
     }
 
     // The answer comes before anything is looked up, so that its time tells no more than its text (S-7).
-    let work = state.clone();
+    let (work, target) = (state.clone(), continuation.target.clone());
     let is_begun = state.later(async move {
-        if let Err(error) = send_link(&work, &visitor, &address).await {
+        if let Err(error) = send_link(&work, &visitor, &address, &target).await {
             tracing::error!(error = %crate::error::chain(&error), "a link for a new password was not sent");
         }
     });
@@ -146,11 +146,12 @@ pub(super) async fn submit(
     Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
 }
 
-/// Mails the link, or that there is no account.
+/// Mails the link, or that there is no account. `target` is where the sign-in that follows leads.
 async fn send_link(
     state: &AuthState,
     visitor: &Visitor,
     address: &EmailAddress,
+    target: &Target,
 ) -> Result<(), PageError> {
     let now = state.now();
     let token = SecretToken::generate(TokenForm::Link)?;
@@ -171,9 +172,7 @@ async fn send_link(
                 now,
             )
             .await?;
-            let path = continuation
-                .target
-                .on_with("/reset/choose", &format!("token={}", token.expose()));
+            let path = target.on_with("/reset/choose", &format!("token={}", token.expose()));
             let link = state.site.url(&path);
             mail::texts::reset(&person.display_name, &link)
         }

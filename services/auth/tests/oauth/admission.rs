@@ -165,7 +165,8 @@ async fn m7_n11_a_person_asks_an_administrator_allows_and_the_same_page_lets_the
     );
     let page = bob.get(&path).await;
     assert!(
-        page.text.contains("Waiting for approval by an administrator"),
+        page.text
+            .contains("Waiting for approval by an administrator"),
         "{}",
         page.text
     );
@@ -279,7 +280,8 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
     );
     let page = bob.get(&path).await;
     assert!(
-        page.text.contains("Waiting for approval by an administrator"),
+        page.text
+            .contains("Waiting for approval by an administrator"),
         "{}",
         page.text
     );

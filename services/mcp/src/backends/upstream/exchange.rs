@@ -194,7 +194,7 @@ async fn follow(
             biased;
             Some(answered) = asking.next(), if !asking.is_empty() => {
                 if let Ok(Err(error)) = answered {
-                    return Err(error.into());
+                    return Err(UpstreamError::into(error));
                 }
                 continue;
             }
