@@ -2,6 +2,8 @@
 
 mod written;
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::registry::CallOutcome;
@@ -11,6 +13,7 @@ use serde_json::Value;
 
 use crate::{
     arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
+    secrets::Secrets,
     tree::Tree,
 };
 
@@ -151,22 +154,29 @@ impl ToolAnswer {
     }
 }
 
-/// Shapes an answer that arrived.
+/// Shapes an answer that arrived, without the secrets that opened the API: it may echo its request (S-5).
 pub(crate) fn shape(
     tool: &CompiledTool,
-    response: &EgressResponse,
-    secrets: impl FnOnce() -> Vec<String>,
+    mut response: EgressResponse,
+    secrets: &Secrets,
 ) -> ToolAnswer {
+    if let Some(masked) = secrets.masked_body(&response.body) {
+        response.body = masked;
+    }
+    let response = &response;
     let mut answer = if response.status.is_success() {
         success(tool, response)
     } else {
-        let mut text = refusal(response);
-        // An API may echo the key it refuses.
-        for secret in secrets().iter().filter(|secret| secret.len() >= 6) {
-            text = text.replace(secret.as_str(), "••••");
-        }
-        ToolAnswer::error(CallOutcome::ToolError, text)
+        ToolAnswer::error(CallOutcome::ToolError, refusal(response))
     };
+    // Headers and addresses may hold them, too.
+    for block in &mut answer.content {
+        match block {
+            Content::Text(text) if !response.status.is_success() => mask(text, secrets),
+            Content::Blob { uri, .. } => mask(uri, secrets),
+            Content::Text(_) | Content::Image { .. } | Content::Audio { .. } => {}
+        }
+    }
     answer.status = Some(response.status.as_u16());
     if matches!(
         response.status,
@@ -175,6 +185,12 @@ pub(crate) fn shape(
         answer.challenge = challenge(&response.headers);
     }
     answer
+}
+
+fn mask(text: &mut String, secrets: &Secrets) {
+    if let Cow::Owned(masked) = secrets.masked(text) {
+        *text = masked;
+    }
 }
 
 /// All challenges of an answer as one list (RFC 9110 §11.6.1), as far as they are text.

@@ -1,6 +1,9 @@
 //! A tool ready to call, and the check of its arguments: each fault with its path, in words a model can act on (TL-18).
 
-use std::{fmt::Write as _, sync::Arc, sync::OnceLock};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, OnceLock},
+};
 
 use jsonschema::{
     Draft, PatternOptions, Retrieve, ValidationOptions, Validator,
@@ -11,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    effort::{self, Counted, Seen},
+    effort::{self, Bounds, Counted, Seen, pattern::Pattern},
     plan::RequestPlan,
     tree::{Tree, Trees},
 };
@@ -25,15 +28,44 @@ const MOST_LOOKS: usize = 10_000_000;
 /// Looks until all faults are known, each of which is kept until then.
 const MOST_LOOKS_FOR_FAULTS: usize = 50_000;
 
-/// Takes values as they are, and counts the looks at them.
-type OfValues = Validator<Counted<SerdeJson>>;
+/// Steps of compiling a schema when a tool is called. The largest that an import takes needs a fraction of them.
+const MOST_STEPS_TO_COMPILE: usize = 40_000_000;
+
+/// A compiled schema, which counts the looks at the values that it checks.
+struct Checker<F: Json> {
+    validator: Validator<Counted<F>>,
+    /// What a byte of a member's name costs.
+    names: usize,
+}
+
+/// Takes values as they are.
+type OfValues = Checker<SerdeJson>;
+
+impl<F: Json> Checker<F> {
+    fn compile(schema: &Value) -> Result<Self, String> {
+        effort::within(Bounds::of_check(MOST_STEPS_TO_COMPILE), || {
+            Ok(Self {
+                validator: compile(schema)?,
+                names: effort::weight_of_names(schema),
+            })
+        })
+        .unwrap_or_else(|_| Err("it takes too long to read".to_owned()))
+    }
+
+    /// `None`: it takes too long to find out.
+    fn is_valid(&self, node: F::Node<'_>) -> Option<bool> {
+        effort::check(MOST_LOOKS, self.names, || {
+            self.validator.is_valid(Seen(node))
+        })
+    }
+}
 
 /// Compiles a schema: 2020-12, linear-time patterns, nothing fetched (JS-5, JS-7). `format` stays an annotation.
 pub(crate) fn compile<F: Json>(schema: &Value) -> Result<Validator<F>, String> {
     if !effort::is_bounded(schema) {
         return Err("too many of its parts apply to one value, one of them contains itself without end, or it refers to something elsewhere".to_owned());
     }
-    options_for::<F>().build(schema).map_err(|error| {
+    counting_options_for::<F>().build(schema).map_err(|error| {
         let mut text = error.to_string();
         if let Some((end, _)) = text.char_indices().nth(200) {
             text.truncate(end);
@@ -49,6 +81,14 @@ pub(crate) fn options_for<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn Retrie
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES))
         .should_validate_formats(false)
         .offline()
+}
+
+/// The same, with patterns that count what they cost.
+fn counting_options_for<'i, F: Json>() -> ValidationOptions<'i, Arc<dyn Retrieve>, F> {
+    options_for::<F>().with_keyword("pattern", |_, value, _| {
+        let pattern = Pattern::<F>::new(value, |schema| options_for::<F>().build(schema))?;
+        Ok(Box::new(pattern))
+    })
 }
 
 /// Whether a schema is of a dialect that is read here as it was meant (JS-1, JS-3): 2020-12, which is also that of a schema without a word on it, or one of those that
@@ -132,7 +172,7 @@ struct Parts {
     output_schema: Option<Value>,
     plan: RequestPlan,
     input: OnceLock<Result<OfValues, String>>,
-    output: OnceLock<Option<Validator<Counted<Trees>>>>,
+    output: OnceLock<Option<Checker<Trees>>>,
 }
 
 impl std::fmt::Debug for CompiledTool {
@@ -172,7 +212,11 @@ impl CompiledTool {
 
     /// Checks arguments. A schema that does not compile refuses everything: permissive would be worse (JS-6).
     pub fn check_arguments(&self, arguments: &Value) -> Result<(), ArgumentFaults> {
-        match self.0.input.get_or_init(|| compile(&self.0.input_schema)) {
+        match self
+            .0
+            .input
+            .get_or_init(|| Checker::compile(&self.0.input_schema))
+        {
             Ok(validator) => check(validator, arguments),
             Err(reason) => Err(ArgumentFaults::one(
                 "",
@@ -187,22 +231,21 @@ impl CompiledTool {
         let Some(schema) = &self.0.output_schema else {
             return true;
         };
-        let validator = self.0.output.get_or_init(|| compile(schema).ok());
-        validator.as_ref().is_none_or(|validator| {
-            effort::within(MOST_LOOKS, || validator.is_valid(Seen(output))).unwrap_or(true)
-        })
+        let checker = self.0.output.get_or_init(|| Checker::compile(schema).ok());
+        let checker = checker.as_ref();
+        checker.is_none_or(|checker| checker.is_valid(output).unwrap_or(true))
     }
 
     /// What is wrong with an answer that does not fit.
     pub(crate) fn output_faults(&self, output: &Value) -> Option<ArgumentFaults> {
-        let validator = compile(self.0.output_schema.as_ref()?).ok()?;
-        check(&validator, output).err()
+        let checker = Checker::compile(self.0.output_schema.as_ref()?).ok()?;
+        check(&checker, output).err()
     }
 }
 
-fn check(validator: &OfValues, instance: &Value) -> Result<(), ArgumentFaults> {
+fn check(checker: &OfValues, instance: &Value) -> Result<(), ArgumentFaults> {
     // The common case costs no error values.
-    match effort::within(MOST_LOOKS, || validator.is_valid(Seen(instance))) {
+    match checker.is_valid(instance) {
         Some(true) => return Ok(()),
         Some(false) => {}
         None => {
@@ -213,8 +256,8 @@ fn check(validator: &OfValues, instance: &Value) -> Result<(), ArgumentFaults> {
     let mut faults = Vec::new();
     let mut truncated = false;
     // If there are too many to find them all, that it does not fit is what is known.
-    let errors = effort::within(MOST_LOOKS_FOR_FAULTS, || {
-        validator.iter_errors(Seen(instance))
+    let errors = effort::check(MOST_LOOKS_FOR_FAULTS, checker.names, || {
+        checker.validator.iter_errors(Seen(instance))
     });
     for error in errors.into_iter().flatten() {
         if faults.len() >= MAX_FAULTS {
@@ -389,11 +432,12 @@ impl OutputCheck {
     pub fn fits(&self, result: &Value) -> bool {
         let compiled = self.compiled.get_or_init(|| {
             let is_known = is_known_dialect(&self.schema);
-            is_known.then(|| compile(&self.schema).ok()).flatten()
+            is_known
+                .then(|| Checker::compile(&self.schema).ok())
+                .flatten()
         });
-        compiled.as_ref().is_none_or(|validator| {
-            effort::within(MOST_LOOKS, || validator.is_valid(Seen(result))).unwrap_or(true)
-        })
+        let compiled = compiled.as_ref();
+        compiled.is_none_or(|checker| checker.is_valid(result).unwrap_or(true))
     }
 }
 

@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::{
     parameter_style,
+    secrets::Secrets,
     token_source::{TokenError, TokenSource},
 };
 
@@ -293,20 +294,25 @@ impl Credential {
         }
     }
 
-    /// Texts that must not come back in an error: an API may echo the key it refuses.
-    pub(crate) fn secrets(&self) -> Vec<String> {
+    /// Texts that must not come back in an answer (S-5).
+    pub(crate) fn secrets(&self) -> Secrets {
+        let mut secrets = Secrets::default();
         match self {
-            Self::ApiKey { value, .. } => vec![value.clone()],
-            Self::Bearer { token } => vec![token.clone()],
-            Self::Basic { username, password } => vec![
-                STANDARD.encode(format!("{username}:{password}")),
-                password.clone(),
-            ],
+            Self::ApiKey { value, .. } => secrets.add_header(value),
+            Self::Bearer { token } => secrets.add(token),
+            Self::Basic { username, password } => secrets.add_pair(username, password),
             Self::Headers { headers } => {
-                headers.iter().map(|header| header.value.clone()).collect()
+                for header in headers {
+                    secrets.add_header(&header.value);
+                }
             }
-            Self::OauthClientCredentials { client_secret, .. } => vec![client_secret.clone()],
+            Self::OauthClientCredentials {
+                client_id,
+                client_secret,
+                ..
+            } => secrets.add_pair(client_id, client_secret),
         }
+        secrets
     }
 
     /// Puts the credential on a request. It wins over whatever the arguments set. `oauth_token` is the fetched token
@@ -403,6 +409,13 @@ pub enum SignInError {
 }
 
 impl CredentialSlot {
+    /// What must not come back in an answer (S-5): the credential, and what [`CredentialSlot::sign_in`] put into the headers.
+    pub fn secrets(&self, headers: &HeaderMap) -> Secrets {
+        let mut secrets = self.credential.secrets();
+        secrets.extend(Secrets::of_headers(headers));
+        secrets
+    }
+
     /// What opens an API, for requests that are made elsewhere: complete headers, and the URL with what belongs into its query.
     ///
     /// # Errors

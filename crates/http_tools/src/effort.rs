@@ -1,20 +1,28 @@
-//! What the check of a value against a schema may cost (JS-7, testing.md B6).
+//! What a piece of work may cost (S-1; JS-7, testing.md B6).
 //!
-//! A schema of a few hundred bytes can ask for the same look at a value more often than anybody can wait for: every level of `allOf: [next, next]`
-//! doubles what is below it. Two bounds hold that, whoever wrote the schema:
+//! A schema of a few hundred bytes can ask for the same look at a value more often than anybody can wait for: every level of
+//! `allOf: [next, next]` doubles what is below it. A document can ask the same of its import: three thousand operations share one
+//! large schema. Work on what a stranger wrote therefore runs [`within`] bounds: it counts its steps with [`spend`], and ends
+//! when there were too many, when its time is over, or when its caller has gone away ([`Stop`]).
 //!
-//! - [`within`]: looks at the value are counted while it is checked, and the check is given up when there were too many, or they took too long.
-//!   What is checked has the form [`Counted`].
-//! - [`is_bounded`]: what applies to one and the same place of a value, which may be without a look at it, is counted in the schema before.
+//! - A check of a value counts the looks at it. What is checked has the form [`Counted`].
+//! - [`is_bounded`]: what applies to one and the same place of a value, which may be without a look at it, is counted in the schema
+//!   before.
+//! - [`pattern`]: what a pattern costs is known before it is compiled.
 
+pub(crate) mod pattern;
 mod survey;
 
 use std::{
     borrow::Cow,
-    cell::Cell,
+    cell::{Cell, RefCell},
     iter,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -24,56 +32,195 @@ use jsonschema::{
 };
 use serde_json::Value;
 
-pub(crate) use self::survey::is_bounded;
+pub(crate) use self::survey::{is_bounded, weight_of_names};
 
-/// Bytes of a text that are one more look.
+/// Bytes of a text that are one step.
 const TEXT: usize = 64;
-/// No check takes longer, whatever the machine does beside it.
-const LONGEST: Duration = Duration::from_secs(1);
-/// Looks after which the clock is looked at.
+/// No check of a value takes longer, whatever the machine does beside it.
+const LONGEST_CHECK: Duration = Duration::from_secs(1);
+/// Steps after which the clock and the caller are looked at. A step is some 25 ns.
 const OFTEN: usize = 1_024;
 
-thread_local! {
-    /// Looks that the running check may still take.
-    static LEFT: Cell<usize> = const { Cell::new(0) };
-    /// When it began.
-    static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
-}
+/// Tells work on another thread to end. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
 
-/// Thrown by a check that has looked too often.
-struct TooMuch;
+impl Stop {
+    /// Ends the work at its next look.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 
-/// Runs a check that may take so many looks. `None` if they were not enough: nothing is known then.
-pub(crate) fn within<T>(looks: usize, check: impl FnOnce() -> T) -> Option<T> {
-    LEFT.set(looks);
-    BEGAN.set(Some(Instant::now()));
-    // Nothing outlives the check that could be left half done: a compiled schema does not change.
-    match catch_unwind(AssertUnwindSafe(check)) {
-        Ok(found) => Some(found),
-        Err(thrown) if thrown.is::<TooMuch>() => None,
-        Err(thrown) => resume_unwind(thrown),
+    /// Ends the work when the guard is dropped: with the request that wants it.
+    #[must_use]
+    pub fn when_dropped(&self) -> StopWhenDropped {
+        StopWhenDropped(self.clone())
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 
-fn look() {
-    looks(1);
+/// See [`Stop::when_dropped`].
+#[derive(Debug)]
+pub struct StopWhenDropped(Stop);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
-fn looks(count: usize) {
+/// What bounds a piece of work.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    /// Steps that it may take.
+    pub(crate) steps: usize,
+    /// When its time is over.
+    pub(crate) until: Instant,
+    /// Tells it that the caller is gone.
+    pub(crate) stop: Stop,
+}
+
+impl Bounds {
+    /// For work that the caller waits for: so many steps, and no longer than the check of a value.
+    pub(crate) fn of_check(steps: usize) -> Self {
+        Self {
+            steps,
+            until: Instant::now() + LONGEST_CHECK,
+            stop: Stop::default(),
+        }
+    }
+}
+
+/// Why work was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GivenUp {
+    /// It takes more steps than it may.
+    TooMuch,
+    /// Its time is over.
+    TooLate,
+    /// The caller is gone.
+    Stopped,
+}
+
+/// What else than its steps ends the work of this thread.
+struct Ends {
+    until: Instant,
+    stop: Stop,
+}
+
+thread_local! {
+    /// Steps that the running work may still take.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// `None`: no work runs within bounds.
+    static ENDS: RefCell<Option<Ends>> = const { RefCell::new(None) };
+    /// What a byte of a member's name costs, in sixty-fourths of a step.
+    static NAMES: Cell<usize> = const { Cell::new(1) };
+}
+
+/// The bounds of the work around, put back when this is dropped.
+struct Outer {
+    left: usize,
+    ends: Option<Ends>,
+}
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        LEFT.set(self.left);
+        ENDS.replace(self.ends.take());
+    }
+}
+
+/// Runs work within bounds. What it gave up half done is dropped.
+pub(crate) fn within<T>(bounds: Bounds, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
+    let ends = Ends {
+        until: bounds.until,
+        stop: bounds.stop,
+    };
+    let _outer = Outer {
+        left: LEFT.replace(bounds.steps),
+        ends: ENDS.replace(Some(ends)),
+    };
+    // Nothing outlives the work that could be left half done: a compiled schema does not change.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => Ok(done),
+        Err(thrown) => match thrown.downcast::<GivenUp>() {
+            Ok(why) => Err(*why),
+            Err(thrown) => resume_unwind(thrown),
+        },
+    }
+}
+
+/// Runs a check of a value that may take so many looks. A byte of a member's name costs `names` sixty-fourths of one. `None` if they
+/// were not enough: nothing is known then.
+pub(crate) fn check<T>(looks: usize, names: usize, check: impl FnOnce() -> T) -> Option<T> {
+    NAMES.set(names.max(1));
+    within(Bounds::of_check(looks), check).ok()
+}
+
+fn look() {
+    spend(1);
+}
+
+/// Counts steps of the work that runs. Work that runs without bounds goes on for ever.
+pub(crate) fn spend(steps: usize) {
     let left = LEFT.get();
-    let Some(rest) = left.checked_sub(count) else {
-        give_up();
+    let Some(rest) = left.checked_sub(steps) else {
+        give_up(GivenUp::TooMuch);
     };
     LEFT.set(rest);
-    if rest / OFTEN != left / OFTEN && BEGAN.get().is_none_or(|began| began.elapsed() > LONGEST) {
-        give_up();
+    if rest / OFTEN != left / OFTEN {
+        look_around();
+    }
+}
+
+/// Counts the steps of reading or copying a text.
+pub(crate) fn spend_text(text: &str) {
+    spend(1 + text.len() / TEXT);
+}
+
+/// Counts the steps of copying a value.
+pub(crate) fn spend_value(value: &Value) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => spend(1),
+        Value::String(text) => spend_text(text),
+        Value::Array(items) => {
+            spend(2);
+            items.iter().for_each(spend_value);
+        }
+        Value::Object(members) => {
+            spend(2);
+            for (name, value) in members {
+                spend_text(name);
+                spend_value(value);
+            }
+        }
     }
 }
 
 #[cold]
-fn give_up() -> ! {
+fn look_around() {
+    let why = ENDS.with_borrow(|ends| {
+        let ends = ends.as_ref()?;
+        if ends.stop.is_set() {
+            Some(GivenUp::Stopped)
+        } else if Instant::now() > ends.until {
+            Some(GivenUp::TooLate)
+        } else {
+            None
+        }
+    });
+    if let Some(why) = why {
+        give_up(why);
+    }
+}
+
+#[cold]
+fn give_up(why: GivenUp) -> ! {
     // Past the hook for panics: it is no defect, and nobody is told.
-    resume_unwind(Box::new(TooMuch))
+    resume_unwind(Box::new(why))
 }
 
 /// Validators of this take values in the form `F`, and count the looks at them.
@@ -94,8 +241,8 @@ pub(crate) struct Items<A>(A);
 type OfMember<M, N> = fn((M, N)) -> (M, Seen<N>);
 type OfItem<N> = fn(N) -> Seen<N>;
 
-fn member<M, N>((name, value): (M, N)) -> (M, Seen<N>) {
-    look();
+fn member<M: AsRef<str>, N>((name, value): (M, N)) -> (M, Seen<N>) {
+    spend(1 + name.as_ref().len().saturating_mul(NAMES.get()) / TEXT);
     (name, Seen(value))
 }
 
@@ -141,7 +288,7 @@ impl<'a, F: Json, N: Node<'a, F>> Node<'a, Counted<F>> for Seen<N> {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let text = self.0.as_string();
-        looks(1 + text.as_ref().map_or(0, |text| text.len() / TEXT));
+        spend(1 + text.as_ref().map_or(0, |text| text.len() / TEXT));
         text
     }
 
@@ -177,7 +324,7 @@ impl<'a, F: Json, N: Node<'a, F>> Node<'a, Counted<F>> for Seen<N> {
 
     fn string_length(&self) -> Option<u64> {
         let length = self.0.string_length();
-        looks(1 + length.map_or(0, |length| usize::try_from(length).unwrap_or(0) / TEXT));
+        spend(1 + length.map_or(0, |length| usize::try_from(length).unwrap_or(0) / TEXT));
         length
     }
 
@@ -232,7 +379,7 @@ impl<'a, F: Json, A: Array<'a, F>> Array<'a, Counted<F>> for Items<A> {
     }
 
     fn is_unique(&self) -> bool {
-        looks(self.0.len());
+        spend(self.0.len());
         self.0.is_unique()
     }
 }

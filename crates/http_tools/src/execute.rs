@@ -155,15 +155,14 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                         continue;
                     }
                 }
-                answer::shape(tool, &response, || {
-                    let mut secrets = caller
-                        .credential
-                        .map(|slot| slot.credential.secrets())
-                        .unwrap_or_default();
-                    secrets.extend(token.as_deref().map(str::to_owned));
-                    secrets.extend(caller.account.map(str::to_owned));
-                    secrets
-                })
+                let mut secrets = caller
+                    .credential
+                    .map(|slot| slot.credential.secrets())
+                    .unwrap_or_default();
+                for token in token.as_deref().into_iter().chain(caller.account) {
+                    secrets.add(token);
+                }
+                answer::shape(tool, response, &secrets)
             }
             Err(error) => {
                 tracing::debug!(kind = error.kind(), "a tool call got no answer");

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     document::Document,
+    effort::{self, Bounds},
     import::{self, ImportOptions},
     naming,
     operation::ToolDraft,
@@ -66,6 +67,9 @@ pub struct HandMadeBody {
     #[serde(default)]
     pub required: bool,
 }
+
+/// Steps of making a tool of a definition.
+const STEPS: usize = 20_000_000;
 
 fn anything() -> Value {
     json!({})
@@ -174,7 +178,13 @@ impl HandMade {
             );
         }
         let document = self.document(&method, path)?;
-        let mut imported = import::import(&document, &ImportOptions::default());
+        let work = || import::import(&document, &ImportOptions::default());
+        let Ok(mut imported) = effort::within(Bounds::of_check(STEPS), work) else {
+            return invalid(
+                "parameters",
+                "The definition is too large: make its schemas smaller.".to_owned(),
+            );
+        };
         let Some(operation) = imported.operations.pop() else {
             return invalid("path", "The definition gives no operation.".to_owned());
         };

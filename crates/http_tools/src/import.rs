@@ -1,12 +1,16 @@
 //! A document as tools: what each operation became, or why it was left out.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Instant,
+};
 
 use serde_json::Value;
 use url::Url;
 
 use crate::{
-    document::{Document, Problem},
+    document::{Document, DocumentError, Problem},
+    effort::{self, Bounds, GivenUp, Stop},
     naming,
     operation::{self, SchemaChecks, Site, ToolDraft},
     refs,
@@ -15,6 +19,16 @@ use crate::{
 
 /// Operations of one document.
 const MAX_OPERATIONS: usize = 3_000;
+/// Operations that are listed, those that are left out included.
+const MAX_LISTED: usize = 10_000;
+/// Problems that are told.
+const MAX_PROBLEMS: usize = 200;
+/// Bytes of a path, a server's address and the value of one of its variables.
+const MAX_ADDRESS: usize = 2_048;
+/// Steps of an import, whatever its size: a second or two. Schemas may be shared by many operations.
+const STEPS: usize = 50_000_000;
+/// Steps for each byte of the document.
+const STEPS_A_BYTE: usize = 8;
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
 /// What the importer should know besides the document.
@@ -89,8 +103,50 @@ impl Import {
     }
 }
 
-/// Imports every operation of a document. Pure and bounded, but up to a second of CPU for the largest documents: call
-/// it on a blocking thread.
+/// Why a document was not read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be used.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The time was over.
+    #[error("reading the document took too long")]
+    TooLate,
+    /// The caller is gone.
+    #[error("nobody waits for the document any more")]
+    Stopped,
+}
+
+/// Reads a document and imports it (S-1). The work is proportional to the bytes of the document, of which a refusal tells, and it
+/// ends soon after `until`, or when `stop` says so. Up to some seconds of CPU: call it on a blocking thread.
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read(
+    bytes: &[u8],
+    options: &ImportOptions,
+    until: Instant,
+    stop: &Stop,
+) -> Result<Import, ReadError> {
+    let bounds = Bounds {
+        steps: STEPS + bytes.len().saturating_mul(STEPS_A_BYTE),
+        until,
+        stop: stop.clone(),
+    };
+    let work = || Document::parse(bytes).map(|document| import(&document, options));
+    match effort::within(bounds, work) {
+        Ok(read) => Ok(read?),
+        Err(GivenUp::TooMuch) => Err(DocumentError::from(Problem::error(
+            "The document asks for more work than its size allows: its operations share parts that are too large or refer to \
+             each other too often. Split it by tag.",
+        ))
+        .into()),
+        Err(GivenUp::TooLate) => Err(ReadError::TooLate),
+        Err(GivenUp::Stopped) => Err(ReadError::Stopped),
+    }
+}
+
+/// Imports every operation of a document. Pure; [`read`] bounds it.
 pub fn import(document: &Document, options: &ImportOptions) -> Import {
     let root = &document.root;
     let text = |pointer: &str| {
@@ -105,12 +161,14 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
     let mut checks = SchemaChecks::default();
     let mut keys: HashSet<String> = HashSet::new();
 
-    for (path, written) in root
+    'paths: for (path, written) in root
         .get("paths")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
     {
+        effort::spend(8);
+        effort::spend_text(path);
         if path.starts_with("x-") {
             continue;
         }
@@ -133,10 +191,20 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
             continue;
         };
         for (method, operation) in item_object {
+            effort::spend(2);
+            effort::spend_text(method);
             let method = method.to_ascii_lowercase();
             if !METHODS.contains(&method.as_str()) || !operation.is_object() {
                 continue;
             }
+            if operations.len() >= MAX_LISTED {
+                problems.push(Problem::warning(
+                    format!("Only the first {MAX_LISTED} operations were looked at; split the document by tag."),
+                    item_pointer,
+                ));
+                break 'paths;
+            }
+            effort::spend(64);
             let site = Site {
                 document,
                 hints: &security,
@@ -159,11 +227,14 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
                 Err(format!(
                     "The document has more than {MAX_OPERATIONS} operations; split it by tag."
                 ))
+            } else if path.len() > MAX_ADDRESS {
+                Err(format!("Its path has more than {MAX_ADDRESS} bytes."))
             } else if !path.starts_with('/') {
                 Err("Its path does not start with `/`.".to_owned())
             } else if let Some(server) = own_server(operation, item) {
                 Err(format!(
-                    "It names its own server ({server}), so the source's credential must not go there; import it as a source of its own."
+                    "It names its own server ({}), so the source's credential must not go there; import it as a source of its own.",
+                    operation::cut(server, 200)
                 ))
             } else {
                 operation::draft(&site, &mut checks).map(Box::new)
@@ -192,6 +263,13 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
         options.document_url.as_ref(),
         &mut problems,
     );
+    if problems.len() > MAX_PROBLEMS {
+        problems.truncate(MAX_PROBLEMS - 1);
+        problems.push(Problem::warning(
+            "There are more problems of this kind.",
+            "",
+        ));
+    }
     let base_url = servers
         .iter()
         .map(|server| &server.url)
@@ -203,7 +281,8 @@ pub fn import(document: &Document, options: &ImportOptions) -> Import {
             .pointer("/info/version")
             .map_or_else(String::new, |version| match version {
                 Value::String(version) => operation::cut(version, 100),
-                other => operation::cut(&other.to_string(), 100),
+                other @ (Value::Number(_) | Value::Bool(_)) => other.to_string(),
+                _ => String::new(),
             }),
         spec_version: document.version_text.clone(),
         description: text("/info/description")
@@ -228,6 +307,7 @@ fn tags(operation: &Value) -> Vec<String> {
         .and_then(Value::as_array)
         .map(|tags| {
             tags.iter()
+                .take(100)
                 .filter_map(Value::as_str)
                 .take(10)
                 .map(|tag| operation::cut(tag, 100))
@@ -287,18 +367,29 @@ fn servers(
             continue;
         };
         let mut url = template.trim().to_owned();
+        if url.len() > MAX_ADDRESS {
+            continue;
+        }
         for (name, variable) in server
             .get("variables")
             .and_then(Value::as_object)
             .into_iter()
             .flatten()
         {
+            effort::spend(16);
             let value = match variable.get("default") {
-                Some(Value::String(text)) => text.clone(),
-                Some(other) => other.to_string(),
+                Some(Value::String(text)) if text.len() <= MAX_ADDRESS => text.clone(),
+                Some(other @ (Value::Number(_) | Value::Bool(_))) => other.to_string(),
+                Some(_) => break,
                 None => continue,
             };
-            url = url.replace(&format!("{{{name}}}"), &value);
+            let placeholder = format!("{{{name}}}");
+            // The values may hold placeholders again, as many as they like.
+            let times = url.matches(&placeholder).count();
+            if url.len() + times.saturating_mul(value.len()) > MAX_ADDRESS {
+                break;
+            }
+            url = url.replace(&placeholder, &value);
         }
         if !is_absolute(&url)
             && let Some(resolved) = document_url.and_then(|base| base.join(&url).ok())

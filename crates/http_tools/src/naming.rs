@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::effort;
+
 /// Longest tool name we mint. Cursor drops tools whose server and tool name exceed 60 characters together, and the
 /// usual server name has about a dozen.
 pub const MAX_TOOL_NAME: usize = 48;
@@ -116,6 +118,7 @@ pub fn unique(
         let mut salt = 0_u32;
         while used.contains(&chosen.to_ascii_lowercase()) {
             salt += 1;
+            effort::spend(16);
             chosen = shorten(name, &format!("{key}#{salt}"), MAX_TOOL_NAME);
         }
         used.insert(chosen.to_ascii_lowercase());

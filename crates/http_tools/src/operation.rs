@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     arguments,
     document::Document,
-    naming,
+    effort, naming,
     plan::{Location, RequestPlan},
     schema::{Direction, SchemaError, SchemaWriter},
     security::SecurityHint,
@@ -114,11 +114,9 @@ pub(crate) struct Site<'d> {
 
 impl Site<'_> {
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        self.operation
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
+        let text = self.operation.get(key).and_then(Value::as_str)?;
+        effort::spend(text.len() / 8);
+        Some(text.trim()).filter(|text| !text.is_empty())
     }
 
     pub(crate) fn is_deprecated(&self) -> bool {
@@ -183,14 +181,17 @@ fn words(name: &str) -> String {
 
 /// Cuts at a word and marks it; control characters other than line ends and tabs never reach a client (TL-23).
 pub(crate) fn cut(text: &str, max: usize) -> String {
-    let clean: String = text
+    let mut clean = text
         .chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect();
-    if clean.chars().count() <= max {
-        return clean;
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+    let mut short: String = clean.by_ref().take(max - 1).collect();
+    let Some(last) = clean.next() else {
+        return short;
+    };
+    if clean.next().is_none() {
+        short.push(last);
+        return short;
     }
-    let short: String = clean.chars().take(max - 1).collect();
     let end = short
         .rfind(char::is_whitespace)
         .filter(|at| *at > short.len() / 2)
@@ -349,6 +350,7 @@ pub(crate) struct SchemaChecks {
 impl SchemaChecks {
     pub(crate) fn check(&mut self, schema: &Value) -> Result<(), SchemaError> {
         let text = schema.to_string();
+        effort::spend(text.len() / 2);
         if let Some(known) = self.seen.get(&text) {
             return known.clone();
         }

@@ -3,8 +3,13 @@
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use crate::effort;
+
 /// How many references may lead to one another before an object is reached.
 const MAX_HOPS: usize = 32;
+
+/// Bytes of a reference. Nothing that a person wrote is longer.
+const MAX_REFERENCE: usize = 2_048;
 
 /// A reference that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +38,14 @@ pub enum RefError {
 
 /// Checks that a `$ref` is a local JSON pointer and gives the pointer, decoded from its URI form.
 pub fn local_pointer(target: &str) -> Result<String, RefError> {
+    effort::spend(4);
+    effort::spend_text(target);
+    if target.len() > MAX_REFERENCE {
+        let begin = target.chars().take(80).collect::<String>();
+        return Err(RefError::Missing {
+            target: format!("{begin}…"),
+        });
+    }
     let Some(fragment) = target.strip_prefix('#') else {
         return Err(RefError::Remote {
             target: target.to_owned(),
@@ -54,6 +67,7 @@ pub fn local_pointer(target: &str) -> Result<String, RefError> {
 /// Follows `$ref`s of a parameter, body, response or path item until an object without one is reached.
 pub fn resolve<'d>(root: &'d Value, start: &'d Value) -> Result<&'d Value, RefError> {
     let mut current = start;
+    effort::spend(1);
     for _ in 0..MAX_HOPS {
         let Some(target) = current.get("$ref").and_then(Value::as_str) else {
             return Ok(current);

@@ -4,15 +4,17 @@
 //! slip does not cost the tool; a reference that leads nowhere costs the operation, because guessing would be worse.
 
 mod endless;
-mod keywords;
+pub(crate) mod keywords;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use self::keywords::nullable_form;
 use crate::{
+    arguments,
     document::{Document, SpecVersion},
+    effort,
     refs::{self, RefError},
 };
 
@@ -52,6 +54,12 @@ pub enum SchemaError {
     /// Too many parts (JS-7).
     #[error("its schema has more than {MAX_SUBSCHEMAS} parts")]
     TooMany,
+    /// An `enum` or `required` with too many values (JS-7).
+    #[error("a schema lists more than 10,000 values (at {pointer})")]
+    TooManyChoices {
+        /// Where.
+        pointer: String,
+    },
     /// Too large as JSON (JS-7).
     #[error("its schema is larger than {} KiB", MAX_SCHEMA_BYTES / 1024)]
     TooLarge,
@@ -72,7 +80,11 @@ pub struct SchemaWriter<'d> {
     direction: Direction,
     /// Pointer of a referenced schema → its name in `$defs`.
     names: HashMap<String, String>,
-    used: BTreeSet<String>,
+    used: HashSet<String>,
+    /// The next number that tells definitions of the same name apart, by that name.
+    numbers: HashMap<String, usize>,
+    /// Patterns that are known to be good or bad.
+    patterns: HashMap<String, bool>,
     queue: Vec<(String, String)>,
     defs: BTreeMap<String, Value>,
     count: usize,
@@ -87,12 +99,24 @@ impl<'d> SchemaWriter<'d> {
             document,
             direction,
             names: HashMap::new(),
-            used: BTreeSet::new(),
+            used: HashSet::new(),
+            numbers: HashMap::new(),
+            patterns: HashMap::new(),
             queue: Vec::new(),
             defs: BTreeMap::new(),
             count: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// Whether the engine takes a pattern.
+    fn pattern_compiles(&mut self, pattern: &str) -> bool {
+        if let Some(known) = self.patterns.get(pattern) {
+            return *known;
+        }
+        let compiles = arguments::pattern_compiles(pattern);
+        self.patterns.insert(pattern.to_owned(), compiles);
+        compiles
     }
 
     fn warn(&mut self, warning: String) {
@@ -138,6 +162,8 @@ impl<'d> SchemaWriter<'d> {
                 pointer: pointer.to_owned(),
             });
         }
+        effort::spend(16);
+        effort::spend_text(pointer);
         self.count += 1;
         if self.count > MAX_SUBSCHEMAS {
             return Err(SchemaError::TooMany);
@@ -205,14 +231,19 @@ impl<'d> SchemaWriter<'d> {
         };
         if self.document.version == SpecVersion::V3_1 && object.len() > 1 {
             // 2020-12 lets keywords stand beside `$ref`; 3.0 says they are ignored.
-            let mut beside = object.clone();
-            beside.shift_remove("$ref");
+            let beside: Map<String, Value> = object
+                .iter()
+                .filter(|(key, _)| *key != "$ref")
+                .inspect(|(_, value)| effort::spend_value(value))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
             for (key, value) in self.object(&beside, pointer, depth)? {
                 out.insert(key, value);
             }
         } else {
             for key in ["title", "description"] {
                 if let Some(Value::String(text)) = object.get(key) {
+                    effort::spend_text(text);
                     out.insert(key.to_owned(), Value::String(text.clone()));
                 }
             }
@@ -251,10 +282,11 @@ impl<'d> SchemaWriter<'d> {
             stem
         };
         let mut name = stem.clone();
-        let mut number = 2;
         while !self.used.insert(name.clone()) {
+            effort::spend(8);
+            let number = self.numbers.entry(stem.clone()).or_insert(2);
             name = format!("{stem}_{number}");
-            number += 1;
+            *number += 1;
         }
         self.names.insert(pointer.to_owned(), name.clone());
         self.queue.push((pointer.to_owned(), name.clone()));
@@ -294,9 +326,11 @@ impl<'d> SchemaWriter<'d> {
     }
 }
 
-/// Bytes as compact JSON.
+/// Bytes as compact JSON. Each is a step: what follows from a schema takes as long as it is.
 fn byte_size(value: &Value) -> usize {
-    serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
+    let size = serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
+    effort::spend(size / 2);
+    size
 }
 
 /// Removes annotations below the first level of properties.

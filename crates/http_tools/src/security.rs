@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{document::Document, plan::Location, refs};
+use crate::{document::Document, effort, plan::Location, refs};
 
 /// Which kind of credential an API seems to want.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct SecurityHint {
 
 /// Scopes of one hint. Nobody picks from a longer list.
 pub const MOST_SCOPES: usize = 100;
+/// Hints of one document.
+const MOST_HINTS: usize = 50;
 /// Longest scope that is shown.
 const LONGEST_SCOPE: usize = 200;
 /// Where an OpenID provider's metadata is, behind its issuer (Discovery §4).
@@ -67,6 +69,10 @@ pub fn hints(document: &Document) -> Vec<SecurityHint> {
     };
     let mut hints: Vec<SecurityHint> = Vec::new();
     for scheme in schemes.values() {
+        if hints.len() >= MOST_HINTS {
+            break;
+        }
+        effort::spend(64);
         let Ok(scheme) = refs::resolve(&document.root, scheme) else {
             continue;
         };
@@ -101,8 +107,13 @@ fn of_scheme(scheme: &Value) -> Vec<SecurityHint> {
 }
 
 fn of_flow(scheme: &SecurityHint, kind: SecurityKind, flow: &Value) -> SecurityHint {
-    let address = |key: &str| flow.get(key).and_then(Value::as_str).map(str::to_owned);
+    let address = |key: &str| {
+        let address = flow.get(key).and_then(Value::as_str)?;
+        effort::spend_text(address);
+        Some(address.to_owned())
+    };
     let scopes = flow.get("scopes").and_then(Value::as_object);
+    effort::spend(scopes.map_or(0, serde_json::Map::len));
     let is_code = kind == SecurityKind::OauthAuthorizationCode;
     SecurityHint {
         kind,
@@ -120,7 +131,11 @@ fn of_flow(scheme: &SecurityHint, kind: SecurityKind, flow: &Value) -> SecurityH
 }
 
 fn hint(scheme: &Value) -> Option<SecurityHint> {
-    let text = |key: &str| scheme.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text = |key: &str| {
+        let text = scheme.get(key).and_then(Value::as_str)?;
+        effort::spend_text(text);
+        Some(text.to_owned())
+    };
     let mut hint = SecurityHint {
         kind: SecurityKind::Bearer,
         name: None,

@@ -13,7 +13,7 @@ use std::{
 use axum::{
     Json, Router,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode, Uri, header},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
@@ -23,7 +23,7 @@ use portolan_http_tools::{
 };
 use portolan_model::Clock;
 use portolan_net::egress::{AllowedDestination, Egress, EgressPolicy, Redirects};
-use serde_json::json;
+use serde_json::{Value, json};
 use time::OffsetDateTime;
 use url::Url;
 
@@ -72,6 +72,15 @@ async fn strict(State(counts): State<Counts>, headers: HeaderMap) -> Response {
     answer
 }
 
+/// Answers with the headers and the address of its request.
+async fn echo(uri: Uri, headers: HeaderMap) -> Response {
+    let headers: serde_json::Map<String, Value> = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), json!(value.to_str().unwrap())))
+        .collect();
+    Json(json!({"uri": uri.to_string(), "headers": headers})).into_response()
+}
+
 struct Scene {
     egress: Egress,
     target: CallTarget,
@@ -94,6 +103,7 @@ impl Scene {
                 get(|| async { std::future::pending::<()>().await }),
             )
             .route("/strict", get(strict).post(strict))
+            .route("/echo", get(echo))
             .route("/huge", get(|| async { "x".repeat(100_000) }))
             .route(
                 "/away",
@@ -287,7 +297,8 @@ async fn a_refused_token_is_replaced_once_and_only_safe_methods_are_sent_again()
 async fn the_token_of_an_account_is_sent_once_and_who_keeps_it_hears_of_the_refusal_x_86() {
     let mut scene = Scene::open().await;
     scene.target.timeout = Duration::from_secs(10);
-    let of_account = |method, path| scene.call_as(method, path, Some(&scene.slot), Some("token-9"));
+    let of_account =
+        |method, path| scene.call_as(method, path, Some(&scene.slot), Some("token-91"));
     let answer = of_account("POST", "/guarded").await;
     assert_eq!(answer.outcome, Outcome::Ok, "{}", text(&answer));
     assert!(
@@ -311,12 +322,12 @@ async fn the_token_of_an_account_is_sent_once_and_who_keeps_it_hears_of_the_refu
             "to ask again is not its matter"
         );
         assert!(
-            !text(&refused).contains("token-9") && text(&refused).contains("no to"),
+            !text(&refused).contains("token-91") && text(&refused).contains("no to"),
             "{}",
             text(&refused)
         );
         let sent = refused.sent.map(|sent| format!("{sent:?}"));
-        assert!(!sent.unwrap().contains("token-9"));
+        assert!(!sent.unwrap().contains("token-91"));
     }
     // AU-8: to another origin nothing goes, and so no token.
     let away = of_account("GET", "/away").await;
@@ -362,4 +373,47 @@ async fn futures_join<F: Future>(count: usize, make: impl Fn() -> F) -> Vec<F::O
     })
     .await;
     done.into_iter().flatten().collect()
+}
+
+/// S-5: in a success as in a refusal, in content and in structured content, whatever opened the API.
+#[tokio::test]
+async fn s5_what_an_api_echoes_of_its_request_is_masked_whatever_opened_it() {
+    let scene = Scene::open().await;
+    let secret = "s3cret/+Value=";
+    for credential in [
+        json!({"kind": "bearer", "token": secret}),
+        json!({"kind": "basic", "username": "anna", "password": secret}),
+        json!({"kind": "headers", "headers": [{"name": "x-token", "value": format!("Token {secret}")}]}),
+        json!({"kind": "api_key", "in": "header", "name": "x-key", "value": secret}),
+        json!({"kind": "api_key", "in": "query", "name": "key", "value": secret}),
+        json!({"kind": "api_key", "in": "cookie", "name": "key", "value": secret}),
+    ] {
+        let slot = CredentialSlot {
+            key: credential.to_string(),
+            credential: serde_json::from_value(credential.clone()).unwrap(),
+        };
+        let answer = scene.call_as("GET", "/echo", Some(&slot), None).await;
+        assert_eq!(answer.outcome, Outcome::Ok, "{}", text(&answer));
+        let shown = format!("{} {:?}", text(&answer), answer.structured());
+        assert!(
+            shown.contains("••••") && answer.structured().is_some(),
+            "{shown}"
+        );
+        assert!(!shown.contains("s3cret"), "{credential}: {shown}");
+        // `anna:s3cret/+Value=`
+        assert!(!shown.contains("YW5uYTpzM2NyZXQ"), "{shown}");
+    }
+    let answer = scene.call_as("GET", "/echo", Some(&scene.slot), None).await;
+    assert!(
+        text(&answer).contains("token-1"),
+        "too short to be a secret"
+    );
+    let answer = scene
+        .call_as("GET", "/echo", None, Some("account-token-1"))
+        .await;
+    assert!(
+        !text(&answer).contains("account-token"),
+        "{}",
+        text(&answer)
+    );
 }

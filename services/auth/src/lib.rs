@@ -48,6 +48,7 @@ pub mod pages;
 mod parameters;
 mod passkeys;
 mod rate;
+mod readers;
 pub mod recorder;
 mod returned;
 mod revoke;
@@ -56,6 +57,7 @@ pub mod session;
 mod sso;
 pub mod state;
 mod token;
+mod turns;
 mod upstreams;
 pub mod visitor;
 

@@ -15,16 +15,28 @@ use crate::{
     login::throttle::Throttle,
     mail::Mailer,
     oauth::OAuthParts,
+    readers::Readers,
+    turns::Turns,
 };
 
 /// Most that may go on after its answer at once: each waits for a connection to the database and is short.
 const MOST_LATER: usize = 1000;
+/// Looks of one tenant at servers of other people at once, by its members, and those that may wait.
+const LOOKS: (usize, usize) = (2, 4);
 
 /// Made once by the binary, cheap to clone. Fields are reached through it: `state.store`, `state.keys` …
 #[derive(Debug, Clone)]
 pub struct AuthState {
     parts: Arc<AuthParts>,
     connections: Connections,
+    shared: Arc<Shared>,
+}
+
+/// What is dear, and shared by tenants.
+#[derive(Debug)]
+struct Shared {
+    readers: Readers,
+    looks: Turns,
 }
 
 /// The parts of [`AuthState`].
@@ -70,7 +82,21 @@ impl AuthState {
         Self {
             parts: Arc::new(parts),
             connections,
+            shared: Arc::new(Shared {
+                readers: Readers::default(),
+                looks: Turns::new(LOOKS.0, LOOKS.1),
+            }),
         }
+    }
+
+    /// Where documents are read.
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.shared.readers
+    }
+
+    /// Turns at looking at servers of other people.
+    pub(crate) fn looks(&self) -> &Turns {
+        &self.shared.looks
     }
 
     /// Accounts at upstream servers.

@@ -31,7 +31,11 @@ fn response(status: u16, kind: &str, body: &[u8]) -> EgressResponse {
 }
 
 fn shaped(output: Option<Value>, status: u16, kind: &str, body: &[u8]) -> ToolAnswer {
-    shape(&tool(output), &response(status, kind, body), Vec::new)
+    shape(
+        &tool(output),
+        response(status, kind, body),
+        &Secrets::default(),
+    )
 }
 
 fn written(answer: &ToolAnswer) -> Value {
@@ -144,22 +148,78 @@ fn a_refusal_is_an_error_with_status_and_a_bounded_excerpt() {
     );
 }
 
+/// S-5: whatever the status, and wherever it stands.
 #[test]
-fn a_secret_that_the_api_echoes_is_masked() {
-    let response = response(
-        403,
-        "application/json",
-        br#"{"error":"bad key sk-secret-123"}"#,
-    );
-    let answer = shape(&tool(None), &response, || vec!["sk-secret-123".to_owned()]);
+fn s5_a_secret_that_the_api_echoes_is_masked_in_every_answer() {
+    let mut secrets = Secrets::default();
+    secrets.add_header("Bearer sk-secret-123");
+    let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let json = br#"{"a":"Bearer sk-secret-123", "b": [{"sk-secret-123": "x sk-secret-123"}]}"#;
+    for (output, status, kind, body) in [
+        (None, 403, "application/json", &json[..]),
+        (None, 200, "application/json", json),
+        (None, 200, "", json),
+        (Some(object.clone()), 200, "application/json", json),
+        (
+            Some(object.clone()),
+            200,
+            "application/json",
+            br#"{"a":1,"b":"sk-secret-123"}"#,
+        ),
+        (Some(object), 200, "text/html", b"<p>sk-secret-123</p>"),
+        (
+            None,
+            200,
+            "text/plain",
+            b"Authorization: Bearer sk-secret-123",
+        ),
+        (None, 200, "application/json", b"{ sk-secret-123"),
+        (None, 500, "text/html", b"<p>sk-secret-123</p>"),
+        (None, 500, "text/plain", b"sk-secret-123"),
+    ] {
+        let answer = shape(&tool(output), response(status, kind, body), &secrets);
+        let shown = text(&answer);
+        assert!(!shown.contains("sk-secret"), "{status} {kind}: {shown}");
+        assert!(shown.contains("••••"), "{status} {kind}: {shown}");
+        let mut written = Vec::new();
+        answer.write_members(&mut written);
+        let written = String::from_utf8(written).unwrap();
+        assert!(!written.contains("sk-secret"), "{written}");
+        let whole: Value = serde_json::from_str(&format!("{{{written}}}")).unwrap();
+        assert_eq!(
+            whole["structuredContent"].is_object(),
+            answer.structured != Structured::None
+        );
+    }
+    for kind in ["image/png", "audio/wav", "application/zip"] {
+        let answer = shape(
+            &tool(None),
+            response(200, kind, b"\xff sk-secret-123"),
+            &secrets,
+        );
+        let data = match &answer.content[0] {
+            Content::Image { data, .. }
+            | Content::Audio { data, .. }
+            | Content::Blob { data, .. } => data,
+            Content::Text(text) => panic!("{text}"),
+        };
+        let bytes = STANDARD.decode(data).unwrap();
+        assert!(
+            !String::from_utf8_lossy(&bytes).contains("sk-secret"),
+            "{kind}"
+        );
+    }
+    let mut moved = response(302, "text/plain", b"");
+    let to = HeaderValue::from_static("https://a.example/sk-secret-123");
+    moved.headers.insert(header::LOCATION, to);
+    let answer = shape(&tool(None), moved, &secrets);
     assert!(
-        !text(&answer).contains("sk-secret-123"),
+        text(&answer).contains("https://a.example/••••"),
         "{}",
         text(&answer)
     );
 }
 
-/// testing.md B5: a bomb of a megabyte that would be a gigabyte stays a megabyte.
 #[test]
 fn an_answer_that_is_packed_is_an_honest_error_and_is_never_unpacked() {
     let bomb = vec![0x1f; 1024 * 1024];
@@ -173,7 +233,7 @@ fn an_answer_that_is_packed_is_an_honest_error_and_is_never_unpacked() {
         response
             .headers
             .insert(header::CONTENT_ENCODING, coding.clone());
-        let answer = shape(&tool(None), &response, Vec::new);
+        let answer = shape(&tool(None), response, &Secrets::default());
         assert!(answer.is_error, "{coding:?}");
         let said = text(&answer);
         assert!(
@@ -184,7 +244,7 @@ fn an_answer_that_is_packed_is_an_honest_error_and_is_never_unpacked() {
     let mut plain = response(200, "text/plain", b"as it is");
     let none = HeaderValue::from_static("identity");
     plain.headers.insert(header::CONTENT_ENCODING, none);
-    let answer = shape(&tool(None), &plain, Vec::new);
+    let answer = shape(&tool(None), plain, &Secrets::default());
     assert_eq!(text(&answer), "as it is");
 }
 

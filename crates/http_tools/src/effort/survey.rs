@@ -4,7 +4,11 @@ use std::{collections::HashMap, ptr};
 
 use serde_json::Value;
 
+use super::{pattern, spend, spend_text};
 use crate::refs;
+
+/// Steps of compiling one part of a schema.
+const A_PART: usize = 40;
 
 /// As many parts may apply to the place that a part applies to, itself included. Real schemas have some dozens: the kinds of a union.
 const MOST: usize = 2_500;
@@ -26,6 +30,7 @@ pub(crate) fn is_bounded(schema: &Value) -> bool {
     let mut next = 0;
     while let Some(part) = all.get(next).copied() {
         next += 1;
+        spend_compiling(part);
         if next > 1 && part.get("$id").is_some_and(Value::is_string) {
             return false;
         }
@@ -37,6 +42,48 @@ pub(crate) fn is_bounded(schema: &Value) -> bool {
         all.extend(inside(part).map(|(_, inner)| inner));
     }
     all.into_iter().all(|part| survey.cost(part, 0).is_some())
+}
+
+/// Counts the steps of compiling one part, without those inside.
+fn spend_compiling(part: &Value) {
+    spend(A_PART);
+    let Some(keywords) = part.as_object() else {
+        return;
+    };
+    if let Some(written) = keywords.get("pattern").and_then(Value::as_str) {
+        pattern::spend_compiling(written);
+    }
+    let of_names = keywords.get("patternProperties").and_then(Value::as_object);
+    for written in of_names.into_iter().flat_map(serde_json::Map::keys) {
+        pattern::spend_compiling(written);
+    }
+    for keyword in ["enum", "required"] {
+        spend(
+            keywords
+                .get(keyword)
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len),
+        );
+    }
+    for written in REFERENCES
+        .iter()
+        .filter_map(|keyword| keywords.get(*keyword)?.as_str())
+    {
+        spend_text(written);
+    }
+}
+
+/// What a byte of a member's name costs at most where it is checked by this schema: the weight of all patterns for names.
+pub(crate) fn weight_of_names(schema: &Value) -> usize {
+    let mut all = vec![schema];
+    let mut weight = 0_usize;
+    while let Some(part) = all.pop() {
+        if let Some(keywords) = part.as_object() {
+            weight = weight.saturating_add(pattern::weight_of_names(keywords));
+        }
+        all.extend(inside(part).map(|(_, inner)| inner));
+    }
+    weight
 }
 
 /// Where the schemas of a keyword apply.

@@ -1,12 +1,12 @@
 //! The request body: which media type is sent, and whether its properties stand beside the other arguments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
 use super::{ArgumentNames, Site};
 use crate::{
-    naming,
+    effort, naming,
     plan::{BodyEncoding, BodyProperty, BodyShape, PlanBody, PlanPart, Style},
     refs,
     schema::{SchemaError, SchemaWriter},
@@ -123,7 +123,7 @@ pub(crate) fn plan(
             {
                 plan.parts.insert(name.clone(), part);
             }
-            let required = plan.required && flat.required.contains(&name);
+            let required = plan.required && flat.required.contains(name.as_str());
             arguments.push(Argument {
                 name: argument.clone(),
                 schema: converted,
@@ -208,6 +208,7 @@ fn choose(content: &Map<String, Value>) -> Option<(&str, &Value, BodyEncoding)> 
             _ => (7, BodyEncoding::Binary),
         }
     };
+    effort::spend(content.len());
     content
         .iter()
         .map(|(media_type, media)| (kind(media_type), media_type.as_str(), media))
@@ -221,7 +222,9 @@ const MOST_FLAT: usize = 2_000;
 
 struct Flat<'s> {
     properties: Vec<(String, &'s Value)>,
-    required: Vec<String>,
+    /// Where each of them is.
+    places: HashMap<&'s str, usize>,
+    required: HashSet<&'s str>,
 }
 
 /// The properties of an object body that can stand at the top level without losing meaning, or nothing.
@@ -233,13 +236,16 @@ fn flattened<'s>(
 ) -> Result<Option<Flat<'s>>, SchemaError> {
     let mut flat = Flat {
         properties: Vec::new(),
-        required: Vec::new(),
+        places: HashMap::new(),
+        required: HashSet::new(),
     };
     if !merge(object, writer, pointer, form, 0, &mut flat)? || flat.properties.is_empty() {
         return Ok(None);
     }
-    flat.required
-        .retain(|name| flat.properties.iter().any(|(property, _)| property == name));
+    let Flat {
+        places, required, ..
+    } = &mut flat;
+    required.retain(|name| places.contains_key(name));
     Ok(Some(flat))
 }
 
@@ -268,6 +274,7 @@ fn merge<'s>(
         "unevaluatedProperties",
         "enum",
     ];
+    effort::spend(32);
     let Some(object) = schema.as_object() else {
         return Ok(false);
     };
@@ -301,14 +308,16 @@ fn merge<'s>(
                 continue;
             }
             let has_room = flat.properties.len() < MOST_FLAT;
-            match flat
-                .properties
-                .iter_mut()
-                .find(|(present, _)| present == name)
-            {
+            effort::spend(4);
+            effort::spend_text(name);
+            let present = flat.places.get(name.as_str());
+            match present.and_then(|place| flat.properties.get_mut(*place)) {
                 Some(present) => present.1 = property,
                 None if !has_room => return Ok(false),
-                None => flat.properties.push((name.clone(), property)),
+                None => {
+                    flat.places.insert(name, flat.properties.len());
+                    flat.properties.push((name.clone(), property));
+                }
             }
         }
     }
@@ -316,14 +325,15 @@ fn merge<'s>(
         if required.len() > MOST_FLAT {
             return Ok(false);
         }
+        effort::spend(required.len());
         flat.required
-            .extend(required.iter().filter_map(Value::as_str).map(str::to_owned));
+            .extend(required.iter().filter_map(Value::as_str));
     }
     Ok(true)
 }
 
 fn distinct(names: impl Iterator<Item = String>) -> bool {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     names.into_iter().all(|name| seen.insert(name))
 }
 

@@ -1,14 +1,20 @@
 //! Path, query, header and cookie parameters.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use super::{ArgumentNames, Site};
 use crate::{
+    effort,
     plan::{Location, ParameterEncoding, PlanParameter, Style},
     refs,
-    schema::{SchemaError, SchemaWriter},
+    schema::{SchemaError, SchemaWriter, keywords::is_worth_showing},
     security,
 };
+
+/// Parameters of one operation as written, those that are not for a model included.
+const MAX_PARAMETERS: usize = 500;
 
 /// Headers that belong to the connection or to the client, never to a model.
 const OWN_HEADERS: [&str; 16] = [
@@ -44,7 +50,11 @@ pub(crate) fn collect(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Parameter>, SchemaError> {
     let placeholders = placeholders(&site.path);
+    if placeholders.len() > MAX_PARAMETERS {
+        return Err(SchemaError::TooMany);
+    }
     let mut found: Vec<(Location, String, &Value, String)> = Vec::new();
+    let mut places: HashMap<(Location, &str), usize> = HashMap::new();
     for (holder, base) in [
         (site.path_item, parent(&site.pointer)),
         (site.operation, site.pointer.as_str()),
@@ -52,7 +62,11 @@ pub(crate) fn collect(
         let Some(list) = holder.get("parameters").and_then(Value::as_array) else {
             continue;
         };
+        if list.len() > MAX_PARAMETERS {
+            return Err(SchemaError::TooMany);
+        }
         for (index, written) in list.iter().enumerate() {
+            effort::spend(16);
             let pointer = format!("{base}/parameters/{index}");
             let parameter =
                 refs::resolve(&site.document.root, written).map_err(|fault| SchemaError::Ref {
@@ -73,12 +87,12 @@ pub(crate) fn collect(
                 ));
                 continue;
             };
-            match found
-                .iter_mut()
-                .find(|(l, n, ..)| *l == location && n == name)
-            {
-                Some(earlier) => *earlier = (location, name.to_owned(), parameter, pointer),
-                None => found.push((location, name.to_owned(), parameter, pointer)),
+            effort::spend_text(name);
+            let one = (location, name.to_owned(), parameter, pointer);
+            let place = *places.entry((location, name)).or_insert(found.len());
+            match found.get_mut(place) {
+                Some(earlier) => *earlier = one,
+                None => found.push(one),
             }
         }
     }
@@ -160,12 +174,13 @@ fn parent(pointer: &str) -> &str {
 /// The names between braces, in order, without doubles.
 pub(crate) fn placeholders(path: &str) -> Vec<&str> {
     let mut names = Vec::new();
+    let mut seen = HashSet::new();
     let mut rest = path;
     while let Some((_, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else {
             break;
         };
-        if !name.is_empty() && !names.contains(&name) {
+        if !name.is_empty() && seen.insert(name) {
             names.push(name);
         }
         rest = after;
@@ -193,6 +208,7 @@ fn encoding(
         Some(schema) => writer.convert(schema, &format!("{pointer}/schema"))?,
         // Left over from Swagger 2.0: the type stands on the parameter itself.
         None if parameter.get("type").is_some() => {
+            effort::spend_value(parameter);
             let mut bare = parameter.as_object().cloned().unwrap_or_default();
             for key in [
                 "name",
@@ -260,7 +276,7 @@ fn described(schema: Value, parameter: &Value) -> Value {
     }
     if !object.contains_key("examples")
         && let Some(example) = parameter.get("example")
-        && example.to_string().len() <= 200
+        && is_worth_showing(example)
     {
         object.insert("examples".to_owned(), json!([example]));
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{SchemaChecks, Site};
 use crate::{
-    refs,
+    effort, refs,
     schema::{Direction, SchemaWriter},
 };
 
@@ -26,6 +26,7 @@ pub(crate) fn plan(
     let Some(content) = response.get("content").and_then(Value::as_object) else {
         return Answer::default();
     };
+    effort::spend(content.len().saturating_mul(2));
     let mut answer = Answer {
         accept: accept(content),
         schema: None,
@@ -88,6 +89,7 @@ fn object_schema(
 
 /// Whether every value of the schema is an object.
 fn is_object(schema: &Value, writer: &SchemaWriter<'_>, depth: usize) -> bool {
+    effort::spend(8);
     if depth > 8 || schema.get("nullable") == Some(&Value::Bool(true)) {
         return false;
     }
@@ -130,6 +132,7 @@ fn successes(site: &Site<'_>) -> usize {
     let Some(responses) = site.operation.get("responses").and_then(Value::as_object) else {
         return 0;
     };
+    effort::spend(responses.len());
     responses
         .iter()
         .filter(|(status, response)| {
@@ -147,6 +150,7 @@ fn successes(site: &Site<'_>) -> usize {
 /// The lowest success status that has content, else the lowest, else none. `default` documents errors more often than not.
 fn success<'d>(site: &Site<'d>) -> Option<(&'d str, &'d Value)> {
     let responses = site.operation.get("responses").and_then(Value::as_object)?;
+    effort::spend(responses.len());
     let mut found: Vec<(&str, &Value)> = responses
         .iter()
         .filter(|(status, _)| is_success(status))

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::SchemaError;
+use crate::effort;
 
 /// Refuses definitions that reach themselves without going one level into the value: validating them never ends.
 pub(super) fn refuse(defs: &BTreeMap<String, Value>) -> Result<(), SchemaError> {
@@ -36,24 +37,25 @@ pub(super) fn refuse(defs: &BTreeMap<String, Value>) -> Result<(), SchemaError> 
     // Depth-first with an explicit stack: definitions can form long chains.
     let mut finished: BTreeSet<&str> = BTreeSet::new();
     for start in defs.keys() {
-        let mut on_path: Vec<&str> = Vec::new();
+        let mut on_path: BTreeSet<&str> = BTreeSet::new();
         let mut stack: Vec<(&str, bool)> = vec![(start, false)];
         while let Some((name, leaving)) = stack.pop() {
             if leaving {
-                on_path.pop();
+                on_path.remove(name);
                 finished.insert(name);
                 continue;
             }
             if finished.contains(name) {
                 continue;
             }
-            if on_path.contains(&name) {
+            if on_path.contains(name) {
                 return Err(SchemaError::Endless {
                     pointer: format!("#/components/schemas/{name}"),
                 });
             }
-            on_path.push(name);
+            on_path.insert(name);
             stack.push((name, true));
+            effort::spend(4);
             let mut next = Vec::new();
             if let Some(schema) = defs.get(name) {
                 edges(schema, &mut next);

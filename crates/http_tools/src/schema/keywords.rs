@@ -1,12 +1,16 @@
 //! What each keyword of a schema becomes: 3.0's own dialect and the slips of real documents, one by one.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
-use super::{Direction, SchemaError, SchemaWriter};
-use crate::{arguments::pattern_compiles, refs};
+use super::{Direction, MAX_SCHEMA_BYTES, SchemaError, SchemaWriter};
+use crate::{effort, refs};
 
 /// Bytes of an example that is worth showing to a model.
 const MAX_EXAMPLE_BYTES: usize = 200;
+/// Values of one `enum`, and names of one `required`, as written (JS-7). More would not fit into a schema.
+const MAX_CHOICES: usize = 10_000;
 
 impl SchemaWriter<'_> {
     /// Every keyword of a schema object that means something in this direction.
@@ -21,8 +25,10 @@ impl SchemaWriter<'_> {
         depth: usize,
     ) -> Result<Map<String, Value>, SchemaError> {
         let mut out = Map::new();
-        let mut hidden: Vec<&str> = Vec::new();
+        let mut hidden: HashSet<&str> = HashSet::new();
         for (key, value) in object {
+            effort::spend(4);
+            effort::spend_text(key);
             let here = || format!("{pointer}/{}", refs::escape_step(key));
             match key.as_str() {
                 "type" => {
@@ -37,7 +43,7 @@ impl SchemaWriter<'_> {
                     let mut kept = Map::new();
                     for (name, property) in properties {
                         if self.is_hidden(property) {
-                            hidden.push(name);
+                            hidden.insert(name);
                             continue;
                         }
                         let place = format!("{}/{}", here(), refs::escape_step(name));
@@ -81,7 +87,7 @@ impl SchemaWriter<'_> {
                     };
                     let mut kept = Map::new();
                     for (name, schema) in schemas {
-                        if key == "patternProperties" && !pattern_compiles(name) {
+                        if key == "patternProperties" && !self.pattern_compiles(name) {
                             self.warn(format!(
                                 "a pattern that is not supported was left out (at {})",
                                 here()
@@ -115,12 +121,7 @@ impl SchemaWriter<'_> {
                     let Value::Array(values) = value else {
                         continue;
                     };
-                    let mut kept: Vec<Value> = Vec::with_capacity(values.len());
-                    for value in values {
-                        if !kept.contains(value) {
-                            kept.push(value.clone());
-                        }
-                    }
+                    let kept = choices(values, pointer)?;
                     if !kept.is_empty() {
                         out.insert(key.clone(), Value::Array(kept));
                     }
@@ -158,7 +159,7 @@ impl SchemaWriter<'_> {
                     let Value::String(pattern) = value else {
                         continue;
                     };
-                    if pattern_compiles(pattern) {
+                    if self.pattern_compiles(pattern) {
                         out.insert(key.clone(), value.clone());
                     } else {
                         self.warn(format!(
@@ -173,9 +174,13 @@ impl SchemaWriter<'_> {
                 "title" | "description" | "format" | "contentEncoding" | "contentMediaType"
                     if value.is_string() =>
                 {
+                    effort::spend_value(value);
                     out.insert(key.clone(), value.clone());
                 }
                 "const" | "default" => {
+                    if !fits(value, MAX_SCHEMA_BYTES) {
+                        return Err(SchemaError::TooLarge);
+                    }
                     out.insert(key.clone(), value.clone());
                 }
                 "examples" if value.is_array() && is_worth_showing(value) => {
@@ -186,6 +191,9 @@ impl SchemaWriter<'_> {
                 }
                 "dependentRequired" => {
                     let Value::Object(map) = value else { continue };
+                    if !fits(value, MAX_SCHEMA_BYTES) {
+                        return Err(SchemaError::TooLarge);
+                    }
                     let sound = map.values().all(|names| {
                         names
                             .as_array()
@@ -203,7 +211,7 @@ impl SchemaWriter<'_> {
                 _ => {}
             }
         }
-        self.required(object, &hidden, &mut out);
+        self.required(object, &hidden, pointer, &mut out)?;
         self.nullable(object, &mut out);
         // The exclusive limit replaced the inclusive one.
         for (exclusive, inclusive) in [
@@ -231,20 +239,23 @@ impl SchemaWriter<'_> {
     }
 
     /// `required` without what this direction hides, and without draft 3's boolean form.
-    fn required(&self, object: &Map<String, Value>, hidden: &[&str], out: &mut Map<String, Value>) {
+    fn required(
+        &self,
+        object: &Map<String, Value>,
+        hidden: &HashSet<&str>,
+        pointer: &str,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), SchemaError> {
         let Some(Value::Array(names)) = object.get("required") else {
-            return;
+            return Ok(());
         };
-        let mut kept: Vec<Value> = Vec::with_capacity(names.len());
-        for name in names {
-            let is_hidden = name.as_str().is_none_or(|name| hidden.contains(&name));
-            if !is_hidden && !kept.contains(name) {
-                kept.push(name.clone());
-            }
-        }
+        let names = choices(names, pointer)?;
+        let is_visible = |name: &Value| name.as_str().is_some_and(|name| !hidden.contains(name));
+        let kept: Vec<Value> = names.into_iter().filter(is_visible).collect();
         if !kept.is_empty() {
             out.insert("required".to_owned(), Value::Array(kept));
         }
+        Ok(())
     }
 
     /// 3.0's `nullable`, honoured in 3.1 documents too: many were renamed without being converted.
@@ -299,6 +310,7 @@ impl SchemaWriter<'_> {
         };
         match value {
             Value::String(name) => {
+                effort::spend_text(name);
                 let found = known(&name.to_ascii_lowercase());
                 if found.is_none() && name != "any" {
                     self.warn(format!(
@@ -311,6 +323,7 @@ impl SchemaWriter<'_> {
                 let mut kept: Vec<Value> = Vec::new();
                 for name in names
                     .iter()
+                    .take(100)
                     .filter_map(Value::as_str)
                     .filter_map(|name| known(&name.to_ascii_lowercase()))
                 {
@@ -326,8 +339,63 @@ impl SchemaWriter<'_> {
     }
 }
 
+/// Each of the values once, in their order.
+fn choices(values: &[Value], pointer: &str) -> Result<Vec<Value>, SchemaError> {
+    if values.len() > MAX_CHOICES {
+        return Err(SchemaError::TooManyChoices {
+            pointer: pointer.to_owned(),
+        });
+    }
+    let mut seen: HashSet<String> = HashSet::with_capacity(values.len());
+    let mut kept = Vec::with_capacity(values.len());
+    let mut room = MAX_SCHEMA_BYTES;
+    for value in values {
+        effort::spend(4);
+        let size = size_within(value, room).ok_or(SchemaError::TooLarge)?;
+        if seen.insert(value.to_string()) {
+            room -= size;
+            kept.push(value.clone());
+        }
+    }
+    Ok(kept)
+}
+
+/// Bytes of a value as JSON, roughly and never more than it has, unless they are more than `most`. Takes steps for what it looks at.
+fn size_within(value: &Value, most: usize) -> Option<usize> {
+    fn add(value: &Value, most: usize, size: &mut usize) -> bool {
+        effort::spend(1);
+        *size += match value {
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => items.len() + 1,
+            Value::Object(members) => members.len() * 4 + 1,
+            _ => 1,
+        };
+        if *size > most {
+            return false;
+        }
+        match value {
+            Value::Array(items) => items.iter().all(|item| add(item, most, size)),
+            Value::Object(members) => members.iter().all(|(name, value)| {
+                *size += name.len();
+                add(value, most, size)
+            }),
+            _ => true,
+        }
+    }
+    let mut size = 0;
+    add(value, most, &mut size).then_some(size)
+}
+
+/// Whether a value has no more bytes than `most` as JSON, roughly.
+fn fits(value: &Value, most: usize) -> bool {
+    size_within(value, most).is_some()
+}
+
 /// Short, and without a `$ref`, which careless readers would follow out of the schema.
-fn is_worth_showing(example: &Value) -> bool {
+pub(crate) fn is_worth_showing(example: &Value) -> bool {
+    if !fits(example, MAX_EXAMPLE_BYTES) {
+        return false;
+    }
     let text = example.to_string();
     text.len() <= MAX_EXAMPLE_BYTES && !text.contains("\"$ref\"")
 }

@@ -17,6 +17,9 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+/// Code of a refusal that is nothing to be alarmed at: somebody asks for more than their share.
+const BUSY: &str = "busy";
+
 /// A refusal. Made by the functions below; `?` turns storage and key faults into one.
 #[derive(Debug)]
 pub struct ConsoleError {
@@ -222,6 +225,13 @@ impl ConsoleError {
         error
     }
 
+    /// 503 with `Retry-After`: a part of the service has no room for this just now.
+    pub fn busy(seconds: i64, message: &'static str) -> Self {
+        let mut error = Self::new(StatusCode::SERVICE_UNAVAILABLE, BUSY, message);
+        error.retry_after = Some(seconds);
+        error
+    }
+
     /// A limit of the workspace is reached.
     pub fn over_limit(seconds: u64) -> Self {
         let mut error = Self::new(
@@ -257,7 +267,7 @@ impl From<KeysError> for ConsoleError {
 
 impl IntoResponse for ConsoleError {
     fn into_response(self) -> Response {
-        if self.status.is_server_error() {
+        if self.status.is_server_error() && self.body.code != BUSY {
             let source = self
                 .source
                 .as_deref()

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use axum::{Json, extract::State};
 use http::{HeaderValue, StatusCode, header};
 use portolan_http_tools::{
-    Document, DocumentError, Import, ImportOptions, ImportedOperation, MAX_DOCUMENT_BYTES, Problem,
-    SecurityHint, Severity, import::import,
+    DocumentError, Import, ImportOptions, ImportedOperation, MAX_DOCUMENT_BYTES, Problem,
+    ReadError, SecurityHint, Severity, read,
 };
-use portolan_model::{Digest, member::Action};
+use portolan_model::{Digest, id::TenantId, member::Action};
 use portolan_net::egress::{EgressError, EgressRequest};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 use url::Url;
 use utoipa::ToSchema;
 
@@ -20,8 +19,6 @@ use crate::state::AuthState;
 
 /// Bytes of a request that carries a document: 10 MiB of text, with room for JSON's escapes.
 pub(super) const DOCUMENT_BODY_LIMIT: usize = 24 * 1024 * 1024;
-/// Documents read at the same time: each may take a second of CPU and a hundred megabytes.
-static READERS: Semaphore = Semaphore::const_new(2);
 const REDIRECTS: usize = 5;
 const FETCH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
@@ -29,7 +26,7 @@ const FETCH_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum DocumentInput {
-    /// JSON or YAML, up to 10 MiB.
+    /// JSON up to 10 MiB, or YAML up to 2 MiB.
     Text {
         /// The document.
         text: String,
@@ -59,32 +56,42 @@ pub(super) struct Loaded {
 /// Fetches if need be, reads and imports. `names` are the names that tools of the source already have, by key.
 pub(super) async fn load(
     state: &AuthState,
+    tenant: TenantId,
     input: DocumentInput,
     names: BTreeMap<String, String>,
 ) -> Result<Loaded, ConsoleError> {
     let (text, url) = match input {
         DocumentInput::Text { text } => (text.into_bytes(), None),
         DocumentInput::Url { url } => {
-            let (text, url) = fetch(state, url.trim()).await?;
+            let fetched = tokio::time::timeout(FETCH_TIMEOUT, fetch(state, url.trim())).await;
+            let (text, url) = fetched.unwrap_or_else(|_elapsed| {
+                Err(unreachable(
+                    "The address took too long to answer. You can paste the document's text instead."
+                        .to_owned(),
+                ))
+            })?;
             (text, Some(url))
         }
     };
-    let digest = portolan_keys::digest(&text);
-    let _permit = READERS
-        .acquire()
-        .await
-        .map_err(|error| ConsoleError::internal("import semaphore", error))?;
     let options = ImportOptions {
         document_url: url.clone(),
         names,
     };
-    let (text, read) = tokio::task::spawn_blocking(move || {
-        let read = Document::parse(&text).map(|document| import(&document, &options));
-        (text, read)
-    })
-    .await
-    .map_err(|error| ConsoleError::internal("import", error))?;
-    let import = read.map_err(|error| unusable(&error))?;
+    let work = move |until, stop: &_| {
+        let read = read(&text, &options, until, stop);
+        let digest = portolan_keys::digest(&text);
+        (text, digest, read)
+    };
+    let (text, digest, read) = state.readers().read(tenant, work).await?;
+    let import = read.map_err(|error| match error {
+        ReadError::Document(error) => unusable(&error),
+        // A request that has ended is not answered.
+        ReadError::TooLate | ReadError::Stopped => ConsoleError::invalid(
+            "document_too_slow",
+            "Reading the document took too long. Try again later, or split it by tag.",
+        )
+        .field("input"),
+    })?;
     Ok(Loaded {
         text,
         url,
@@ -116,15 +123,15 @@ fn unusable(error: &DocumentError) -> ConsoleError {
         .details(serde_json::json!({ "problems": problems }))
 }
 
+fn unreachable(message: String) -> ConsoleError {
+    ConsoleError::new(StatusCode::BAD_GATEWAY, "document_unreachable", message).field("input.url")
+}
+
 /// Fetches a document. It is public or not ours to see: no credential goes with the request, so redirects may lead to
 /// another origin; each hop is checked like the first.
 async fn fetch(state: &AuthState, text: &str) -> Result<(Vec<u8>, Url), ConsoleError> {
     let refused =
         |message: String| ConsoleError::invalid("document_url_refused", message).field("input.url");
-    let unreachable = |message: String| {
-        ConsoleError::new(StatusCode::BAD_GATEWAY, "document_unreachable", message)
-            .field("input.url")
-    };
     let mut url = Url::parse(text).map_err(|_| {
         refused("Give the complete address of the document, starting with https://.".to_owned())
     })?;
@@ -412,6 +419,6 @@ pub(crate) async fn preview_import(
     JsonBody(request): JsonBody<PreviewRequest>,
 ) -> Result<Json<ImportPreview>, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
-    let loaded = load(&state, request.input, BTreeMap::new()).await?;
+    let loaded = load(&state, workspace.id, request.input, BTreeMap::new()).await?;
     Ok(Json(preview(loaded)?))
 }

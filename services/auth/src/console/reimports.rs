@@ -122,7 +122,7 @@ async fn prepare(
         .iter()
         .map(|tool| (tool.operation_key.clone(), tool.original.name.clone()))
         .collect();
-    let loaded = imports::load(state, input, names).await?;
+    let loaded = imports::load(state, workspace.id, input, names).await?;
     Ok(Prepared { loaded, tools })
 }
 
@@ -147,7 +147,9 @@ pub(crate) async fn preview_reimport(
         .iter()
         .map(|tool| (tool.operation_key.as_str(), &tool.used_by))
         .collect();
-    let difference = diff(&active, &loaded.import);
+    // Schemas of thousands of tools are compared: not between requests of others.
+    let compare = move |_, _: &_| (diff(&active, &loaded.import), loaded);
+    let (difference, loaded) = state.readers().read(workspace.id, compare).await?;
     let added: HashSet<&String> = difference.added.iter().collect();
     Ok(Json(ReimportPreview {
         digest: imports::hex(&loaded.digest),

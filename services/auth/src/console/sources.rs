@@ -274,7 +274,7 @@ pub(crate) async fn create_source(
             base_url: chosen,
             operations,
         } => {
-            let loaded = imports::load(&state, input, BTreeMap::new()).await?;
+            let loaded = imports::load(&state, workspace.id, input, BTreeMap::new()).await?;
             let name = if name.trim().is_empty() {
                 loaded.import.title.clone()
             } else {

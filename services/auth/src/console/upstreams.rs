@@ -1,5 +1,7 @@
 //! MCP servers of other people as sources: looked at before they are added, and what changes at them.
 
+use std::time::Duration;
+
 use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_http_tools::{Credential, CredentialSlot};
@@ -32,6 +34,7 @@ use super::{
 };
 use crate::{
     state::AuthState,
+    turns::Turn,
     upstreams::{
         self, LONGEST_NAME, LookError, PendingChanges, SyncError, Synced, Target, UpstreamChange,
         Why, longest_name,
@@ -39,6 +42,8 @@ use crate::{
     visitor::Visitor,
 };
 
+/// How long a look waits for a turn of its workspace.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Longest prefix of names.
 const LONGEST_PREFIX: usize = 32;
 
@@ -239,10 +244,22 @@ pub(crate) async fn preview_upstream(
         settings: SourceSettings::default(),
         opened_by: slot.as_ref().into(),
     };
+    let _turn = turn(&state, &workspace).await?;
     let offer = upstreams::look(&state, target)
         .await
         .map_err(|error| not_looked_at(&error))?;
     Ok(Json(preview(offer)))
+}
+
+/// A turn at looking at a server. A member who asks for many looks at once waits for their own (S-1).
+async fn turn(state: &AuthState, workspace: &Workspace) -> Result<Turn, ConsoleError> {
+    let turn = state.looks().take(workspace.id, LONGEST_WAIT).await;
+    turn.ok_or_else(|| {
+        ConsoleError::busy(
+            5,
+            "This workspace looks at as many servers as it may at a time. Try again in a moment.",
+        )
+    })
 }
 
 fn preview(offer: Offer) -> UpstreamPreview {
@@ -325,6 +342,7 @@ pub(crate) async fn add_upstream(
             settings: SourceSettings::default(),
             opened_by: slot.as_ref().into(),
         };
+        let _turn = turn(&state, &workspace).await?;
         let looked = upstreams::look(&state, target).await;
         Some(looked.map_err(|error| not_looked_at(&error))?)
     };
@@ -572,6 +590,7 @@ pub(crate) async fn sync_upstream(
     workspace.require(Action::EditRegistry)?;
     let why = request.agreed.as_deref().map_or(Why::Look, Why::Agreed);
     let by = Actor::User(workspace.session.user);
+    let _turn = turn(&state, &workspace).await?;
     let synced = upstreams::sync(&state, workspace.id, id, why, by)
         .await
         .map_err(|error| match error {

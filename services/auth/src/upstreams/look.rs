@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
-use portolan_http_tools::{CredentialSlot, TokenSource};
+use portolan_http_tools::{CredentialSlot, Secrets, TokenSource};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
@@ -112,6 +112,16 @@ enum Answer {
     Result(Value),
 }
 
+impl Answer {
+    /// Without what opened the server, which it may echo (S-5).
+    fn without(self, secrets: &Secrets) -> Self {
+        match self {
+            Self::Result(result) => Self::Result(secrets.masked_value(result)),
+            offer @ Self::Offer(_) => offer,
+        }
+    }
+}
+
 /// A short conversation with a server. A token that it refuses is renewed once.
 async fn with_server(
     state: &AuthState,
@@ -126,21 +136,27 @@ async fn with_server(
             // A fresh token source: a look also tells whether the client credentials work now.
             let tokens = TokenSource::new(state.clock.clone());
             let headers = slot.sign_in(&state.egress, &tokens, &mut url).await?;
-            converse(state, url, &settings, headers, question).await
+            let secrets = slot.secrets(&headers);
+            let answer = converse(state, url, &settings, headers, question).await;
+            answer.map(|answer| answer.without(&secrets))
         }
         OpenedBy::Account(account) => {
             let connections = state.connections();
             let token = connections.token(account, url.as_str()).await?;
-            let first = converse(state, url.clone(), &settings, bearer(&token), question).await;
+            let headers = bearer(&token);
+            let secrets = Secrets::of_headers(&headers);
+            let first = converse(state, url.clone(), &settings, headers, question).await;
             let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = first else {
-                return first;
+                return first.map(|answer| answer.without(&secrets));
             };
             let token = connections.renewed(account, url.as_str(), &token).await?;
-            let second = converse(state, url, &settings, bearer(&token), question).await;
+            let headers = bearer(&token);
+            let secrets = Secrets::of_headers(&headers);
+            let second = converse(state, url, &settings, headers, question).await;
             if let Err(LookError::Upstream(UpstreamError::Unauthorized { .. })) = &second {
                 connections.give_up(account, &token).await?;
             }
-            second
+            second.map(|answer| answer.without(&secrets))
         }
     }
 }

@@ -22,7 +22,7 @@ use std::{
 };
 
 use portolan_connections::{Account, NoToken};
-use portolan_http_tools::OutputCheck;
+use portolan_http_tools::{OutputCheck, Secrets};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
@@ -143,6 +143,7 @@ impl UpstreamSource {
             return Ok(SignedIn {
                 client: client.clone(),
                 token: None,
+                secrets: Secrets::default(),
             });
         }
         // Boxed: what opens a server makes a large future.
@@ -182,6 +183,10 @@ impl UpstreamSource {
             (None, Access::Account(_)) => return Err(NoToken::NotConnected.into()),
             (None, Access::Broken) => return Err(NoClient::Broken),
         };
+        let secrets = match (account, &self.access) {
+            (None, Access::With(slot)) => slot.secrets(&headers),
+            _ => Secrets::of_headers(&headers),
+        };
         let endpoint = Endpoint {
             url,
             headers,
@@ -190,6 +195,7 @@ impl UpstreamSource {
         Ok(SignedIn {
             client: Client::new(state.egress.clone(), endpoint),
             token,
+            secrets,
         })
     }
 }

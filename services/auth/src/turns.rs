@@ -1,0 +1,97 @@
+//! Turns of tenants at work that is dear: each has a few, and a short queue, so that none of them can take it all (S-1).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use portolan_model::id::TenantId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Turns of every tenant at one kind of work, in this process.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    at_once: usize,
+    waiting: usize,
+    lanes: Mutex<HashMap<TenantId, Lane>>,
+}
+
+/// What one tenant has.
+#[derive(Debug, Clone)]
+struct Lane {
+    /// Those that wait or run.
+    places: Arc<Semaphore>,
+    /// Those that run.
+    turns: Arc<Semaphore>,
+}
+
+/// A tenant's turn, until it is dropped. It moves to where the work is done, and is over when that is.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _turn: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    /// Each tenant has so many turns at once, and so many requests may wait for one.
+    pub(crate) fn new(at_once: usize, waiting: usize) -> Self {
+        Self {
+            at_once,
+            waiting,
+            lanes: Mutex::default(),
+        }
+    }
+
+    /// Takes a turn of a tenant, waiting no longer than `patience`. `None`: its queue is full, or it took too long.
+    pub(crate) async fn take(&self, tenant: TenantId, patience: Duration) -> Option<Turn> {
+        let lane = self.lane(tenant);
+        let place = lane.places.try_acquire_owned().ok()?;
+        let turn = lane.turns.acquire_owned();
+        let turn = tokio::time::timeout(patience, turn).await.ok()?.ok()?;
+        Some(Turn {
+            _turn: turn,
+            _place: place,
+        })
+    }
+
+    fn lane(&self, tenant: TenantId) -> Lane {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each permit holds its semaphore: a lane of which nothing is held elsewhere is idle.
+        lanes.retain(|_, lane| Arc::strong_count(&lane.places) > 1);
+        let lane = lanes.entry(tenant).or_insert_with(|| Lane {
+            places: Arc::new(Semaphore::new(self.at_once + self.waiting)),
+            turns: Arc::new(Semaphore::new(self.at_once)),
+        });
+        lane.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn s1_a_tenant_has_its_turns_and_its_queue_and_takes_none_of_another() {
+        let turns = Turns::new(1, 1);
+        let (a, b) = (TenantId::generate(), TenantId::generate());
+        let first = turns.take(a, SOON).await.unwrap();
+        assert!(turns.take(a, Duration::ZERO).await.is_none(), "it runs");
+        let second = turns.take(a, SOON);
+        tokio::pin!(second);
+        let waits = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(second.as_mut().poll(cx).is_pending())
+        });
+        assert!(waits.await);
+        assert!(turns.take(a, SOON).await.is_none(), "the queue is full");
+        let other = turns.take(b, SOON).await;
+        assert!(other.is_some());
+        drop(first);
+        assert!(second.await.is_some());
+        drop(other);
+        turns.lane(TenantId::generate());
+        assert_eq!(turns.lanes.lock().unwrap().len(), 1, "idle lanes are gone");
+    }
+}
