@@ -158,6 +158,7 @@ insert into api_keys (tenant_id, id, service_account_id, name, digest, hint, cre
   values ('{t}', '{x}', '{x}', 'key', sha256('{x}'::bytea), 'abcd', now(), now());
 insert into refresh_families (id, tenant_id, grant_id, generation, head_digest, idle_expires_at, expires_at)
   values ('{x}', '{t}', '{g}', 1, sha256('{x}'::bytea), now(), now());
+insert into grant_uses (tenant_id, grant_id, used_at) values ('{t}', '{g}', now());
 insert into workspace_hints (client_ref, user_id, tenant_id, seen_at) values ('{x}', '{u}', '{t}', now());
 insert into invitations (id, tenant_id, address, address_norm, role, digest, inviter_id, created_at, expires_at)
   values ('{x}', '{t}', 'bob@acme.example', 'bob@acme.example', 'member', sha256('{x}'::bytea), '{u}', now(), now());
