@@ -132,6 +132,7 @@ fn tool(source: SourceId, name: &str, path: &str, input_schema: Value) -> Publis
         output_schema: None,
         annotations: json!({"readOnlyHint": true}),
         plan: json!({"method": "GET", "path": path, "parameters": parameters}),
+        written: None,
     }
 }
 
