@@ -449,7 +449,7 @@ async fn x_76_a_retry_hears_of_progress_under_its_own_token() {
         .collect();
     assert_eq!(
         events[0]["params"],
-        json!({"progressToken": "mine", "progress": 3.0, "total": 4.0})
+        json!({"progressToken": "mine", "progress": 3, "total": 4})
     );
     assert_eq!(text(&events[1]), "Hello Ada");
     assert!(!stream.contains("id: "), "T-64");
