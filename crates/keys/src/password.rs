@@ -1,6 +1,6 @@
 //! People's passwords: argon2id behind a bounded queue, and the rules for new ones (`auth.md` L1–L3, L5).
 
-mod common;
+mod frequent;
 mod predictable;
 
 use std::{sync::Arc, thread, time::Duration};
@@ -273,7 +273,7 @@ pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), Passw
     }
     let lower = Secret::new(normal.expose().to_lowercase());
     let core = Secret::new(predictable::core(lower.expose()));
-    let is_known = |text: &str| common::is_common(text) || predictable::is_example(text);
+    let is_known = |text: &str| frequent::is_common(text) || predictable::is_example(text);
     if is_known(lower.expose())
         || is_known(core.expose())
         || zxcvbn::zxcvbn(core.expose(), &known).score() < zxcvbn::Score::Two

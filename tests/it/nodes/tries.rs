@@ -10,7 +10,6 @@ use portolan_tests::{
 };
 use regex::Regex;
 use reqwest::{StatusCode, header, redirect::Policy};
-use url::form_urlencoded;
 
 /// Tries of one account, and how long it takes until there is one more.
 const TRIES: usize = 10;
@@ -30,7 +29,7 @@ impl Stranger<'_> {
         self.number += 1;
         let [high, low] = self.number.to_be_bytes();
         let from = format!("203.0.{high}.{low}");
-        let public = self.cluster.url().clone();
+        let public = self.cluster.url();
         let host = format!(
             "{}:{}",
             public.host_str().unwrap_or_default(),
@@ -59,7 +58,7 @@ impl Stranger<'_> {
             .to_owned();
         let mut form = vec![("form_token", token.as_str())];
         form.extend_from_slice(fields);
-        let body = form_urlencoded::Serializer::new(String::new())
+        let form = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(form)
             .finish();
         let answer = http
@@ -69,7 +68,7 @@ impl Stranger<'_> {
             .header(header::COOKIE, cookies.join("; "))
             .header("sec-fetch-site", "same-origin")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(body)
+            .body(form)
             .send()
             .await?;
         let status = answer.status();

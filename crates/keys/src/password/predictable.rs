@@ -86,7 +86,7 @@ pub(super) fn is_example(lower: &str) -> bool {
 
 /// What is left of a password in lower case when all that is predictable is taken out of it.
 pub(super) fn core(lower: &str) -> String {
-    let mut left = without_end(lower).to_owned();
+    let mut left = lower.to_owned();
     for time in TIMES {
         left = left.replace(time, "");
     }
