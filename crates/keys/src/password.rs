@@ -1,5 +1,8 @@
 //! People's passwords: argon2id behind a bounded queue, and the rules for new ones (`auth.md` L1–L3, L5).
 
+mod frequent;
+mod predictable;
+
 use std::{sync::Arc, thread, time::Duration};
 
 use argon2::{
@@ -221,6 +224,11 @@ pub enum PasswordRule {
         "this password is easy to guess: use a few unrelated words, or let a password manager choose"
     )]
     TooWeak,
+    /// One of those that are tried first, or what is left of it without years, seasons, neighbouring keys and an end of digits and signs (S-16).
+    #[error(
+        "this is one of the passwords that are tried first, also with a year, a season, digits or signs added: use a few unrelated words, or let a password manager choose"
+    )]
+    Common,
     /// In a list of stolen passwords (L4).
     #[error("this password is in lists of stolen passwords: choose one that you use nowhere else")]
     Breached,
@@ -239,8 +247,8 @@ pub fn listed_digest(line: &[u8]) -> [u8; 20] {
     out
 }
 
-/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, and zxcvbn at least 3 of 4 with
-/// `inputs` (address, name, workspace) known to the guesser.
+/// Checks a new password: 12–128 code points after NFKC, nothing trimmed, no composition rule, zxcvbn at least 3 of 4 with `inputs` (address, name,
+/// workspace) known to the guesser, none of the commonest (ADR 34), and something behind what is predictable that takes a million guesses (S-16).
 pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), PasswordRule> {
     let normal = normalise(password);
     let count = normal.expose().chars().take(MAX_CODE_POINTS + 1).count();
@@ -262,6 +270,15 @@ pub fn check_new(password: &Secret<String>, inputs: &[&str]) -> Result<(), Passw
     }
     if zxcvbn::zxcvbn(normal.expose(), &known).score() < zxcvbn::Score::Three {
         return Err(PasswordRule::TooWeak);
+    }
+    let lower = Secret::new(normal.expose().to_lowercase());
+    let core = Secret::new(predictable::core(lower.expose()));
+    let is_known = |text: &str| frequent::is_common(text) || predictable::is_example(text);
+    if is_known(lower.expose())
+        || is_known(core.expose())
+        || zxcvbn::zxcvbn(core.expose(), &known).score() < zxcvbn::Score::Two
+    {
+        return Err(PasswordRule::Common);
     }
     Ok(())
 }
@@ -401,10 +418,32 @@ mod tests {
                 "{weak}"
             );
         }
-        assert_eq!(
-            check_new(&secret("anchovy tram lantern sixty"), &["ann@acme.example"]),
-            Ok(())
-        );
+        for common in [
+            "Summer2026!!!",
+            "welcome2024!!",
+            "correcthorsebatterystaple",
+            "Correct Horse Battery Staple!",
+            "Winter-2025-Winter",
+            "zaq12wsxcde34rfv",
+            "Yesterday909!!",
+        ] {
+            let refused = check_new(&secret(common), &["ann.smith@acme.example"]);
+            let too_easy = [Err(PasswordRule::Common), Err(PasswordRule::TooWeak)];
+            assert!(too_easy.contains(&refused), "S-16: {common} {refused:?}");
+        }
+        for good in [
+            "anchovy tram lantern sixty",
+            "violet gravel teapot nineteen",
+            "winter gravel teapot nineteen",
+            "xK9mQ2vL7pTz",
+            "xK9mQ2vL7p2024!!!",
+        ] {
+            assert_eq!(
+                check_new(&secret(good), &["ann@acme.example"]),
+                Ok(()),
+                "{good}"
+            );
+        }
         assert_eq!(
             check_new(&secret("  двенадцать слонов едут  "), &[]),
             Ok(()),
