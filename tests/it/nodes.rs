@@ -28,6 +28,7 @@ mod slugs;
 mod smuggling;
 mod strangers;
 mod traces;
+mod tries;
 mod unsaid;
 mod watch;
 

@@ -219,6 +219,16 @@ impl Cluster {
         &self.url
     }
 
+    /// Another node with the role `auth`, which nothing leads to: whoever has it asks it under the public name.
+    pub async fn another_auth(&self) -> Result<Node> {
+        let environment = &self.auth.environment;
+        let folder = self.postgres.folder();
+        let mut node = Node::new("auth-2".to_owned(), "auth", environment, folder)?;
+        node.start()?;
+        node.ready().await?;
+        Ok(node)
+    }
+
     /// `client`, past the balancer: it asks this node and nobody else, under the public name.
     pub fn on(&self, node: usize, client: &McpClient) -> Result<McpClient> {
         self.through(self.nodes[node].place.listen, client)

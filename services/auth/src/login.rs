@@ -16,6 +16,7 @@ mod sign_out;
 mod signup;
 mod target;
 pub mod throttle;
+pub mod tries;
 mod verify;
 mod workspace;
 

@@ -144,10 +144,11 @@ pub(crate) struct OptionsForm {
 }
 
 /// No more than people need: every page that can use a passkey asks, and each question is a row.
-pub(crate) fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
+pub(crate) async fn slow(state: &AuthState, visitor: &Visitor) -> Result<(), PageError> {
     state
         .throttle
         .challenge(visitor.ip, state.now())
+        .await
         .map_err(|early| PageError::Throttled {
             retry_after: early.seconds(),
         })

@@ -1,7 +1,8 @@
 //! Budgets per key, in this process: registrations, metadata fetches, refreshes, authorization requests.
 //!
 //! The generic cell rate algorithm: one timestamp a key, no background work. With several nodes each has its own budget, which
-//! is what these limits can bear: they protect the node, they decide nothing about security.
+//! is what these limits can bear: they protect the node, they decide nothing about security. Those that do are counted over all
+//! nodes by [`crate::login::tries`], of which this is the part in the process.
 
 use portolan_model::Timestamp;
 use quick_cache::sync::Cache;
@@ -46,6 +47,14 @@ impl Rates {
         }
         self.next.insert(key.to_owned(), next + step);
         Ok(())
+    }
+
+    /// Counts one that was let in by another right, up to an empty budget.
+    pub(crate) fn note(&self, key: &str, now: Timestamp) {
+        let step = self.budget.per / self.budget.burst.max(1);
+        let next = self.next.get(key).map_or(now, |next| next.max(now));
+        let used_up = now + self.budget.per;
+        self.next.insert(key.to_owned(), (next + step).min(used_up));
     }
 
     /// Gives one back that was taken for nothing.

@@ -42,7 +42,7 @@ pub(crate) async fn check(
     typed: &str,
 ) -> Result<Factor, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.second_factor(user, now) {
+    if let Err(early) = state.throttle.second_factor(user, now).await {
         return Ok(Factor::TooEarly(early.seconds()));
     }
     let mut tx = state.store.system(Reason::SignIn).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn check(
             return Ok(Factor::Wrong);
         }
         tx.commit().await?;
-        state.throttle.second_factor_was_right(user);
+        state.throttle.second_factor_was_right(user).await;
         return Ok(Factor::Right);
     }
     let Some(code) = totp::read_recovery_code(typed) else {
@@ -81,7 +81,7 @@ pub(crate) async fn check(
     if let Some(mail) = mail {
         state.mailer.deliver(&mail);
     }
-    state.throttle.second_factor_was_right(user);
+    state.throttle.second_factor_was_right(user).await;
     Ok(Factor::Right)
 }
 

@@ -12,12 +12,13 @@ use axum::Router;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, Calls, ConsoleLimits, DemoApi, InUse, OAuthConfig,
     OAuthParts,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
     mail::{Mailer, outbox, smtp::Smtp},
 };
 use portolan_cluster::{
     Revocations,
     hearing::Hearing,
+    ledger::Ledger,
     node::{Node, NodeSettings},
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
@@ -65,6 +66,8 @@ pub(crate) struct Rooms {
     /// Set when the nodes can be asked.
     in_use: InUse,
     calls: Calls,
+    /// Where tries at signing in are counted.
+    tries: Tries,
     /// Told by the feed.
     keys_were_read: Arc<Notify>,
     recorder: Recorder,
@@ -103,6 +106,11 @@ impl Rooms {
             revocations: Revocations::default(),
             in_use: InUse::default(),
             calls: Calls::default(),
+            tries: if settings.redis_url.is_some() {
+                Tries::shared()
+            } else {
+                Tries::alone()
+            },
             keys_were_read: Arc::default(),
         })
     }
@@ -172,7 +180,7 @@ impl Rooms {
             passwords: PasswordHasher::new(cost, cores())?,
             egress: self.egress.clone(),
             site: portolan_auth::Site::new(&settings.public_url),
-            throttle: Throttle::new(shows_mail),
+            throttle: Throttle::new(shows_mail, &self.tries),
             mailer,
             config: AuthConfig {
                 loopback_is_unthrottled: shows_mail,
@@ -317,6 +325,7 @@ impl Rooms {
         state.start();
         count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
         let asked = state.clone();
+        self.tries.set(Ledger::new(Arc::clone(&store)));
         self.in_use.set(Box::new(move |tenant| {
             let state = asked.clone();
             Box::pin(async move { state.in_use(tenant).await })
@@ -336,11 +345,13 @@ impl Rooms {
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
         let looking = node_store::onlooker(settings, life);
+        let tries = self.tries.clone();
         let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
             let hearing = Hearing::new(revocations, Arc::clone(&store));
             let ledger = TenantLedger::new(store);
+            tries.set(Ledger::new(Arc::clone(&store)));
             count_calls(&calls, ledger.clone());
             in_use.set(Box::new(move |tenant| {
                 let ledger = ledger.clone();

@@ -261,6 +261,7 @@ pub(super) async fn password_is_right(
     let paid = match state
         .throttle
         .sign_in(visitor.ip, &account, Some("signed-in"), state.now())
+        .await
     {
         Ok(paid) => paid,
         Err(early) => {
@@ -277,7 +278,7 @@ pub(super) async fn password_is_right(
     };
     match state.passwords.verify(password, stored.as_deref()).await? {
         Verification::Match { .. } => {
-            state.throttle.signed_in(&paid);
+            state.throttle.signed_in(&paid).await;
             Ok(Checked::Right)
         }
         Verification::NoMatch => Ok(Checked::Wrong((

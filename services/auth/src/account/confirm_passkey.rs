@@ -35,7 +35,7 @@ pub(super) async fn options(
     let Form(form) = form?;
     let session = signed_in(session, AccountPage::Overview)?;
     check_form(&state, &browser, &session, &form.form_token)?;
-    passkeys::slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor).await?;
     let user = Some(session.user);
     let options = passkeys::request_options(&state, &browser, Purpose::Confirm, user).await?;
     Ok(Json(options).into_response())

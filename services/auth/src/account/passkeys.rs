@@ -119,7 +119,7 @@ pub(super) async fn options(
     let session = signed_in(session, AccountPage::Passkeys)?;
     check_form(&state, &browser, &session, &form.form_token)?;
     may_change_factors(&state, &session, AccountPage::Passkeys, "").await?;
-    passkeys::slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor).await?;
     let options = passkeys::creation_options(&state, &browser, &session).await?;
     Ok(Json(options).into_response())
 }

@@ -83,7 +83,7 @@ pub(super) async fn submit(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });

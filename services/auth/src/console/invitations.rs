@@ -108,7 +108,7 @@ pub(crate) async fn invite(
     })?;
     let now = state.now();
     let account = AccountKey::new(&state.keys, address.normalised());
-    if state.throttle.mail(&account, now).is_err() {
+    if state.throttle.mail(&account, now).await.is_err() {
         return Err(ConsoleError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_mails",

@@ -286,7 +286,12 @@ async fn reachable(
     workspace: &Workspace,
     issuer: &str,
 ) -> Result<(), ConsoleError> {
-    if state.throttle.look(workspace.id, state.now()).is_err() {
+    if state
+        .throttle
+        .look(workspace.id, state.now())
+        .await
+        .is_err()
+    {
         return Err(ConsoleError::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too_many_looks",

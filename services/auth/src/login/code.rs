@@ -115,7 +115,7 @@ pub(super) async fn submit(
     check_form(&state.keys, &browser, &form.form_token)?;
     let continuation = Continuation::load(&state, &browser, Some(&form.request)).await?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });

@@ -35,7 +35,7 @@ pub(super) async fn options(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    passkeys::slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor).await?;
     let options = passkeys::request_options(&state, &browser, Purpose::SignIn, None).await?;
     Ok(Json(options).into_response())
 }
@@ -49,7 +49,7 @@ pub(super) async fn code_options(
 ) -> Result<Response, PageError> {
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
-    passkeys::slow(&state, &visitor)?;
+    passkeys::slow(&state, &visitor).await?;
     let ticket = code::read(&state, &browser, &form.ticket).ok_or(PageError::StartAgain)?;
     let purpose = Purpose::SecondFactor;
     let options = passkeys::request_options(&state, &browser, purpose, Some(ticket.user)).await?;
@@ -79,7 +79,7 @@ async fn begun(
     let Form(form) = form?;
     check_form(&state.keys, browser, &form.form_token)?;
     let continuation = Continuation::load(state, browser, Some(&form.request)).await?;
-    passkeys::slow(state, visitor)?;
+    passkeys::slow(state, visitor).await?;
     Ok((form, continuation))
 }
 

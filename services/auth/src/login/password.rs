@@ -129,19 +129,19 @@ pub(super) async fn submit(
     let account = AccountKey::new(&state.keys, address.normalised());
     let known_device = device::known(&state, &headers, &account);
     // Before hashing: a flood must not cost 64 MiB a try (L2).
-    let paid =
-        match state
-            .throttle
-            .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
-        {
-            Ok(paid) => paid,
-            Err(early) => {
-                return Ok(with_retry_after(
-                    refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
-                    early,
-                ));
-            }
-        };
+    let paid = match state
+        .throttle
+        .sign_in(visitor.ip, &account, known_device.as_deref(), state.now())
+        .await
+    {
+        Ok(paid) => paid,
+        Err(early) => {
+            return Ok(with_retry_after(
+                refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
+                early,
+            ));
+        }
+    };
 
     let login = find(&state, &address).await?;
     let stored = login.as_ref().and_then(|login| login.phc.as_deref());
@@ -160,7 +160,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
 
-    state.throttle.signed_in(&paid);
+    state.throttle.signed_in(&paid).await;
     let rehashed = if rehash {
         Some(state.passwords.hash(&form.password).await?)
     } else {
@@ -216,7 +216,7 @@ async fn missed(
     account: &AccountKey,
 ) -> Result<(), PageError> {
     let now = state.now();
-    let hint_is_due = state.throttle.missed(account, now);
+    let hint_is_due = state.throttle.missed(account, now).await;
     let mut tx = state.store.system(Reason::SignIn).await?;
     let event = Event {
         tenant: None,

@@ -116,11 +116,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, fault);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state
-        .throttle
-        .request(visitor.ip, now)
-        .and_then(|()| state.throttle.mail(&account, now))
-    {
+    if let Err(early) = state.throttle.message(visitor.ip, &account, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?;
         return Ok(with_retry_after(refusal, early));
     }
@@ -226,7 +222,7 @@ pub(super) async fn choose(
     let Form(form) = form?;
     check_form(&state.keys, &browser, &form.form_token)?;
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });

@@ -144,7 +144,7 @@ pub(super) async fn submit(
             .map(|response| with_retry_after(response, early))
     };
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return too_early(browser, early);
     }
 
@@ -164,11 +164,7 @@ pub(super) async fn submit(
         return refuse(browser, StatusCode::UNPROCESSABLE_ENTITY, faults);
     };
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state
-        .throttle
-        .sign_up(visitor.ip, now)
-        .and_then(|()| state.throttle.mail(&account, now))
-    {
+    if let Err(early) = state.throttle.new_account(visitor.ip, &account, now).await {
         return too_early(browser, early);
     }
 

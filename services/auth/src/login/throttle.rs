@@ -12,7 +12,8 @@ use portolan_model::{
 };
 use time::Duration;
 
-use crate::rate::{Budget, Rates};
+use super::tries::{Counted, Tries};
+use crate::rate::Budget;
 
 const ACCOUNT: Budget = Budget {
     burst: 10,
@@ -70,24 +71,24 @@ const HINTS: Budget = Budget {
     per: Duration::days(1),
 };
 
-/// The budgets of this process.
+/// The budgets, over all nodes.
 #[derive(Debug)]
 pub struct Throttle {
     loopback_is_unthrottled: bool,
-    accounts: Rates,
-    addresses: Rates,
-    distinct_accounts: Rates,
-    seen_accounts: Rates,
-    sign_ups_an_hour: Rates,
-    sign_ups_a_day: Rates,
-    mails: Rates,
-    misses: Rates,
-    hints: Rates,
-    codes: Rates,
-    challenges: Rates,
-    joins_an_hour: Rates,
-    joins_a_day: Rates,
-    looks: Rates,
+    accounts: Counted,
+    addresses: Counted,
+    distinct_accounts: Counted,
+    seen_accounts: Counted,
+    sign_ups_an_hour: Counted,
+    sign_ups_a_day: Counted,
+    mails: Counted,
+    misses: Counted,
+    hints: Counted,
+    codes: Counted,
+    challenges: Counted,
+    joins_an_hour: Counted,
+    joins_a_day: Counted,
+    looks: Counted,
 }
 
 /// Too early: how long to wait.
@@ -150,63 +151,67 @@ fn hex(bytes: &[u8]) -> String {
 
 impl Throttle {
     /// Before somebody becomes a member by a workspace's provider.
-    pub fn join(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
-        take(&self.joins_an_hour, &tenant.to_string(), now)?;
-        take(&self.joins_a_day, &tenant.to_string(), now)
+    pub async fn join(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        self.joins_an_hour.take(&tenant.to_string(), now).await?;
+        self.joins_a_day.take(&tenant.to_string(), now).await
     }
 
     /// Before a workspace's provider, or what is to become one, is asked for its metadata.
-    pub fn look(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
-        take(&self.looks, &tenant.to_string(), now)
+    pub async fn look(&self, tenant: TenantId, now: Timestamp) -> Result<(), TooEarly> {
+        self.looks.take(&tenant.to_string(), now).await
     }
 
-    /// Nothing used yet. `loopback_is_unthrottled` is for development, where every visitor comes from 127.0.0.1.
-    pub fn new(loopback_is_unthrottled: bool) -> Self {
+    /// Nothing used yet by this process. `loopback_is_unthrottled` is for development, where every visitor comes from 127.0.0.1.
+    pub fn new(loopback_is_unthrottled: bool, tries: &Tries) -> Self {
+        let count = |name, budget| Counted::new(name, budget, tries);
         Self {
             loopback_is_unthrottled,
-            accounts: Rates::new(ACCOUNT),
-            addresses: Rates::new(ADDRESS),
-            distinct_accounts: Rates::new(DISTINCT_ACCOUNTS),
-            seen_accounts: Rates::new(Budget {
-                burst: 1,
-                per: Duration::hours(1),
-            }),
-            sign_ups_an_hour: Rates::new(SIGN_UPS_AN_HOUR),
-            sign_ups_a_day: Rates::new(SIGN_UPS_A_DAY),
-            mails: Rates::new(MAILS),
-            misses: Rates::new(MISSES),
-            hints: Rates::new(HINTS),
-            codes: Rates::new(CODES),
-            joins_an_hour: Rates::new(JOINS_AN_HOUR),
-            joins_a_day: Rates::new(JOINS_A_DAY),
-            looks: Rates::new(LOOKS),
-            challenges: Rates::new(CHALLENGES),
+            accounts: count("auth:accounts", ACCOUNT),
+            addresses: count("auth:addresses", ADDRESS),
+            distinct_accounts: count("auth:distinct_accounts", DISTINCT_ACCOUNTS),
+            seen_accounts: count(
+                "auth:seen_accounts",
+                Budget {
+                    burst: 1,
+                    per: Duration::hours(1),
+                },
+            ),
+            sign_ups_an_hour: count("auth:sign_ups_an_hour", SIGN_UPS_AN_HOUR),
+            sign_ups_a_day: count("auth:sign_ups_a_day", SIGN_UPS_A_DAY),
+            mails: count("auth:mails", MAILS),
+            misses: count("auth:misses", MISSES),
+            hints: count("auth:hints", HINTS),
+            codes: count("auth:codes", CODES),
+            joins_an_hour: count("auth:joins_an_hour", JOINS_AN_HOUR),
+            joins_a_day: count("auth:joins_a_day", JOINS_A_DAY),
+            looks: count("auth:looks", LOOKS),
+            challenges: count("auth:challenges", CHALLENGES),
         }
     }
 
     /// Before a password is compared. `device` is the mark of a browser in which this account has signed in before.
-    pub fn sign_in(
+    pub async fn sign_in(
         &self,
         ip: IpAddr,
         account: &AccountKey,
         device: Option<&str>,
         now: Timestamp,
     ) -> Result<Try, TooEarly> {
-        self.request(ip, now)?;
+        self.request(ip, now).await?;
         let account_key = device.map_or_else(
             || account.0.clone(),
             |device| format!("{}:{device}", account.0),
         );
-        take(&self.accounts, &account_key, now)?;
+        self.accounts.take(&account_key, now).await?;
         let mut distinct = None;
         if device.is_none() && !self.is_exempt(ip) {
             let block = block(ip);
             let pair = format!("{block} {}", account.0);
             // Only an account that this block has not tried within the hour counts as another one.
-            if self.seen_accounts.take(&pair, now).is_ok() {
-                if let Err(early) = take(&self.distinct_accounts, &block, now) {
-                    self.seen_accounts.give_back(&pair);
-                    self.accounts.give_back(&account_key);
+            if self.seen_accounts.take(&pair, now).await.is_ok() {
+                if let Err(early) = self.distinct_accounts.take(&block, now).await {
+                    self.seen_accounts.give_back(&pair).await;
+                    self.accounts.give_back(&account_key).await;
                     return Err(early);
                 }
                 distinct = Some(block);
@@ -219,66 +224,85 @@ impl Throttle {
     }
 
     /// The password was right: the try costs nothing.
-    pub fn signed_in(&self, paid: &Try) {
-        self.accounts.give_back(&paid.account);
+    pub async fn signed_in(&self, paid: &Try) {
+        self.accounts.give_back(&paid.account).await;
         if let Some(block) = &paid.distinct {
-            self.distinct_accounts.give_back(block);
+            self.distinct_accounts.give_back(block).await;
         }
     }
 
     /// The password was wrong. True once a day, when it was so more than five times within the hour: then the person is told by mail.
-    pub fn missed(&self, account: &AccountKey, now: Timestamp) -> bool {
-        self.misses.take(&account.0, now).is_err() && self.hints.take(&account.0, now).is_ok()
+    pub async fn missed(&self, account: &AccountKey, now: Timestamp) -> bool {
+        self.misses.take(&account.0, now).await.is_err()
+            && self.hints.take(&account.0, now).await.is_ok()
     }
 
     /// Any unsafe request of the login pages, by address: IPv4 /32, IPv6 /64.
-    pub fn request(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+    pub async fn request(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
         }
-        take(&self.addresses, &block(ip), now)
+        self.addresses.take(&block(ip), now).await
     }
 
     /// A sign-up, by address (L15).
-    pub fn sign_up(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+    pub async fn sign_up(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
         }
         let block = block(ip);
-        take(&self.sign_ups_an_hour, &block, now)?;
-        take(&self.sign_ups_a_day, &block, now)
+        self.sign_ups_an_hour.take(&block, now).await?;
+        self.sign_ups_a_day.take(&block, now).await
     }
 
     /// A message to an address, whether or not it has an account.
-    pub fn mail(&self, account: &AccountKey, now: Timestamp) -> Result<(), TooEarly> {
-        take(&self.mails, &account.0, now)
+    pub async fn mail(&self, account: &AccountKey, now: Timestamp) -> Result<(), TooEarly> {
+        self.mails.take(&account.0, now).await
+    }
+
+    /// A request that sends a message.
+    pub async fn message(
+        &self,
+        ip: IpAddr,
+        account: &AccountKey,
+        now: Timestamp,
+    ) -> Result<(), TooEarly> {
+        self.request(ip, now).await?;
+        self.mail(account, now).await
+    }
+
+    /// A sign-up, with the message that it sends.
+    pub async fn new_account(
+        &self,
+        ip: IpAddr,
+        account: &AccountKey,
+        now: Timestamp,
+    ) -> Result<(), TooEarly> {
+        self.sign_up(ip, now).await?;
+        self.mail(account, now).await
     }
 
     /// Something for an authenticator to sign, or what it signed, by address.
-    pub fn challenge(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
+    pub async fn challenge(&self, ip: IpAddr, now: Timestamp) -> Result<(), TooEarly> {
         if self.is_exempt(ip) {
             return Ok(());
         }
-        take(&self.challenges, &block(ip), now)
+        self.challenges.take(&block(ip), now).await
     }
 
     /// A code of a second factor: five tries in five minutes, whatever browser they come from (L11).
-    pub fn second_factor(&self, user: UserId, now: Timestamp) -> Result<(), TooEarly> {
-        take(&self.codes, &user.to_string(), now)
+    pub async fn second_factor(&self, user: UserId, now: Timestamp) -> Result<(), TooEarly> {
+        self.codes.take(&user.to_string(), now).await
     }
 
     /// The code was right: the try costs nothing.
-    pub fn second_factor_was_right(&self, user: UserId) {
-        self.codes.give_back(&user.to_string());
+    pub async fn second_factor_was_right(&self, user: UserId) {
+        self.codes.give_back(&user.to_string()).await;
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {
         self.loopback_is_unthrottled && ip.is_loopback()
     }
-}
-
-fn take(rates: &Rates, key: &str, now: Timestamp) -> Result<(), TooEarly> {
-    rates.take(key, now).map_err(|wait| TooEarly { wait })
 }
 
 /// What one attacker surely has: a single IPv4 address, a /64 of IPv6.
@@ -311,39 +335,45 @@ mod tests {
         IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, n, 0, 0, 0, 1))
     }
 
-    #[test]
-    fn case_144_the_eleventh_wrong_try_waits_and_a_known_browser_does_not() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn case_144_the_eleventh_wrong_try_waits_and_a_known_browser_does_not() {
+        let throttle = Throttle::new(false, &Tries::alone());
         let ann = account("ann@acme.example");
         for n in 0..10 {
-            throttle.sign_in(ip(n), &ann, None, START).unwrap();
+            throttle.sign_in(ip(n), &ann, None, START).await.unwrap();
         }
-        let early = throttle.sign_in(ip(99), &ann, None, START).unwrap_err();
+        let early = throttle
+            .sign_in(ip(99), &ann, None, START)
+            .await
+            .unwrap_err();
         assert_eq!(early.wait, Duration::minutes(1), "then one a minute");
         throttle
             .sign_in(ip(1), &ann, Some("laptop"), START)
+            .await
             .unwrap();
         throttle
             .sign_in(ip(99), &account("bob@acme.example"), None, START)
+            .await
             .unwrap();
         throttle
             .sign_in(ip(99), &ann, None, START + Duration::minutes(1))
+            .await
             .unwrap();
     }
 
-    #[test]
-    fn l6_a_right_password_costs_nothing() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn l6_a_right_password_costs_nothing() {
+        let throttle = Throttle::new(false, &Tries::alone());
         let ann = account("ann@acme.example");
         for n in 0..25 {
-            let paid = throttle.sign_in(ip(n), &ann, None, START).unwrap();
-            throttle.signed_in(&paid);
+            let paid = throttle.sign_in(ip(n), &ann, None, START).await.unwrap();
+            throttle.signed_in(&paid).await;
         }
     }
 
-    #[test]
-    fn case_145_many_accounts_from_one_block_are_stopped() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn case_145_many_accounts_from_one_block_are_stopped() {
+        let throttle = Throttle::new(false, &Tries::alone());
         let mut now = START;
         let mut passed = 0;
         for n in 0..200 {
@@ -352,6 +382,7 @@ mod tests {
             let host = IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 7, 0, 0, 0, n));
             if throttle
                 .sign_in(host, &account(&format!("user{n}@acme.example")), None, now)
+                .await
                 .is_ok()
             {
                 passed += 1;
@@ -363,50 +394,66 @@ mod tests {
         );
         throttle
             .sign_in(ip(8), &account("user199@acme.example"), None, now)
+            .await
             .unwrap();
     }
 
-    #[test]
-    fn l6_one_address_has_thirty_requests_a_minute() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn l6_one_address_has_thirty_requests_a_minute() {
+        let throttle = Throttle::new(false, &Tries::alone());
         let v4: IpAddr = "203.0.113.7".parse().unwrap();
         for _ in 0..30 {
-            throttle.request(v4, START).unwrap();
+            throttle.request(v4, START).await.unwrap();
         }
         assert_eq!(
-            throttle.request(v4, START),
+            throttle.request(v4, START).await,
             Err(TooEarly {
                 wait: Duration::seconds(2)
             })
         );
         assert_eq!(
-            throttle.request("203.0.113.8".parse().unwrap(), START),
+            throttle
+                .request("203.0.113.8".parse().unwrap(), START)
+                .await,
             Ok(())
         );
     }
 
-    #[test]
-    fn l15_sign_ups_are_five_an_hour_and_l7_mails_five_an_hour() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn l15_sign_ups_are_five_an_hour_and_l7_mails_five_an_hour() {
+        let throttle = Throttle::new(false, &Tries::alone());
         for _ in 0..5 {
-            throttle.sign_up(ip(1), START).unwrap();
-            throttle.mail(&account("ann@acme.example"), START).unwrap();
+            throttle.sign_up(ip(1), START).await.unwrap();
+            throttle
+                .mail(&account("ann@acme.example"), START)
+                .await
+                .unwrap();
         }
-        assert!(throttle.sign_up(ip(1), START).is_err());
-        assert!(throttle.mail(&account("ann@acme.example"), START).is_err());
-        let local = Throttle::new(true);
+        assert!(throttle.sign_up(ip(1), START).await.is_err());
+        assert!(
+            throttle
+                .mail(&account("ann@acme.example"), START)
+                .await
+                .is_err()
+        );
+        let local = Throttle::new(true, &Tries::alone());
         for _ in 0..50 {
-            local.sign_up("127.0.0.1".parse().unwrap(), START).unwrap();
+            local
+                .sign_up("127.0.0.1".parse().unwrap(), START)
+                .await
+                .unwrap();
         }
     }
 
-    #[test]
-    fn l6_after_five_misses_there_is_one_hint_a_day() {
-        let throttle = Throttle::new(false);
+    #[tokio::test]
+    async fn l6_after_five_misses_there_is_one_hint_a_day() {
+        let throttle = Throttle::new(false, &Tries::alone());
         let ann = account("ann@acme.example");
-        let hints = (0..40)
-            .filter(|n| throttle.missed(&ann, START + Duration::minutes(*n)))
-            .count();
+        let mut hints = 0;
+        for n in 0..40 {
+            let is_due = throttle.missed(&ann, START + Duration::minutes(n)).await;
+            hints += usize::from(is_due);
+        }
         assert_eq!(hints, 1);
     }
 }

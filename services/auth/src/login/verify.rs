@@ -111,7 +111,7 @@ pub(super) async fn submit(
         )
     };
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Ok(with_retry_after(
             refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early))?,
             early,
@@ -236,10 +236,7 @@ pub(super) async fn resend(
     let budget = if pause.is_positive() {
         Err(super::throttle::TooEarly { wait: pause })
     } else {
-        state
-            .throttle
-            .request(visitor.ip, now)
-            .and_then(|()| state.throttle.mail(&account, now))
+        state.throttle.message(visitor.ip, &account, now).await
     };
     if let Err(early) = budget {
         return Ok(with_retry_after(

@@ -10,7 +10,7 @@ use axum::{Router, body::Body};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
     mail::Mailer,
 };
 use portolan_cluster::Revocations;
@@ -134,7 +134,7 @@ impl House {
             passwords: PasswordHasher::new(PasswordCost::Test, 2).unwrap(),
             egress: Egress::new(policy).unwrap(),
             site: Site::new(&public_url),
-            throttle: Throttle::new(true),
+            throttle: Throttle::new(true, &Tries::alone()),
             mailer,
             oauth: OAuthParts::new(
                 OAuthConfig::default(),

@@ -16,7 +16,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use portolan_auth::{
     AuthConfig, AuthParts, AuthState, ConsoleLimits, OAuthConfig, OAuthParts, Site,
-    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle},
+    login::{breached::BreachedPasswords, others::SignInWith, throttle::Throttle, tries::Tries},
     mail::Mailer,
 };
 use portolan_cluster::revocations::Revocations;
@@ -188,7 +188,7 @@ impl Node {
             passwords: PasswordHasher::new(PasswordCost::Test, 1).unwrap(),
             egress,
             site: Site::new(&public_url),
-            throttle: Throttle::new(false),
+            throttle: Throttle::new(false, &Tries::alone()),
             mailer: Mailer::Queue,
             oauth,
             config: AuthConfig {

@@ -54,7 +54,7 @@ pub(super) async fn show(
     if email.is_empty() {
         return page(&state, browser, &continuation, (&hint, None), None, None);
     }
-    if let Err(early) = state.throttle.request(visitor.ip, state.now()) {
+    if let Err(early) = state.throttle.request(visitor.ip, state.now()).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });

@@ -208,12 +208,11 @@ pub(super) async fn take_address(
     };
     let now = state.now();
     let account = AccountKey::new(&state.keys, address.normalised());
-    if let Err(early) = state
-        .throttle
-        .request(visitor.ip, now)
-        .and_then(|()| state.throttle.sign_up(visitor.ip, now))
-        .and_then(|()| state.throttle.mail(&account, now))
-    {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
+        let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
+        return Ok(with_retry_after(refusal, early));
+    }
+    if let Err(early) = state.throttle.new_account(visitor.ip, &account, now).await {
         let refusal = refuse(browser, StatusCode::TOO_MANY_REQUESTS, wait_sentence(early)).await?;
         return Ok(with_retry_after(refusal, early));
     }

@@ -153,7 +153,7 @@ impl Arrived<'_> {
         if users::is_address_verified(&mut tx, address.normalised()).await? {
             return self.known_address(tx, proved).await;
         }
-        if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now) {
+        if let Err(early) = self.state.throttle.sign_up(self.visitor.ip, now).await {
             return Err(PageError::Throttled {
                 retry_after: early.seconds(),
             });

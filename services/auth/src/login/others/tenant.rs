@@ -139,7 +139,7 @@ impl Arrived<'_> {
         }
         if let Some(address) = joining {
             // Not counted among sign-ups of the address: a company comes from one, all on one morning.
-            if let Err(early) = self.state.throttle.join(tenant, now) {
+            if let Err(early) = self.state.throttle.join(tenant, now).await {
                 return Err(PageError::Throttled {
                     retry_after: early.seconds(),
                 });

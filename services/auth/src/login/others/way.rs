@@ -122,7 +122,7 @@ pub(crate) async fn begin(
     bound: Bound<'_>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
@@ -195,7 +195,7 @@ pub(super) async fn take(
     Query(returned): Query<Returned>,
 ) -> Result<Response, PageError> {
     let now = state.now();
-    if let Err(early) = state.throttle.request(visitor.ip, now) {
+    if let Err(early) = state.throttle.request(visitor.ip, now).await {
         return Err(PageError::Throttled {
             retry_after: early.seconds(),
         });
