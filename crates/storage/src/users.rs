@@ -285,6 +285,14 @@ pub async fn set_password(
     Ok(())
 }
 
+/// Takes a person's password away: only a mailed link gives a new one.
+pub async fn forget_password(tx: &mut SystemTx, user: UserId) -> Result<(), StorageError> {
+    sqlx::query!("delete from user_passwords where user_id = $1", user.uuid())
+        .execute(tx.connection())
+        .await?;
+    Ok(())
+}
+
 /// Every proved address of a person, as typed, the primary one first.
 pub async fn verified_addresses(
     tx: &mut SystemTx,

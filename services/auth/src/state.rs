@@ -17,6 +17,9 @@ use crate::{
     oauth::OAuthParts,
 };
 
+/// Most that may go on after its answer at once: each waits for a connection to the database and is short.
+const MOST_LATER: usize = 1000;
+
 /// Made once by the binary, cheap to clone. Fields are reached through it: `state.store`, `state.keys` …
 #[derive(Debug, Clone)]
 pub struct AuthState {
@@ -49,6 +52,8 @@ pub struct AuthParts {
     pub oauth: OAuthParts,
     /// Settings.
     pub config: AuthConfig,
+    /// What goes on after its answer; whoever stops the process waits for it.
+    pub later: TaskTracker,
 }
 
 impl AuthState {
@@ -71,6 +76,15 @@ impl AuthState {
     /// Accounts at upstream servers.
     pub(crate) fn connections(&self) -> &Connections {
         &self.connections
+    }
+
+    /// Goes on with something after the answer. False, and it is not begun, if too much is under way.
+    pub(crate) fn later(&self, work: impl Future<Output = ()> + Send + 'static) -> bool {
+        let may = self.parts.later.len() < MOST_LATER;
+        if may {
+            self.parts.later.spawn(work);
+        }
+        may
     }
 
     /// The present time.

@@ -195,6 +195,7 @@ impl Rooms {
                 },
             },
             oauth,
+            later: life.tasks.clone(),
         });
         match &settings.mail {
             _ if shows_mail => {}
@@ -324,8 +325,8 @@ impl Rooms {
         });
         state.start();
         count_calls(&self.calls, TenantLedger::new(Arc::clone(&store)));
-        let asked = state.clone();
         self.tries.set(Ledger::new(Arc::clone(&store)));
+        let asked = state.clone();
         self.in_use.set(Box::new(move |tenant| {
             let state = asked.clone();
             Box::pin(async move { state.in_use(tenant).await })
@@ -344,14 +345,14 @@ impl Rooms {
     /// learn from there that this process hears of revocations.
     pub(crate) fn look_on(&self, settings: &Settings, life: &Lifecycle) {
         let (in_use, calls) = (self.in_use.clone(), self.calls.clone());
-        let looking = node_store::onlooker(settings, life);
         let tries = self.tries.clone();
+        let looking = node_store::onlooker(settings, life);
         let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
             let hearing = Hearing::new(revocations, Arc::clone(&store));
-            let ledger = TenantLedger::new(store);
             tries.set(Ledger::new(Arc::clone(&store)));
+            let ledger = TenantLedger::new(store);
             count_calls(&calls, ledger.clone());
             in_use.set(Box::new(move |tenant| {
                 let ledger = ledger.clone();

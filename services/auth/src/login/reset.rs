@@ -21,7 +21,7 @@ use portolan_storage::{
     audit, browser_sessions,
     browser_sessions::EndReason,
     connected_apps::{self, Ended, Which},
-    users,
+    users, ways_in,
 };
 use serde::Deserialize;
 
@@ -121,6 +121,36 @@ pub(super) async fn submit(
         return Ok(with_retry_after(refusal, early));
     }
 
+    // The answer comes before anything is looked up, so that its time tells no more than its text (S-7).
+    let work = state.clone();
+    let is_begun = state.later(async move {
+        if let Err(error) = send_link(&work, &visitor, &address).await {
+            tracing::error!(error = %crate::error::chain(&error), "a link for a new password was not sent");
+        }
+    });
+    if !is_begun {
+        return Err(PageError::Throttled { retry_after: 5 });
+    }
+    let page = Message {
+        status: None,
+        title: "Check your mail",
+        text: "If there is an account with this address, a message with a link is on its way. The link works for 30 minutes.",
+        link: state
+            .mailer
+            .is_page()
+            .then_some(("Open the mailbox of this development server", MAILBOX_PATH)),
+        request_id: None,
+    };
+    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+}
+
+/// Mails the link, or that there is no account.
+async fn send_link(
+    state: &AuthState,
+    visitor: &Visitor,
+    address: &EmailAddress,
+) -> Result<(), PageError> {
+    let now = state.now();
     let token = SecretToken::generate(TokenForm::Link)?;
     let mut tx = state.store.system(Reason::SignIn).await?;
     let login = users::find_login(&mut tx, address.normalised()).await?;
@@ -161,17 +191,7 @@ pub(super) async fn submit(
     let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
-    let page = Message {
-        status: None,
-        title: "Check your mail",
-        text: "If there is an account with this address, a message with a link is on its way. The link works for 30 minutes.",
-        link: state
-            .mailer
-            .is_page()
-            .then_some(("Open the mailbox of this development server", MAILBOX_PATH)),
-        request_id: None,
-    };
-    Ok((browser, pages::html(StatusCode::OK, &page)?).into_response())
+    Ok(())
 }
 
 /// Parameters of the page behind the link.
@@ -280,13 +300,18 @@ pub(super) async fn choose(
     for address in users::verified_addresses(&mut tx, link.user).await? {
         mails.push(mail::queue(&mut tx, &address, &letter, now).await?);
     }
+    let ways = ways_in::of(&mut tx, link.user, state.site.passkey_host()).await?;
     tx.commit().await?;
     revoke::tell(&state, &ended);
     mails.iter().for_each(|mail| state.mailer.deliver(mail));
     let page = Message {
         status: None,
         title: "Your password is changed",
-        text: "Every browser was signed out. Sign in with the new password.",
+        text: if ways.passkeys == 0 && ways.providers.is_empty() {
+            "Every browser was signed out. Sign in with the new password."
+        } else {
+            "Every browser was signed out. Sign in with the new password. Passkeys and connected accounts still sign in: look through them at Account, Sign-in methods, and remove what you do not know."
+        },
         link: Some(("Sign in", "/login")),
         request_id: None,
     };

@@ -26,6 +26,7 @@ use portolan_net::{
 use portolan_storage::{Reason, Store, mails};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use url::Url;
 
@@ -136,6 +137,7 @@ impl House {
             site: Site::new(&public_url),
             throttle: Throttle::new(true, &Tries::alone()),
             mailer,
+            later: TaskTracker::new(),
             oauth: OAuthParts::new(
                 OAuthConfig::default(),
                 ResourceSite::new("https://portolan.test").unwrap(),
@@ -211,8 +213,16 @@ impl House {
         browser
     }
 
+    /// Waits for what goes on after its answer.
+    pub(crate) async fn settle(&self) {
+        self.state.later.close();
+        self.state.later.wait().await;
+        self.state.later.reopen();
+    }
+
     /// The newest message to an address.
     pub(crate) async fn newest_mail(&self, email: &str) -> mails::Mail {
+        self.settle().await;
         let mut tx = self.store.system(Reason::SignIn).await.unwrap();
         let all = mails::newest(&mut tx, 50).await.unwrap();
         all.into_iter()
@@ -222,6 +232,7 @@ impl House {
 
     /// How many messages went to an address.
     pub(crate) async fn mail_count(&self, email: &str) -> usize {
+        self.settle().await;
         let mut tx = self.store.system(Reason::SignIn).await.unwrap();
         mails::newest(&mut tx, 50)
             .await

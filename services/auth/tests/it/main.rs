@@ -33,3 +33,5 @@ mod sign_in;
 mod sign_up;
 mod single_sign_on;
 mod verifications;
+#[path = "../oauth/statements.rs"]
+mod statements;

@@ -411,6 +411,12 @@ async fn f6_ways_in_are_added_and_removed_after_a_recent_proof_and_one_is_left()
         .map(|(name, value)| (*name, value.as_str()));
     let set = ann.post("/reset/choose", &fields).await;
     assert_eq!(set.status, StatusCode::OK, "{}", set.text);
+    // S-4, the same kind: a new password does not end what else signs in.
+    assert!(
+        set.text.contains("connected accounts still sign in"),
+        "{}",
+        set.text
+    );
     ann.sign_in(ANN, PASSWORD).await;
     assert!(ann.is_signed_in().await);
 

@@ -8,6 +8,7 @@ use time::Duration;
 use crate::{
     house::{Answer, Browser, House, PASSWORD},
     races,
+    statements::Statements,
 };
 
 const NEW_PASSWORD: &str = "violet gravel teapot nineteen";
@@ -178,6 +179,61 @@ async fn case_149_a_reset_does_not_tell_who_has_an_account_but_the_mail_does() {
         house.newest_mail("bob@acme.example").await.subject,
         "There is no Portolan account with this address"
     );
+}
+
+/// S-7: what is asked of the database before the answer is the same for both: nothing. The work that tells them apart begins behind it.
+#[tokio::test]
+async fn s7_a_reset_is_answered_before_anything_is_looked_up() {
+    let house = House::open().await;
+    house.person("ann@acme.example").await;
+    let browser = house.browser();
+    let token = browser.get("/reset").await.field("form_token");
+    let mut bare = Vec::new();
+    for email in ["ann@acme.example", "nobody@acme.example"] {
+        let before = house.mail_count(email).await;
+        let (statements, guard) = Statements::listen();
+        let fields = [("form_token", token.as_str()), ("email", email)];
+        // The work cannot begin on this thread before the answer is here: nothing between waits.
+        let answer = browser.post("/reset", &fields).await;
+        let asked = statements.take();
+        drop(guard);
+        assert_eq!(answer.status, StatusCode::OK);
+        bare.push(asked);
+        let after = house.mail_count(email).await;
+        assert_eq!(after, before + 1, "and then it is done");
+    }
+    assert_eq!(bare[0], bare[1]);
+    assert!(bare[0].is_empty(), "{bare:?}");
+}
+
+/// S-4: whoever changed the address knew the password.
+#[tokio::test]
+async fn s4_undoing_a_change_of_address_ends_the_password_of_who_made_it() {
+    let house = House::open().await;
+    let ann = house.person("ann@acme.example").await;
+    change_address(&house, &ann, "eve@evil.example").await;
+    let undo = link(&house, "ann@acme.example", "/account/undo?token=").await;
+    let owner = house.browser();
+    let restored = owner.fill(&undo, &[("token", token_of(&undo))]).await;
+    assert_eq!(restored.status, StatusCode::OK, "{}", restored.text);
+    for email in ["ann@acme.example", "eve@evil.example"] {
+        let intruder = house.browser();
+        let again = intruder.sign_in(email, PASSWORD).await;
+        assert_eq!(again.status, StatusCode::UNPROCESSABLE_ENTITY, "{email}");
+        assert!(!intruder.is_signed_in().await);
+    }
+    // A reset by mail gives a password as well, for who closed the page.
+    house.wait(Duration::minutes(31));
+    ask_reset(&owner, "ann@acme.example").await;
+    let mailed = link(&house, "ann@acme.example", "/reset/choose?token=lnk_").await;
+    let chosen = choose(&owner, &mailed, NEW_PASSWORD).await;
+    assert_eq!(chosen.status, StatusCode::OK, "{}", chosen.text);
+    let back = owner.sign_in("ann@acme.example", NEW_PASSWORD).await;
+    assert_eq!(back.status, StatusCode::SEE_OTHER);
+}
+
+fn token_of(link: &str) -> &str {
+    link.split_once("token=").unwrap().1
 }
 
 #[tokio::test]
@@ -358,18 +414,24 @@ async fn l10_a_new_address_is_proved_and_the_old_one_can_undo_it_for_72_hours() 
     assert!(ann.is_signed_in().await, "looking changes nothing");
     let (form, token) = (page.field("form_token"), page.field("token"));
     let fields = [("form_token", form.as_str()), ("token", token.as_str())];
-    assert_eq!(
-        owner.post("/account/undo", &fields).await.status,
-        StatusCode::OK
-    );
+    let restored = owner.post("/account/undo", &fields).await;
+    assert_eq!(restored.status, StatusCode::OK, "{}", restored.text);
     assert!(!ann.is_signed_in().await, "whoever did it is out");
     assert_eq!(
         owner.post("/account/undo", &fields).await.status,
         StatusCode::NOT_FOUND,
         "once"
     );
+    // S-4: the page leads on to another password, and without one the account is shut.
+    let choice = restored.text.split("href=\"/reset/choose?token=").nth(1);
+    let choice = choice.unwrap().split('"').next().unwrap();
+    let choice = format!("/reset/choose?token={choice}");
     assert_eq!(
-        owner.sign_in("ann@acme.example", PASSWORD).await.status,
+        choose(&owner, &choice, NEW_PASSWORD).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        owner.sign_in("ann@acme.example", NEW_PASSWORD).await.status,
         StatusCode::SEE_OTHER
     );
     // Once more, and too late.

@@ -48,6 +48,7 @@ use portolan_storage::{
 use scraper::{Html, Selector};
 use serde_json::{Value, json};
 use time::Duration;
+use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 use tracing::instrument::WithSubscriber;
 
@@ -191,6 +192,7 @@ impl Node {
             throttle: Throttle::new(false, &Tries::alone()),
             mailer: Mailer::Queue,
             oauth,
+            later: TaskTracker::new(),
             config: AuthConfig {
                 loopback_is_unthrottled: false,
                 demo_api: None,
