@@ -57,12 +57,12 @@ pub struct NewInvitation<'a> {
     pub inviter: UserId,
 }
 
-/// Opens an invitation; the open one for the same address goes.
+/// Opens an invitation; the open one for the same address goes. True if there was one that still worked.
 pub async fn open(
     tx: &mut SystemTx,
     new: &NewInvitation<'_>,
     now: Timestamp,
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     // Two at once take turns, or one of them would meet the unique index.
     sqlx::query!(
         "select id from tenants where id = $1 for no key update",
@@ -70,13 +70,14 @@ pub async fn open(
     )
     .fetch_optional(tx.connection())
     .await?;
-    sqlx::query!(
-        "update invitations set revoked_at = $3 where tenant_id = $1 and address_norm = $2 and accepted_at is null and revoked_at is null",
+    let replaced = sqlx::query_scalar!(
+        "update invitations set revoked_at = $3 where tenant_id = $1 and address_norm = $2 and accepted_at is null and revoked_at is null
+         returning expires_at",
         new.tenant.uuid(),
         new.address.normalised(),
         now,
     )
-    .execute(tx.connection())
+    .fetch_optional(tx.connection())
     .await?;
     sqlx::query!(
         "insert into invitations (id, tenant_id, address, address_norm, role, digest, inviter_id, created_at, expires_at)
@@ -93,7 +94,7 @@ pub async fn open(
     )
     .execute(tx.connection())
     .await?;
-    Ok(())
+    Ok(replaced.is_some_and(|until| until > now))
 }
 
 struct Row {

@@ -356,11 +356,11 @@ pub(crate) async fn decide_client(
     JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Json<AdmissionChanged>, ConsoleError> {
     workspace.require(Action::Administer)?;
-    let client = seen_client(&state, &workspace, id).await?;
     let decision = body.decision.map(Into::into);
     if decision != Some(ClientDecision::Blocked) {
         workspace.require_recent(state.now(), ConsolePage::Clients)?;
     }
+    let client = seen_client(&state, &workspace, id).await?;
     let ended = decide(&state, &workspace, &visitor, &client, decision).await?;
     Ok(Json(AdmissionChanged { ended }))
 }

@@ -161,7 +161,7 @@ pub(crate) struct CredentialHeaderForm {
     value: String,
 }
 
-/// Sets a source's credential. The secret never comes back.
+/// Sets a source's credential. The secret never comes back. To put one in the place of another takes a recent sign-in.
 #[utoipa::path(put, path = "/workspaces/{ws}/sources/{id}/credential", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = CredentialForm, responses((status = 200, description = "Set.", body = CredentialSummary)))]
@@ -193,6 +193,10 @@ pub(crate) async fn set_credential(
     if source.kind != SourceKind::Mcp && source.sharing.is_some() {
         let message = "This source is signed in to. Stop that first: accounts that are connected are forgotten then.";
         return Err(ConsoleError::conflict("signed_in", message));
+    }
+    // The first one is set-up; another in its place changes with what everybody's calls go out.
+    if credentials::find(&mut tx, id).await?.is_some() {
+        workspace.require_recent_at_source(now, id)?;
     }
     let version = credentials::next_version(&mut tx, id)
         .await?

@@ -11,7 +11,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{change, error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
 
 /// What the audit log calls it.
 pub(super) const CHANGED: &str = "tenant.default_server_changed";
@@ -36,6 +36,8 @@ pub(crate) async fn choose_default_server(
     JsonBody(choice): JsonBody<DefaultServer>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::Administer)?;
+    // What opens no server by name opens this one.
+    workspace.require_recent(state.now(), ConsolePage::Servers)?;
     let unknown = || ConsoleError::not_found("this server");
     let mut tx = state.store.tenant(workspace.id).await?;
     let all = servers::list(&mut tx).await?;

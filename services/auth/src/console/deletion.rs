@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use super::{
     error::ConsoleError,
     input::{JsonBody, path_parameter},
-    workspace::Workspace,
+    workspace::{Workspace, require_recent},
     workspaces::RoleName,
 };
 use crate::{
@@ -153,6 +153,8 @@ pub(crate) async fn restore_workspace(
         return Err(ConsoleError::owners_only());
     }
     let tenant = stopped.tenant.id;
+    // Whoever deleted it may have done so to stop what had access.
+    require_recent(&session, now, || Target::Console)?;
     if let Some(rule) = factor::lacking(&mut tx, tenant, &session).await? {
         let path = factor::path(stopped.tenant.slug.as_str(), &Target::Console);
         return Err(ConsoleError::factor_first(rule, &path));

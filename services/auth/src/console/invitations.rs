@@ -21,11 +21,16 @@ use super::{
     Listing,
     error::ConsoleError,
     input::{JsonBody, PathId},
-    members::may_govern,
+    members::{may_govern, tell_owners},
     workspace::Workspace,
     workspaces::RoleName,
 };
-use crate::{login::throttle::AccountKey, mail, state::AuthState, visitor::Visitor};
+use crate::{
+    login::{ConsolePage, throttle::AccountKey},
+    mail::{self, texts::Stronger},
+    state::AuthState,
+    visitor::Visitor,
+};
 
 /// Invitations that a workspace may send in a day.
 const MOST_A_DAY: i64 = 100;
@@ -87,16 +92,25 @@ pub struct NewInvitationBody {
     role: Role,
 }
 
-/// Invites somebody by mail. A newer invitation replaces the older one to the same address. Whether the address has an account is
-/// not told.
+/// An invitation that was just sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SentInvitation {
+    #[serde(flatten)]
+    invitation: Invitation,
+    /// It takes the place of one that waited for the same address: the link in the older message does not work any more.
+    sent_again: bool,
+}
+
+/// Invites somebody by mail; it takes a recent sign-in, whatever the role: each of them sees the workspace. A newer invitation replaces the
+/// older one to the same address. Whether the address has an account is not told. Owners hear of invitations of admins and owners.
 #[utoipa::path(post, path = "/workspaces/{ws}/invitations", tag = "workspaces", params(("ws" = String, Path, description = "Slug")),
-    request_body = NewInvitationBody, responses((status = 201, description = "On its way.", body = Invitation)))]
+    request_body = NewInvitationBody, responses((status = 201, description = "On its way.", body = SentInvitation)))]
 pub(crate) async fn invite(
     State(state): State<AuthState>,
     workspace: Workspace,
     visitor: Visitor,
     JsonBody(new): JsonBody<NewInvitationBody>,
-) -> Result<(StatusCode, Json<Invitation>), ConsoleError> {
+) -> Result<(StatusCode, Json<SentInvitation>), ConsoleError> {
     workspace.require(Action::Administer)?;
     may_govern(&workspace, new.role)?;
     let address = EmailAddress::parse(&new.email).map_err(|_| {
@@ -107,6 +121,7 @@ pub(crate) async fn invite(
         .field("email")
     })?;
     let now = state.now();
+    workspace.require_recent(now, ConsolePage::Members)?;
     let account = AccountKey::new(&state.keys, address.normalised());
     if state.throttle.mail(&account, now).await.is_err() {
         return Err(ConsoleError::new(
@@ -141,7 +156,7 @@ pub(crate) async fn invite(
         digest: &token.digest(),
         inviter: workspace.session.user,
     };
-    invitations::open(&mut tx, &invitation, now).await?;
+    let sent_again = invitations::open(&mut tx, &invitation, now).await?;
     let link = state
         .site
         .url(&format!("/invitations?token={}", token.expose()));
@@ -152,12 +167,29 @@ pub(crate) async fn invite(
         &link,
     );
     let mail = mail::queue(&mut tx, address.as_typed(), &letter, now).await?;
+    let notices = if new.role.may(Action::Administer) {
+        let whom = address.as_typed();
+        tell_owners(
+            &state,
+            &mut tx,
+            &workspace,
+            Stronger::Invited,
+            whom,
+            new.role,
+        )
+        .await?
+    } else {
+        Vec::new()
+    };
     let detail = serde_json::json!({ "role": new.role });
     let event = workspace.event("invitation.sent", "invitation", id, detail);
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     tx.commit().await?;
     state.mailer.deliver(&mail);
-    let shown = Invitation {
+    for notice in &notices {
+        state.mailer.deliver(notice);
+    }
+    let invitation = Invitation {
         id,
         email: address.as_typed().to_owned(),
         role: new.role,
@@ -165,7 +197,11 @@ pub(crate) async fn invite(
         created_at: now,
         expires_at: now + invitations::LIFE,
     };
-    Ok((StatusCode::CREATED, Json(shown)))
+    let sent = SentInvitation {
+        invitation,
+        sent_again,
+    };
+    Ok((StatusCode::CREATED, Json(sent)))
 }
 
 /// Takes an invitation back.

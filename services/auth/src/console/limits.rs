@@ -17,7 +17,7 @@ use super::{
     input::{JsonBody, given},
     workspace::Workspace,
 };
-use crate::{state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, state::AuthState, visitor::Visitor};
 
 /// Minutes of one bucket of the plot.
 const BUCKET: i64 = 5;
@@ -202,6 +202,7 @@ pub(crate) async fn change_limits(
         }
     }
     let now = state.now();
+    workspace.require_recent(now, ConsolePage::Limits)?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let own = limits::own(&mut tx).await?;
     let mut changed = Map::new();

@@ -12,6 +12,7 @@ use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
     connected_apps::{self, Ended, Which},
     grants::REVOCATION_MEMORY,
+    mails::Mail,
     members::{self, LAST_OWNER},
     revocations::{self, Kind},
     upstream_oauth,
@@ -27,7 +28,14 @@ use super::{
     workspace::Workspace,
     workspaces::RoleName,
 };
-use crate::{connect, login::ConsolePage, revoke, state::AuthState, visitor::Visitor};
+use crate::{
+    connect,
+    login::ConsolePage,
+    mail::{self, texts::Stronger},
+    revoke,
+    state::AuthState,
+    visitor::Visitor,
+};
 
 /// A member.
 #[derive(Debug, Serialize, ToSchema)]
@@ -118,8 +126,25 @@ pub(crate) async fn change_member(
     let detail = serde_json::json!({ "role": { "from": member.role, "to": change.role } });
     let event = workspace.event("member.role_changed", "user", user, detail);
     audit::record(&mut tx, &event, &visitor.origin(), now).await?;
+    let notices = if change.role > member.role && change.role.may(Action::Administer) {
+        let whom = member.email.as_str();
+        tell_owners(
+            &state,
+            &mut tx,
+            &workspace,
+            Stronger::Raised,
+            whom,
+            change.role,
+        )
+        .await?
+    } else {
+        Vec::new()
+    };
     tx.commit().await.map_err(needs_owner)?;
     tell(&state, workspace.id, user, epoch, &ended);
+    for notice in &notices {
+        state.mailer.deliver(notice);
+    }
     Ok(Json(Member {
         role: change.role,
         ..member
@@ -193,6 +218,35 @@ pub(super) fn may_govern(workspace: &Workspace, role: Role) -> Result<(), Consol
             workspace.role
         ),
     ))
+}
+
+/// Queues a message to each owner but the person who acts: somebody is given a role that gives roles (S-3).
+pub(super) async fn tell_owners(
+    state: &AuthState,
+    tx: &mut SystemTx,
+    workspace: &Workspace,
+    how: Stronger,
+    whom: &str,
+    role: Role,
+) -> Result<Vec<Mail>, ConsoleError> {
+    let owners = members::list(tx, workspace.id).await?;
+    let link = state.site.url(&format!("/w/{}/members", workspace.slug));
+    let mut notices = Vec::new();
+    for owner in owners {
+        if owner.role != Role::Owner || owner.user == workspace.session.user {
+            continue;
+        }
+        let by = &workspace.session.display_name;
+        let letter = mail::texts::stronger_role(
+            &owner.display_name,
+            &workspace.name,
+            by,
+            (how, whom, role),
+            &link,
+        );
+        notices.push(mail::queue(tx, &owner.email, &letter, state.now()).await?);
+    }
+    Ok(notices)
 }
 
 /// M1, case 162: decided at commit, so of two owners who leave at once one stays.

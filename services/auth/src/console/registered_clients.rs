@@ -417,6 +417,7 @@ pub(crate) async fn replace_client_keys(
     workspace.require(Action::Administer)?;
     let now = state.now();
     let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
+    workspace.require_recent(now, ConsolePage::Clients)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let client = view(&mut tx, &workspace, now, id).await?;
     if client.proof != ClientProof::PrivateKeyJwt {
@@ -425,7 +426,6 @@ pub(crate) async fn replace_client_keys(
             "This client does not prove itself by key. Register another one that does.",
         ));
     }
-    workspace.require_recent(now, ConsolePage::Clients)?;
     clients::set_metadata(&mut tx, id, &metadata).await?;
     client_proofs::forget_key_set(&mut tx, id).await?;
     let event = workspace.event("registered_client.keys_replaced", "client", id, json!({}));
@@ -447,6 +447,7 @@ pub(crate) async fn add_client_secret(
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
+    workspace.require_recent(now, ConsolePage::Clients)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let client = view(&mut tx, &workspace, now, id).await?;
     if client.proof != ClientProof::ClientSecret {
@@ -455,7 +456,6 @@ pub(crate) async fn add_client_secret(
             "This client does not prove itself by secret. Register another one that does.",
         ));
     }
-    workspace.require_recent(now, ConsolePage::Clients)?;
     let secret = add_secret(&mut tx, id, now).await?;
     let detail = json!({ "secret": secret.id() });
     let event = workspace.event("registered_client.secret_added", "client", id, detail);

@@ -394,6 +394,9 @@ pub(crate) async fn change_service_account(
 ) -> Result<Json<ServiceAccount>, ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
+    if let Some(enabled) = change.enabled {
+        workspace.require_recent_to_switch(enabled, now, ConsolePage::Keys)?;
+    }
     let mut tx = state.store.system(Reason::Workspaces).await?;
     found(&mut tx, &workspace, id).await?;
     let mut epoch = None;
@@ -409,7 +412,6 @@ pub(crate) async fn change_service_account(
         audit::record(&mut tx, &event, &visitor.origin(), now).await?;
     }
     if let Some(enabled) = change.enabled {
-        workspace.require_recent_to_switch(enabled, now, ConsolePage::Keys)?;
         epoch = service_accounts::set_disabled(&mut tx, workspace.id, id, !enabled, now).await?;
         if epoch.is_some() {
             let action = if enabled {
@@ -487,6 +489,7 @@ pub(crate) async fn replace_public_keys(
     workspace.require(Action::Administer)?;
     let now = state.now();
     let metadata = key_metadata(keys.jwks, keys.jwks_uri)?;
+    workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let account = found(&mut tx, &workspace, id).await?;
     if account.auth_method != AuthMethod::PrivateKeyJwt {
@@ -495,7 +498,6 @@ pub(crate) async fn replace_public_keys(
             "This account proves itself by secret. Make another one that proves itself by key.",
         ));
     }
-    workspace.require_recent(now, ConsolePage::Keys)?;
     clients::set_metadata(&mut tx, account.client, &metadata).await?;
     client_proofs::forget_key_set(&mut tx, account.client).await?;
     let epoch = service_accounts::end_tokens(&mut tx, workspace.id, id, now).await?;
@@ -524,6 +526,7 @@ pub(crate) async fn add_account_secret(
 ) -> Result<(StatusCode, Json<NewSecret>), ConsoleError> {
     workspace.require(Action::Administer)?;
     let now = state.now();
+    workspace.require_recent(now, ConsolePage::Keys)?;
     let mut tx = state.store.system(Reason::Workspaces).await?;
     let account = found(&mut tx, &workspace, id).await?;
     if !account.auth_method.has_secret() {
@@ -532,7 +535,6 @@ pub(crate) async fn add_account_secret(
             "This account proves itself by key and has no secrets.",
         ));
     }
-    workspace.require_recent(now, ConsolePage::Keys)?;
     let secret = add_secret(&mut tx, account.client, now).await?;
     let detail = json!({ "secret": secret.secret.id });
     let event = workspace.event(

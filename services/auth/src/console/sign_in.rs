@@ -280,9 +280,15 @@ pub(crate) async fn set_sign_in(
     let scope = request.scopes()?;
     let mut tx = state.store.tenant(workspace.id).await?;
     let kind = found(&mut tx, id).await?.kind;
+    let replaces = stored::sign_in(&mut tx, id).await?.is_some()
+        || stored_credentials::find(&mut tx, id).await?.is_some();
     // Somebody else's server must not hold a connection of ours.
     drop(tx);
     request.check(kind)?;
+    // The first way in is set-up; another in its place changes with what everybody's calls go out.
+    if replaces {
+        workspace.require_recent_at_source(state.now(), id)?;
+    }
     let (sharing, method) = (request.sharing.word(), request.method.word());
     let client = request.client.map(EnteredClient::checked).transpose()?;
     let entered = match request.server {
@@ -354,6 +360,9 @@ pub(crate) async fn delete_sign_in(
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    drop(tx);
     let account = of_workspace(&workspace, id);
     connect::disconnect(&state, account, workspace.session.user, &visitor)
         .await
@@ -392,7 +401,7 @@ fn of_workspace(workspace: &Workspace, source: SourceId) -> Account {
     }
 }
 
-/// Begins to connect the workspace's account: by a sign-in at the source's authorization server, or at once by client credentials.
+/// Begins to connect the workspace's account; in the place of another that takes a recent sign-in: by a sign-in at the source's authorization server, or at once by client credentials.
 #[utoipa::path(post, path = "/workspaces/{ws}/sources/{id}/account", tag = "upstreams",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     responses((status = 200, description = "Where to go on.", body = ConnectAnswer)))]
@@ -406,7 +415,11 @@ pub(crate) async fn connect_source(
     let mut tx = state.store.tenant(workspace.id).await?;
     let kind = found(&mut tx, id).await?.kind;
     let sign_in = stored::sign_in(&mut tx, id).await?;
+    let replaces = stored::connection(&mut tx, id, None).await?.is_some();
     drop(tx);
+    if replaces {
+        workspace.require_recent_at_source(state.now(), id)?;
+    }
     let is_person = |row: &SignIn| Sharing::from_word(&row.sharing) == Sharing::Person;
     if kind != SourceKind::Mcp && sign_in.as_ref().is_some_and(is_person) {
         // Nothing would be done with it: an API has no lists to look at.
@@ -447,6 +460,9 @@ pub(crate) async fn disconnect_source(
     PathId(id): PathId<SourceIdKind>,
 ) -> Result<StatusCode, ConsoleError> {
     workspace.require(Action::EditRegistry)?;
+    let mut tx = state.store.tenant(workspace.id).await?;
+    found(&mut tx, id).await?;
+    drop(tx);
     let account = of_workspace(&workspace, id);
     connect::disconnect(&state, account, workspace.session.user, &visitor)
         .await

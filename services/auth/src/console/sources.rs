@@ -442,7 +442,7 @@ pub struct SourceChange {
     settings: Option<SettingsView>,
 }
 
-/// Changes a source's name, base URL or bounds.
+/// Changes a source's name, base URL or bounds. Another base URL takes a recent sign-in.
 #[utoipa::path(patch, path = "/workspaces/{ws}/sources/{id}", tag = "sources",
     params(("ws" = String, Path, description = "Slug"), ("id" = String, Path, description = "Source")),
     request_body = SourceChange, responses((status = 200, description = "Changed.", body = SourceView)))]
@@ -488,13 +488,17 @@ pub(crate) async fn change_source(
             stored_url(url)
         }
     });
+    let elsewhere = stored.as_ref().is_some_and(|url| *url != before.base_url);
+    // Where everybody's calls go, with what they carry.
+    if elsewhere {
+        workspace.require_recent_at_source(now, id)?;
+    }
     sources::update(&mut tx, id, name, stored.as_deref(), settings.as_ref(), now).await?;
     let moved = url.as_ref().is_some_and(|url| {
         Url::parse(&before.base_url).is_ok_and(|old| old.origin() != url.origin())
     });
     // Who may change the address must not be able to send the secret to a host of their choice.
     let mut credential_removed = moved && credentials::delete(&mut tx, id).await?;
-    let elsewhere = stored.as_ref().is_some_and(|url| *url != before.base_url);
     if elsewhere && let Some(before) = upstream_oauth::sign_in(&mut tx, id).await? {
         // Accounts of the old address, those of persons too: a token goes only where it was issued for. The new one is connected anew.
         upstream_oauth::delete_sign_in(&mut tx, id).await?;

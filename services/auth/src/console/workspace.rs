@@ -6,7 +6,7 @@ use portolan_model::{
     Timestamp,
     audit::{Actor, Event, Outcome},
     factor::SecondFactor,
-    id::TenantId,
+    id::{SourceId, TenantId},
     member::{Action, Role},
     slug::Slug,
 };
@@ -53,26 +53,30 @@ impl Workspace {
 
     /// 403 with the way to the page that asks again, unless the person proved lately who they are (S2, case 157).
     pub fn require_recent(&self, now: Timestamp, page: ConsolePage) -> Result<(), ConsoleError> {
-        if self.session.is_recent(now) {
-            return Ok(());
-        }
-        let target = Target::Workspace(self.slug.clone(), page);
-        if self.session.only_tenant.is_some() {
+        self.require_recent_for(now, || Target::Workspace(self.slug.clone(), page))
+    }
+
+    /// The same for a change of a source, with the way back to its page.
+    pub fn require_recent_at_source(
+        &self,
+        now: Timestamp,
+        source: SourceId,
+    ) -> Result<(), ConsoleError> {
+        self.require_recent_for(now, || Target::Source(self.slug.clone(), source))
+    }
+
+    fn require_recent_for(
+        &self,
+        now: Timestamp,
+        back: impl FnOnce() -> Target,
+    ) -> Result<(), ConsoleError> {
+        if self.session.only_tenant.is_some() && !self.session.is_recent(now) {
             return Err(ConsoleError::confirm_first(&sso::path(
                 self.slug.as_str(),
-                &target,
+                &back(),
             )));
         }
-        // The proof takes the place of the session's: what the workspace asks for has to be in it again.
-        let proved = &self.session.amr;
-        let path = [SecondFactor::Passkey, SecondFactor::Required]
-            .into_iter()
-            .find(|rule| rule.is_met_by(proved))
-            .map_or_else(
-                || target.on("/account/confirm"),
-                |rule| target.on_with("/account/confirm", &format!("for={rule}")),
-            );
-        Err(ConsoleError::confirm_first(&path))
+        require_recent(&self.session, now, back)
     }
 
     /// The same for a switch of what has access: turning it off is always possible at once.
@@ -107,6 +111,27 @@ impl Workspace {
             detail,
         }
     }
+}
+
+/// 403 with the way to the page that asks again, unless the person proved lately who they are (S2, case 157).
+pub(super) fn require_recent(
+    session: &BrowserSession,
+    now: Timestamp,
+    back: impl FnOnce() -> Target,
+) -> Result<(), ConsoleError> {
+    if session.is_recent(now) {
+        return Ok(());
+    }
+    let target = back();
+    // The proof takes the place of the session's: what a workspace asks for has to be in it again.
+    let path = [SecondFactor::Passkey, SecondFactor::Required]
+        .into_iter()
+        .find(|rule| rule.is_met_by(&session.amr))
+        .map_or_else(
+            || target.on("/account/confirm"),
+            |rule| target.on_with("/account/confirm", &format!("for={rule}")),
+        );
+    Err(ConsoleError::confirm_first(&path))
 }
 
 impl FromRequestParts<AuthState> for Workspace {

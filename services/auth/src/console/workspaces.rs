@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use super::{error::ConsoleError, input::JsonBody, workspace::Workspace};
-use crate::{session::BrowserSession, state::AuthState, visitor::Visitor};
+use crate::{login::ConsolePage, session::BrowserSession, state::AuthState, visitor::Visitor};
 
 /// Most workspaces that one person may own (M9).
 const MOST_OWNED: usize = 20;
@@ -238,6 +238,11 @@ pub(crate) async fn change_workspace(
             .workspace_tokens
             .filter(|now| *now != before.workspace_tokens),
     };
+    // More ways in: another transport, or tokens and keys that open every server.
+    let opens = [wanted.http_sse, wanted.workspace_tokens];
+    if opens.contains(&Some(true)) {
+        workspace.require_recent(now, ConsolePage::Settings)?;
+    }
     let switched = [
         ("tenant.http_sse_changed", wanted.http_sse),
         ("tenant.workspace_tokens_changed", wanted.workspace_tokens),

@@ -1,7 +1,7 @@
 //! Where to go on after signing in.
 
 use portolan_model::id::{RequestId, UserId};
-use portolan_storage::{Reason, authorization_requests, clients, members};
+use portolan_storage::{Reason, authorization_requests, clients, invitations, members};
 
 use super::target::{ConsolePage, Target};
 use crate::{browser::Browser, pages::PageError, state::AuthState};
@@ -34,6 +34,15 @@ impl Continuation {
             login_hint: None,
             wants_fresh: false,
         };
+        if let Some(id) = plain.target.invitation() {
+            // Whoever has the id came by the link in the message, which went to this address.
+            let mut tx = state.store.system(Reason::Workspaces).await?;
+            let invitation = invitations::find(&mut tx, id, state.now()).await?;
+            return Ok(Self {
+                login_hint: invitation.map(|invitation| invitation.address),
+                ..plain
+            });
+        }
         let Some(id) = plain.target.request() else {
             return Ok(plain);
         };
@@ -109,6 +118,7 @@ pub(crate) async fn path_after(
         Target::Account(page) => page.path().to_owned(),
         Target::Workspace(slug, ConsolePage::Overview) => format!("/w/{slug}"),
         Target::Workspace(slug, page) => format!("/w/{slug}/{}", page.word()),
+        Target::Source(slug, source) => format!("/w/{slug}/sources/{source}?tab=credential"),
         Target::Connect(link) => format!("/connect/accounts/{link}"),
         Target::Identity(offer) => format!("/login/connect/{offer}"),
     })

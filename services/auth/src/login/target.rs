@@ -4,7 +4,7 @@ use std::fmt;
 
 use portolan_connections::looks_like_a_link;
 use portolan_model::{
-    id::{IdentityOfferId, InvitationId, RequestId},
+    id::{IdentityOfferId, InvitationId, RequestId, SourceId},
     slug::Slug,
 };
 
@@ -77,10 +77,14 @@ pub enum ConsolePage {
     SingleSignOn,
     /// AI clients.
     Clients,
+    /// Limits.
+    Limits,
+    /// Servers.
+    Servers,
 }
 
 impl ConsolePage {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::SingleSignOn,
         Self::Overview,
         Self::Members,
@@ -88,6 +92,8 @@ impl ConsolePage {
         Self::Settings,
         Self::Security,
         Self::Clients,
+        Self::Limits,
+        Self::Servers,
     ];
 
     /// The last part of its path, but for the first page, whose path ends before it.
@@ -100,6 +106,8 @@ impl ConsolePage {
             Self::Security => "security",
             Self::SingleSignOn => "single-sign-on",
             Self::Clients => "clients",
+            Self::Limits => "limits",
+            Self::Servers => "servers",
         }
     }
 }
@@ -117,6 +125,8 @@ pub enum Target {
     Account(AccountPage),
     /// A page of a workspace.
     Workspace(Slug, ConsolePage),
+    /// A source of a workspace.
+    Source(Slug, SourceId),
     /// The page where an account at another service is connected: the sealed part of its link, which opens nothing for anybody else.
     Connect(String),
     /// The page where an account at a provider is connected, to sign in with: it opens in the browser that came from there only.
@@ -144,6 +154,10 @@ impl Target {
                 .into_iter()
                 .find(|one| one.word() == page)?;
             return Some(Self::Workspace(slug.parse().ok()?, page));
+        }
+        if let Some(rest) = text.strip_prefix("s.") {
+            let (source, slug) = rest.split_once('.')?;
+            return Some(Self::Source(slug.parse().ok()?, source.parse().ok()?));
         }
         if let Some(link) = text.strip_prefix("connect.") {
             return looks_like_a_link(link).then(|| Self::Connect(link.to_owned()));
@@ -206,6 +220,7 @@ impl fmt::Display for Target {
                 write!(f, "account.{}", page.path().trim_start_matches("/account/"))
             }
             Self::Workspace(slug, page) => write!(f, "w.{}.{slug}", page.word()),
+            Self::Source(slug, source) => write!(f, "s.{source}.{slug}"),
             Self::Connect(link) => write!(f, "connect.{link}"),
             Self::Identity(id) => id.fmt(f),
         }
@@ -225,6 +240,9 @@ mod tests {
             Target::Account(AccountPage::Overview),
             Target::Account(AccountPage::TwoFactor),
             Target::Workspace("acme".parse().unwrap(), ConsolePage::Keys),
+            Target::Workspace("acme".parse().unwrap(), ConsolePage::Limits),
+            Target::Workspace("acme".parse().unwrap(), ConsolePage::Servers),
+            Target::Source("acme".parse().unwrap(), SourceId::generate()),
             Target::Connect("AbC-_9".to_owned()),
             Target::Identity(IdentityOfferId::generate()),
             Target::Account(AccountPage::SignIn),
@@ -242,6 +260,8 @@ mod tests {
             "account.",
             "account.//evil.example",
             "w.keys.//evil",
+            "s.//evil.acme",
+            "s.src_01939d6c1e7b7c6e8f3a2b1c0d9e8f7a.//evil",
             "connect.",
             "connect.//evil.example",
             "w.keys.",

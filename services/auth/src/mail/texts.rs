@@ -140,6 +140,43 @@ pub(crate) fn invitation(workspace: &str, inviter: &str, role: Role, link: &str)
         .say("If you do not know what this is about, ignore this message.")
 }
 
+/// How somebody comes to a role that gives roles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stronger {
+    /// By an invitation.
+    Invited,
+    /// As a member with a weaker role until now.
+    Raised,
+}
+
+/// To the other owners: an admin or owner more (S-3). `whom` is an address.
+pub(crate) fn stronger_role(
+    name: &str,
+    workspace: &str,
+    by: &str,
+    (how, whom, role): (Stronger, &str, Role),
+    link: &str,
+) -> Letter {
+    let (subject, what, undo) = match how {
+        Stronger::Invited => (
+            format!("{whom} is invited to {workspace} as {role}"),
+            format!("{by} invited {whom} to the workspace {workspace}, which you own, as {role}."),
+            "If this is not what you want, take the invitation back",
+        ),
+        Stronger::Raised => (
+            format!("{whom} is {role} of {workspace} now"),
+            format!("{by} made {whom} {role} of the workspace {workspace}, which you own."),
+            "If this is not what you want, change the role back",
+        ),
+    };
+    Letter::to(name, subject)
+        .say(what)
+        .link("Look at the members", link)
+        .say(format!(
+            "{undo}, and ask {by} whether it was them: somebody else may be signed in as {by}."
+        ))
+}
+
 /// Somebody asks for an app that an administrator has to allow (M7). The app's name is its own word, and cleaned.
 pub(crate) fn client_requested(
     name: &str,

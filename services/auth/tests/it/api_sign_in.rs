@@ -100,32 +100,42 @@ impl<'a> Scene<'a> {
         self.call(Method::POST, "/account", Some(json!({}))).await
     }
 
-    /// An account whose tokens nobody can open: what becomes of its row is looked at.
     async fn link(&self, house: &House, owner: Option<UserId>) {
-        let mut tx = house.store.tenant(self.tenant).await.unwrap();
-        let key = credentials::newest_data_key(&mut tx)
-            .await
-            .unwrap()
-            .unwrap();
-        let new = NewConnection {
-            id: Uuid::now_v7(),
-            source: self.source,
-            owner,
-            connected_by: self.user,
-            issuer: "https://as.example",
-            server: &json!({}),
-            address: BASE,
-            resource: None,
-            scope: None,
-            renewable: true,
-            sealed: &[1],
-            key: key.id,
-            expires_at: house.clock.now(),
-        };
-        let kept = stored::connect(&mut tx, &new, house.clock.now()).await;
-        assert!(kept.unwrap());
-        tx.commit().await.unwrap();
+        link(house, self.tenant, self.source, (BASE, owner), self.user).await;
     }
+}
+
+/// An account whose tokens nobody can open: what becomes of its row is looked at. The workspace has a data key.
+pub(crate) async fn link(
+    house: &House,
+    tenant: TenantId,
+    source: SourceId,
+    (address, owner): (&str, Option<UserId>),
+    connected_by: UserId,
+) {
+    let mut tx = house.store.tenant(tenant).await.unwrap();
+    let key = credentials::newest_data_key(&mut tx)
+        .await
+        .unwrap()
+        .unwrap();
+    let new = NewConnection {
+        id: Uuid::now_v7(),
+        source,
+        owner,
+        connected_by,
+        issuer: "https://as.example",
+        server: &json!({}),
+        address,
+        resource: None,
+        scope: None,
+        renewable: true,
+        sealed: &[1],
+        key: key.id,
+        expires_at: house.clock.now(),
+    };
+    let kept = stored::connect(&mut tx, &new, house.clock.now()).await;
+    assert!(kept.unwrap());
+    tx.commit().await.unwrap();
 }
 
 #[tokio::test]
@@ -395,4 +405,27 @@ async fn au_14_where_each_person_has_an_account_each_gets_a_page_of_their_own() 
     );
     let others = scene.ann.get("/account/linked").await;
     assert!(!others.text.contains("Notes"), "{}", others.text);
+}
+
+/// S-14: a source of somebody else, or of nobody, has no account to disconnect and no sign-in to forget.
+#[tokio::test]
+async fn s14_what_is_taken_away_from_an_unknown_source_is_a_404() {
+    let house = House::open().await;
+    let scene = Scene::open(&house).await;
+    let eve = house.person("eve@evil.example").await;
+    workspace(&eve, "evil").await;
+    for (source, status) in [
+        (scene.source, StatusCode::NOT_FOUND),
+        (SourceId::generate(), StatusCode::NOT_FOUND),
+    ] {
+        for what in ["account", "sign-in", "credential"] {
+            let path = format!("/workspaces/evil/sources/{source}/{what}");
+            let answer = eve.call(Method::DELETE, &path, None).await;
+            assert_eq!(answer.status, status, "{what}: {}", answer.text);
+        }
+    }
+    for what in ["/account", "/sign-in", "/credential"] {
+        let own = scene.call(Method::DELETE, what, None).await;
+        assert_eq!(own.status, StatusCode::NO_CONTENT, "{what}: {}", own.text);
+    }
 }

@@ -92,12 +92,27 @@ async fn m5_a_newcomer_is_invited_signs_up_and_joins() {
         "the link is mailed only"
     );
 
+    assert_eq!(sent.json()["sent_again"], false);
+    // Bug 26: who invites twice is told.
+    house.wait(Duration::seconds(1));
+    let again = invite(&ann, "bob@acme.example", "developer").await;
+    assert_eq!(again.status, StatusCode::CREATED, "{}", again.text);
+    assert_eq!(again.json()["sent_again"], true);
     let bob = house.browser();
     let invitation = link(&house, "bob@acme.example").await;
     let page = bob.get(&invitation).await;
     assert!(page.text.contains("Join Acme GmbH?") && page.text.contains("as developer"));
     let signup = page.text.split("href=\"/signup?request=").nth(1).unwrap();
     let target = signup.split('"').next().unwrap();
+    // Bug 25: the address is filled in, on both pages that the invitation leads to.
+    for page in ["/signup", "/login"] {
+        let page = bob.get(&format!("{page}?request={target}")).await;
+        assert!(
+            page.text.contains("value=\"bob@acme.example\""),
+            "{}",
+            page.text
+        );
+    }
     let sent = bob
         .fill(
             &format!("/signup?request={target}"),

@@ -7,6 +7,7 @@ mod api_sign_in;
 mod breached;
 mod connect;
 mod console;
+mod console_routes;
 mod continuations;
 #[path = "../../../../crates/storage/tests/it/database.rs"]
 mod database;
@@ -32,6 +33,6 @@ mod sessions;
 mod sign_in;
 mod sign_up;
 mod single_sign_on;
-mod verifications;
 #[path = "../oauth/statements.rs"]
 mod statements;
+mod verifications;
