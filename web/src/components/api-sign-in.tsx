@@ -1,5 +1,4 @@
 import {
-  Alert,
   Button,
   PasswordInput,
   SegmentedControl,
@@ -17,6 +16,7 @@ import type { SecurityHint } from '../api/sources';
 import { useSession } from '../session';
 import { CodeBlock } from './copy';
 import { Facts, Loaded } from './page';
+import { Refused } from './refused';
 import { SharingChoice } from './sharing';
 import { toastDone } from './toast';
 
@@ -168,11 +168,7 @@ export function ApiSignInForm({ id, state, hint }: { id: string; state: SignIn; 
   return (
     <form onSubmit={submit} noValidate>
       <Stack gap="md">
-        {set.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Not saved">
-            {set.error.message}
-          </Alert>
-        )}
+        <Refused error={set.error} title="Not saved" />
         {isNew && <SharingChoice value={sharing} onChange={setSharing} looks={false} />}
         <SegmentedControl
           aria-label="How the authorization server is named"

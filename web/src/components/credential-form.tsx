@@ -4,6 +4,7 @@ import { type FormEvent, type ReactNode, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Credential, SecurityHint } from '../api/sources';
 import { InlineCode } from './inline-code';
+import { Refused } from './refused';
 
 /** The last one is no credential but a way to accounts: its form is the caller's. */
 type Kind = Credential['kind'] | 'oauth_authorization_code';
@@ -168,11 +169,7 @@ export function CredentialForm({
   const hint = hints.find((one) => one.kind === draft.kind);
   return (
     <Stack gap="md" maw={560}>
-      {error instanceof ApiError && (
-        <Alert color="red" data-tone="red" role="alert" title="The credential was not saved">
-          {error.message}
-        </Alert>
-      )}
+      {error instanceof ApiError && <Refused error={error} title="The credential was not saved" />}
       {note && (
         <Alert color="sea" data-tone="sea" variant="light">
           <InlineCode text={note} />

@@ -2,6 +2,7 @@ import { Alert, Button, NumberInput } from '@mantine/core';
 import { type FormEvent, useId, useState } from 'react';
 import { ApiError } from '../api/http';
 import type { Limit, LimitName, LimitsChange } from '../api/limits';
+import { confirmPath } from '../api/people';
 import { Status, Tag } from './badges';
 import classes from './limits-form.module.css';
 
@@ -70,6 +71,7 @@ export function LimitsForm({
   // What the server refused, until it is typed over.
   const [sent, setSent] = useState<Drafts>({});
   const refused = error instanceof ApiError ? error.field : undefined;
+  const path = confirmPath(error);
   const touched = limits.filter(({ name, value }) => name in drafts && drafts[name] !== (value ?? ''));
 
   const forget = (names: LimitName[]) =>
@@ -191,7 +193,7 @@ export function LimitsForm({
         <div className={classes.alert}>
           <Alert color="red" data-tone="red" role="alert" title="The limits were not changed">
             {refused && refused in limitTexts ? `${limitTexts[refused as LimitName].name}: ` : ''}
-            {error.message}
+            {error.message} {path && <a href={path}>Confirm</a>}
           </Alert>
         </div>
       )}

@@ -25,6 +25,7 @@ import { useMay, useSession } from '../session';
 import { Ago } from './ago';
 import { ApiSignInForm } from './api-sign-in';
 import { Facts, Loaded, Panel } from './page';
+import { Refused } from './refused';
 import { SharingChoice } from './sharing';
 import { toastDone, toastFailed } from './toast';
 
@@ -220,11 +221,7 @@ function Account({ id, state, isMcp }: { id: string; state: SignIn; isMcp: boole
   return (
     <Panel title={connection ? 'Connected account' : 'No account is connected'}>
       <Stack gap="md">
-        {connect.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Not connected">
-            {connect.error.message}
-          </Alert>
-        )}
+        <Refused error={connect.error} title="Not connected" />
         {broken && (
           <Alert color="yellow" data-tone="yellow" title="It has to be connected again">
             {reasons[connection.reason ?? ''] ?? 'Its key is not good any more.'}
@@ -332,11 +329,7 @@ function Client({ id, sharing, state }: { id: string; sharing: Sharing; state: S
     >
       <form onSubmit={submit} noValidate>
         <Stack gap="md" maw={560}>
-          {set.error && (
-            <Alert color="red" data-tone="red" role="alert" title="Not saved">
-              {set.error.message}
-            </Alert>
-          )}
+          <Refused error={set.error} title="Not saved" />
           {state.client && (
             <Facts
               items={[

@@ -1,6 +1,7 @@
-import { Alert, Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Group, NumberInput, Select, Stack, Switch, TextInput } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import type { Source, SourceSettings } from '../api/sources';
+import { Refused } from './refused';
 
 /** Name, base URL and limits of a source. */
 export function SourceSettingsForm({
@@ -43,11 +44,7 @@ export function SourceSettingsForm({
     <form onSubmit={submit} noValidate>
       <fieldset disabled={readOnly} style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
         <Stack gap="md" maw={560}>
-          {error && (
-            <Alert color="red" data-tone="red" role="alert" title="The settings were not saved">
-              {error.message}
-            </Alert>
-          )}
+          <Refused error={error} title="The settings were not saved" />
           <TextInput
             label="Name"
             value={name}

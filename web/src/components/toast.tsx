@@ -1,5 +1,6 @@
 import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
+import { confirmPath } from '../api/people';
 
 const closeButtonProps = { 'aria-label': 'Dismiss' };
 
@@ -7,10 +8,20 @@ export function toastDone(message: string) {
   notifications.show({ message, color: 'green', withBorder: true, closeButtonProps });
 }
 
+/** What went wrong, with the way on when the person only has to prove who they are. */
+function Failure({ error }: { error: unknown }) {
+  const path = confirmPath(error);
+  return (
+    <>
+      {error instanceof Error ? error.message : 'Try again.'} {path && <a href={path}>Confirm</a>}
+    </>
+  );
+}
+
 export function toastFailed(error: unknown) {
   notifications.show({
     title: 'That did not work',
-    message: error instanceof Error ? error.message : 'Try again.',
+    message: <Failure error={error} />,
     color: 'red',
     withBorder: true,
     autoClose: 10_000,

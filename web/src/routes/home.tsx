@@ -7,6 +7,7 @@ import { type Me, meQuery } from '../api/me';
 import { useCreateWorkspace, useRestoreWorkspace } from '../api/workspaces';
 import { LinkButton } from '../components/link-button';
 import { Failed, Loading } from '../components/page';
+import { Refused } from '../components/refused';
 import { PlainShell } from '../components/shell';
 import { rememberedWorkspace } from '../session';
 import { slugFault, suggestSlug } from '../slug';
@@ -54,7 +55,9 @@ function Stopped({ me }: { me: Me }) {
               ? `Everything in it will be destroyed after ${formatDate(one.delete_after)}.`
               : 'Ask whoever runs this service.')}
         </span>
-        {restore.error && restore.variables === one.slug && <span role="alert">{restore.error.message}</span>}
+        {restore.error && restore.variables === one.slug && (
+          <Refused error={restore.error} title="It was not restored" />
+        )}
         {one.delete_after && one.role === 'owner' && (
           <Button
             variant="default"

@@ -8,6 +8,7 @@ import { ServerStatus, Tag } from '../components/badges';
 import { CopyLine } from '../components/copy';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
 import { cell, Table } from '../components/table';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
@@ -118,11 +119,7 @@ function DefaultServer({ servers }: { servers: Server[] }) {
     >
       <Stack gap="md" maw={640}>
         <CopyLine text={url} label="the URL of the workspace" />
-        {choose.error && (
-          <Alert color="red" data-tone="red" role="alert" title="The default server was not changed">
-            {choose.error.message}
-          </Alert>
-        )}
+        <Refused error={choose.error} title="The default server was not changed" />
         {chosen && chosen.status !== 'published' && (
           <Alert color="yellow" data-tone="yellow">
             {chosen.name} is not published: the URL answers again when it is.

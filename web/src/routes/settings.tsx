@@ -12,6 +12,7 @@ import {
 } from '../api/workspaces';
 import { TextLink } from '../components/link-button';
 import { Facts, Loaded, Page, Panel } from '../components/page';
+import { Refused } from '../components/refused';
 import { toastDone } from '../components/toast';
 import { useMay, useSession } from '../session';
 import { formatDate } from '../time';
@@ -100,11 +101,7 @@ function Reach({ workspace, administers }: { workspace: Workspace; administers: 
   return (
     <Panel title="How apps reach the servers">
       <Stack gap="md" maw={460}>
-        {change.error && (
-          <Alert color="red" data-tone="red" role="alert" title="Nothing was changed">
-            {change.error.message}
-          </Alert>
-        )}
+        <Refused error={change.error} title="Nothing was changed" />
         <Switch
           label="Serve HTTP+SSE too"
           description="The transport of 2024-11-05, deprecated since. Turn it off once none of your apps connects to an address that ends in /sse: they are refused at once."
