@@ -314,8 +314,8 @@ export interface paths {
         get: operations["list_invitations"];
         put?: never;
         /**
-         * Invites somebody by mail. A newer invitation replaces the older one to the same address. Whether the address has an account is
-         *     not told.
+         * Invites somebody by mail; it takes a recent sign-in, whatever the role: each of them sees the workspace. A newer invitation replaces the
+         *     older one to the same address. Whether the address has an account is not told. Owners hear of invitations of admins and owners.
          */
         post: operations["invite"];
         delete?: never;
@@ -1068,7 +1068,7 @@ export interface paths {
         delete: operations["delete_source"];
         options?: never;
         head?: never;
-        /** Changes a source's name, base URL or bounds. */
+        /** Changes a source's name, base URL or bounds. Another base URL takes a recent sign-in. */
         patch: operations["change_source"];
         trace?: never;
     };
@@ -1081,7 +1081,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begins to connect the workspace's account: by a sign-in at the source's authorization server, or at once by client credentials. */
+        /** Begins to connect the workspace's account; in the place of another that takes a recent sign-in: by a sign-in at the source's authorization server, or at once by client credentials. */
         post: operations["connect_source"];
         /** Disconnects the workspace's account, and gives its tokens back where the server takes them. */
         delete: operations["disconnect_source"];
@@ -1098,7 +1098,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Sets a source's credential. The secret never comes back. */
+        /** Sets a source's credential. The secret never comes back. To put one in the place of another takes a recent sign-in. */
         put: operations["set_credential"];
         post?: never;
         /** Forgets a source's credential. */
@@ -3159,6 +3159,11 @@ export interface components {
             /** @description Its maker, if a host proves it. */
             verified?: string;
         };
+        /** @description An invitation that was just sent. */
+        SentInvitation: components["schemas"]["Invitation"] & {
+            /** @description It takes the place of one that waited for the same address: the link in the older message does not work any more. */
+            sent_again: boolean;
+        };
         /** @description What was sent. */
         SentRequest: {
             method: string;
@@ -4554,7 +4559,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Invitation"];
+                    "application/json": components["schemas"]["SentInvitation"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */
