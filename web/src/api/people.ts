@@ -18,7 +18,7 @@ export const appsQuery = (ws: string) =>
   });
 
 /** After each change of who belongs here, everything that names people is read again. */
-function usePeopleChange<T>(ws: string, change: (input: T) => Promise<unknown>) {
+function usePeopleChange<T, Done>(ws: string, change: (input: T) => Promise<Done>) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,

@@ -262,8 +262,12 @@ function InviteDialog({
     invite.mutate(
       { email: email.trim(), role },
       {
-        onSuccess: () => {
-          toastDone(`An invitation to ${email.trim()} is on its way.`);
+        onSuccess: (sent) => {
+          toastDone(
+            sent.sent_again
+              ? `The invitation to ${email.trim()} was sent again. The link in the older message does not work any more.`
+              : `An invitation to ${email.trim()} is on its way.`,
+          );
           leave();
         },
       },
