@@ -162,7 +162,11 @@ impl ConsoleError {
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            format!("{}{} doesn’t exist or was deleted.", first.to_uppercase(), chars.as_str()),
+            format!(
+                "{}{} doesn’t exist or was deleted.",
+                first.to_uppercase(),
+                chars.as_str()
+            ),
         )
     }
 
@@ -171,7 +175,9 @@ impl ConsoleError {
         Self::new(
             StatusCode::NOT_FOUND,
             "not_found",
-            format!("This {what} can’t be restored: it doesn’t exist, or its time to be restored is over."),
+            format!(
+                "This {what} can’t be restored: it doesn’t exist, or its time to be restored is over."
+            ),
         )
     }
 

@@ -20,10 +20,7 @@ const RULES: &[(&str, &str)] = &[
         "A5",
         "Every client uses PKCE with S256: a challenge of 43 characters in the authorization request, the verifier with the code.",
     ),
-    (
-        "A6",
-        "state is at most 2048 bytes long.",
-    ),
+    ("A6", "state is at most 2048 bytes long."),
     (
         "A8",
         "scope is a list of words without quotes and control characters; unknown words are dropped.",
@@ -90,10 +87,7 @@ const RULES: &[(&str, &str)] = &[
         "K15",
         "A refresh names the resource that was granted, a server below it, or none.",
     ),
-    (
-        "K16",
-        "Access is re-checked at every refresh.",
-    ),
+    ("K16", "Access is re-checked at every refresh."),
     ("K17", "One connection can refresh 60 times a minute."),
     (
         "M7",
