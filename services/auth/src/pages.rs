@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Entrance, FetchSite, Page, SecurityHeaders};
 
 pub use fault::PageError;
 
@@ -75,7 +75,8 @@ pub enum FormTarget {
     Client,
 }
 
-/// What every router of pages needs: faults become pages, no other site can post (S5), nothing is cached, framed or loaded from
+/// What every router of pages needs: what comes in is text and comes in time (S-2, S-6), faults
+/// become pages, no other site can post (S5), nothing is cached, framed or loaded from
 /// elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
 pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
     let csp = match target {
@@ -88,6 +89,7 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
         .no_store();
     router
         .layer(DefaultBodyLimit::max(FORM_LIMIT))
+        .layer(Entrance::new(|fault| PageError::Entrance(fault).into_response()).layer())
         .layer(middleware::from_fn(fault::show_faults))
         .layer(FetchSite::new([site.origin()]).layer())
         .layer(headers.layer())
