@@ -2,7 +2,7 @@ import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
 // In development the API, the sign-in pages and the mailbox come from a running Portolan.
-const api = process.env.PORTOLAN_API ?? 'http://127.0.0.1:8080';
+const api = process.env.PORTOLAN_API ?? 'http://localhost:8080';
 
 export default defineConfig({
   plugins: [react()],

@@ -8,7 +8,7 @@ use anyhow::Result;
 use axum::Router;
 use portolan_net::{
     health::Health,
-    layers::{AllowedHosts, Front},
+    layers::Front,
     listen::{self, Bound, Limits, Sharing},
     shortcut::Shortcut,
 };
@@ -153,7 +153,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     }
     let proxies = rooms::proxies(settings)?;
     let front = Front::new(
-        AllowedHosts::new([rooms::authority(settings)]),
+        rooms::hosts(settings, extras.shows_mail),
         proxies.clone(),
         Some(Arc::new(RequestLog::new())),
     )
