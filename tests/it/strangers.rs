@@ -1,5 +1,5 @@
 //! What the listener and its answers owe to strangers: a share of the connections, an end to slow
-//! bodies, headers that no browser misreads.
+//! bodies, headers that no browser misreads, and assets that are small on their way.
 
 use std::{
     net::SocketAddr,
@@ -8,12 +8,18 @@ use std::{
 
 use anyhow::{Context, Result};
 use portolan_tests::{
+    fixture::FixtureApi,
     mcp::{LEGACY, McpClient},
+    oauth::OAuthClient,
+    person::Person,
     raw::RawHttp,
     scene::Scene,
     stack::Stack,
 };
-use reqwest::{Method, StatusCode};
+use reqwest::{
+    Method, StatusCode,
+    header::{ACCEPT, ACCEPT_ENCODING, HOST},
+};
 use serde_json::json;
 use tokio::{net::TcpSocket, task::JoinSet};
 
@@ -216,5 +222,137 @@ async fn s12_every_kind_of_answer_says_nosniff_and_has_a_policy() -> Result<()> 
         .await?;
     assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST);
     assert!(answer.header("content-security-policy").contains("sandbox"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn both_names_of_this_machine_lead_to_the_console_and_metadata_name_one() -> Result<()> {
+    let stack = Stack::builder()
+        .setting("public_url", "http://localhost")
+        .start()?;
+    let origin = stack.url().origin().ascii_serialization();
+    assert!(origin.starts_with("http://localhost:"), "{origin}");
+    let port = stack.url().port().context("a port")?;
+    let to = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    let http = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?;
+    for name in [format!("localhost:{port}"), format!("127.0.0.1:{port}")] {
+        let answer = http
+            .get(to("/.well-known/oauth-authorization-server"))
+            .header(HOST, &name)
+            .send()
+            .await?;
+        assert_eq!(answer.status(), StatusCode::OK, "{name}");
+        let metadata: serde_json::Value = answer.json().await?;
+        assert_eq!(metadata["issuer"], origin, "{name}");
+    }
+    let answer = http
+        .get(to("/login?next=%2F"))
+        .header(ACCEPT, "text/html,*/*;q=0.8")
+        .send()
+        .await?;
+    assert_eq!(answer.status(), StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(
+        answer.headers()["location"],
+        format!("{origin}/login?next=%2F")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn icons_that_browsers_ask_for_by_themselves_are_there() -> Result<()> {
+    let stack = Stack::start()?;
+    for (path, kind, start) in [
+        ("/favicon.ico", "image/x-icon", &[0, 0, 1, 0][..]),
+        ("/apple-touch-icon.png", "image/png", b"\x89PNG"),
+        ("/favicon.svg", "image/svg+xml", b"<svg"),
+    ] {
+        let answer = reqwest::get(stack.url().join(path)?).await?;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        assert_eq!(answer.headers()["content-type"], kind, "{path}");
+        assert!(answer.bytes().await?.starts_with(start), "{path}");
+    }
+    for path in ["/favicon.png", "/apple-touch-icon.gif", "/favicon.svg.br"] {
+        let answer = reqwest::get(stack.url().join(path)?).await?;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn texts_are_compressed_as_they_are_asked_for_and_streams_never() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let page = reqwest::get(stack.url().clone()).await?.text().await?;
+    let script = regex::Regex::new(r#"src="(/assets/index-[^"]+\.js)""#)?
+        .captures(&page)
+        .context("the script of the console")?[1]
+        .to_owned();
+    let http = reqwest::Client::new();
+    let ask = async |path: &str, coding: &str, tag: &str| {
+        let request = http
+            .get(stack.url().join(path)?)
+            .header(ACCEPT_ENCODING, coding)
+            .header("if-none-match", tag);
+        anyhow::Ok(request.send().await?)
+    };
+    let plain = ask(&script, "identity", "").await?;
+    assert!(plain.headers().get("content-encoding").is_none());
+    let whole = plain.bytes().await?.len();
+    for coding in ["br", "gzip"] {
+        let answer = ask(&script, "gzip, deflate, br, zstd", "").await?;
+        assert_eq!(answer.headers()["content-encoding"], "br");
+        let answer = ask(&script, coding, "").await?;
+        assert_eq!(answer.headers()["content-encoding"], coding);
+        assert_eq!(answer.headers()["vary"], "accept-encoding");
+        assert!(
+            answer.headers()["cache-control"]
+                .to_str()?
+                .contains("immutable")
+        );
+        let tag = answer.headers()["etag"].to_str()?.to_owned();
+        let packed = answer.bytes().await?.len();
+        println!("{script}: {whole} bytes, {packed} with {coding}");
+        assert!(packed * 2 < whole, "{packed} of {whole}");
+        let again = ask(&script, coding, &tag).await?;
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert!(again.bytes().await?.is_empty());
+    }
+    // Lists of the API where our own page asks; what shows a secret once, and pages with forms,
+    // never.
+    let owner = Person::sign_up(&stack, "ann").await?;
+    let published = owner.console().publish_fixture("harbour", &fixture).await?;
+    let tools = format!(
+        "/api/v1/workspaces/harbour/sources/{}/tools",
+        published.source_id
+    );
+    let answer = owner
+        .browser
+        .fetch(Method::GET, &tools)?
+        .header(ACCEPT_ENCODING, "gzip, br")
+        .send()
+        .await?;
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    let answer = owner
+        .browser
+        .fetch(Method::GET, "/login?again=1")?
+        .header(ACCEPT_ENCODING, "gzip, br")
+        .send()
+        .await?;
+    assert!(answer.headers().get("content-encoding").is_none());
+    let client = OAuthClient::register(stack.url(), "Harness").await?;
+    let tokens = client.authorize(&owner, &published.url).await?;
+    let answer = http
+        .post(&published.url)
+        .bearer_auth(&tokens.access)
+        .header(ACCEPT_ENCODING, "gzip, br")
+        .header(ACCEPT, "application/json, text/event-stream")
+        .json(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
+            {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}))
+        .send()
+        .await?;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert!(answer.headers().get("content-encoding").is_none());
     Ok(())
 }

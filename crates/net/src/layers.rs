@@ -5,11 +5,13 @@
 //! - [`Cors`]: who may read answers from a browser (E10, T-11).
 //! - [`SecurityHeaders`]: the headers of pages and of machine answers (S6, S7, S9, N7, N8).
 //! - [`Entrance`]: what comes in is text without control characters, and comes in time (B1, S-2, S-6).
+//! - [`Compress`]: what is worth it goes out compressed, and what an attacker could measure does not.
 //! - [`body`]: bounded reading of bodies (B1, B2).
 //!
 //! All but `Front` are [`Rule`]s: `router.layer(FetchSite::new(origins).layer())`.
 
 pub mod body;
+mod coding;
 mod cors;
 mod entrance;
 mod fetch_site;
@@ -29,6 +31,7 @@ use tower::{Layer, Service};
 
 use crate::shortcut::Answering;
 
+pub use self::coding::{Compress, accepted};
 pub use self::cors::{Cors, Origins};
 pub use self::entrance::{BODY_RATE, Entrance, Fault};
 pub use self::fetch_site::FetchSite;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use http_body_util::BodyExt;
 use portolan_net::client_ip::{ProxyHeader, TrustedProxies};
 use portolan_net::layers::body::{BodyError, read};
 use portolan_net::layers::{
-    AllowedHosts, Arrival, BODY_RATE, Cors, Entrance, Fault, FetchSite, Front, Origins,
+    AllowedHosts, Arrival, BODY_RATE, Compress, Cors, Entrance, Fault, FetchSite, Front, Origins,
     Page, Pause, SecurityHeaders,
 };
 use portolan_net::listen::Peer;
@@ -627,5 +628,60 @@ async fn another_name_of_the_same_place_sends_pages_on_and_serves_the_rest() {
     ] {
         let answer = ask(method, host, accept).await.unwrap();
         assert_eq!(answer.status(), status, "{method} {host} {accept}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_worth_it_goes_out_compressed_and_what_could_be_measured_does_not() {
+    let long = "a list of many alike ".repeat(500);
+    let of = |kind: &'static str| {
+        let body = long.clone();
+        get(move || async move { ([("content-type", kind)], body) })
+    };
+    let router = Router::new()
+        .route("/json", of("application/json").post(|| async { "{}" }))
+        .route("/css", of("text/css; charset=utf-8"))
+        .route("/html", of("text/html; charset=utf-8"))
+        .route("/events", of("text/event-stream"))
+        .route("/png", of("image/png"))
+        .route(
+            "/short",
+            get(|| async { ([("content-type", "application/json")], "{}") }),
+        )
+        .layer(Compress.layer());
+    let ask = |path: &'static str, headers: &[(&'static str, &'static str)]| {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        router.clone().oneshot(request.body(Body::empty()).unwrap())
+    };
+    const GZIP: (&str, &str) = ("accept-encoding", "gzip, br");
+    for (path, headers, is_compressed) in [
+        ("/json", &[GZIP][..], true),
+        ("/css", &[GZIP, ("sec-fetch-site", "same-origin")], true),
+        ("/json", &[], false),
+        ("/json", &[GZIP, ("sec-fetch-site", "cross-site")], false),
+        ("/json", &[GZIP, ("sec-fetch-site", "same-site")], false),
+        ("/html", &[GZIP], false),
+        ("/events", &[GZIP], false),
+        ("/png", &[GZIP], false),
+        ("/short", &[GZIP], false),
+    ] {
+        let answer = ask(path, headers).await.unwrap();
+        let coding = answer.headers().get("content-encoding");
+        assert_eq!(coding.is_some(), is_compressed, "{path} {headers:?}");
+        let varies = header(answer.headers(), "vary").contains("accept-encoding");
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        if is_compressed {
+            assert!(varies && bytes.len() < long.len() / 10, "{}", bytes.len());
+            let mut text = String::new();
+            flate2::read::GzDecoder::new(&bytes[..])
+                .read_to_string(&mut text)
+                .unwrap();
+            assert_eq!(text, long);
+        } else if path != "/short" {
+            assert_eq!(bytes.len(), long.len());
+        }
     }
 }

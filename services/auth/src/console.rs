@@ -50,7 +50,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use portolan_net::layers::{Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -300,6 +300,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/api/v1/{*rest}", axum::routing::any(unknown_path))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(Compress.layer())
         .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
         .layer(

@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use portolan_net::layers::{Entrance, FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
 
 pub use fault::PageError;
 
@@ -44,6 +44,7 @@ pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
     Router::new()
         .route("/auth-assets/pages.css", get(styles))
         .route("/auth-assets/passkey.js", get(passkey_script))
+        .layer(Compress.layer())
 }
 
 async fn styles() -> Response {
