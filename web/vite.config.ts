@@ -3,7 +3,7 @@ import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
 // In development the API, the sign-in pages and the mailbox come from a running Portolan.
-const api = process.env.PORTOLAN_API ?? 'http://127.0.0.1:8080';
+const api = process.env.PORTOLAN_API ?? 'http://localhost:8080';
 
 /** Only the styles of the components that are used are imported (src/mantine.css): none of them may be forgotten. */
 function everyComponentHasItsStyles(): Plugin {

@@ -30,6 +30,7 @@ fn script(name: &str, stack: &Stack) -> Result<Command> {
 
 async fn finish(command: Command, person: &Person) -> Result<()> {
     let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
+    println!("{}", finished.output);
     assert!(
         finished.success
             && finished.output.contains("1..done")
@@ -45,6 +46,19 @@ async fn a_newcomer_gets_from_sign_up_to_a_published_server() -> Result<()> {
     let stack = Stack::start()?;
     let nobody = Person::new(stack.url(), "nobody")?;
     finish(script("newcomer.mjs", &stack)?, &nobody).await
+}
+
+#[tokio::test]
+async fn the_overview_is_small_on_its_way_to_a_browser_that_was_never_here() -> Result<()> {
+    let fixture = FixtureApi::start()?;
+    let stack = Stack::builder().allow_egress(fixture.address()).start()?;
+    let ann = Person::sign_up(&stack, "ann").await?;
+    ann.console().publish_fixture("harbour", &fixture).await?;
+    let mut command = script("cold_load.mjs", &stack)?;
+    command
+        .env("EMAIL", &ann.email)
+        .env("PASSWORD", &ann.password);
+    finish(command, &ann).await
 }
 
 #[tokio::test]

@@ -56,7 +56,8 @@ impl TrustedProxies {
         client
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// True for a proxy of ours.
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.nets.iter().any(|net| net.contains(&address))
     }
 }

@@ -16,6 +16,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use http::header;
 
+use crate::layers::{Page, SecurityHeaders};
 use crate::resolve::BoxFuture;
 
 /// A check that takes longer has failed.
@@ -134,6 +135,7 @@ impl Health {
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readiness))
             .route("/metrics", get(metrics))
+            .layer(SecurityHeaders::new(Page::Machine, false).layer())
             .with_state(self.clone())
     }
 

@@ -4,15 +4,20 @@
 //! - [`FetchSite`]: refuses unsafe requests that another site caused (S5).
 //! - [`Cors`]: who may read answers from a browser (E10, T-11).
 //! - [`SecurityHeaders`]: the headers of pages and of machine answers (S6, S7, S9, N7, N8).
+//! - [`Entrance`]: what comes in is text without control characters, and comes in time (B1, S-2, S-6).
+//! - [`Compress`]: what is worth it goes out compressed, and what an attacker could measure does not.
 //! - [`body`]: bounded reading of bodies (B1, B2).
 //!
-//! All but `Front` and the body layer are [`Rule`]s: `router.layer(FetchSite::new(origins).layer())`.
+//! All but `Front` are [`Rule`]s: `router.layer(FetchSite::new(origins).layer())`.
 
 pub mod body;
+mod coding;
 mod cors;
+mod entrance;
 mod fetch_site;
 mod front;
 mod security;
+mod text;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,9 +31,12 @@ use tower::{Layer, Service};
 
 use crate::shortcut::Answering;
 
+pub use self::coding::{Compress, accepted};
 pub use self::cors::{Cors, Origins};
+pub use self::entrance::{BODY_RATE, Entrance, Fault};
 pub use self::fetch_site::FetchSite;
 pub use self::front::{AllowedHosts, Arrival, Front, Observe, Pause, RequestLine};
+pub(crate) use self::security::UNRENDERED_CSP;
 pub use self::security::{CONSOLE_CSP, Page, SecurityHeaders};
 
 /// A rule that looks at requests before they pass and at answers afterwards, without waiting for anything.

@@ -4,14 +4,15 @@
 //! about 400 KiB a connection and never shrinks), slow heads must be cut, and the router must not be rebuilt for each
 //! connection (streams.md §19.4).
 
+mod places;
 mod watched;
 
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -28,7 +29,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
+pub use self::places::Sharing;
+pub(crate) use self::places::Standing;
+use self::places::{Place, Places, Refused};
 use self::watched::{Activity, Watched};
+use crate::layers::UNRENDERED_CSP;
 use crate::shortcut::Answering;
 
 /// Connections that wait in the kernel while all slots are taken.
@@ -40,14 +45,31 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The other end of the connection, as an extension of each request. The client may be behind it: see
 /// [`crate::client_ip`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// The connection's place at the listener.
+    pub(crate) standing: Option<Arc<Standing>>,
+}
+
+impl From<SocketAddr> for Peer {
+    /// For requests that came over no listener of this room.
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            address,
+            standing: None,
+        }
+    }
+}
 
 /// Bounds of one listener.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections served at once; more wait unaccepted.
     pub connections: usize,
+    /// How they are shared out among addresses. By default they are not.
+    pub sharing: Sharing,
     /// Largest read buffer of a connection, and so the largest head of a request (431 beyond).
     pub buffer_bytes: usize,
     /// Header lines of a request (431 beyond).
@@ -62,6 +84,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 40_000,
+            sharing: Sharing::default(),
             buffer_bytes: 32 * 1024,
             headers: 100,
             head_within: Duration::from_secs(10),
@@ -257,19 +280,29 @@ where
     let server = Server {
         service,
         http,
-        limits,
+        head_within: limits.head_within,
+        idle: limits.idle,
         says_close: Arc::new(AtomicBool::new(false)),
         close: shutdown.close.clone(),
         tell: shutdown.tell.clone(),
         cut: shutdown.cut.clone(),
     };
     let slots = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.sharing);
     let connections = shutdown.connections;
     let take = |(stream, peer, slot): (TcpStream, SocketAddr, OwnedSemaphorePermit)| {
+        let place: Place = match places.take(peer.ip(), slots.available_permits()) {
+            Ok(place) => place,
+            Err(refused) => return refuse(&stream, peer, refused),
+        };
+        let peer = Peer {
+            address: peer,
+            standing: places.standing(peer.ip()),
+        };
         let serving = server.clone().connection(stream, peer);
         connections.spawn(async move {
             serving.await;
-            drop(slot);
+            drop((place, slot));
         });
     };
     loop {
@@ -301,6 +334,29 @@ where
     }
     connections.wait().await;
     cut
+}
+
+/// Says why, as far as the fresh connection takes it at once, and closes: whoever opens too many
+/// must not make work.
+fn refuse(stream: &TcpStream, peer: SocketAddr, refused: Refused) {
+    static ANSWER: LazyLock<String> = LazyLock::new(|| {
+        let body = r#"{"error":{"code":"too_many_connections","message":"There are too many connections. Close some, or try again in a moment."}}"#;
+        format!(
+            "HTTP/1.1 503 Service Unavailable\r\n\
+             content-type: application/json\r\n\
+             cache-control: no-store\r\n\
+             x-content-type-options: nosniff\r\n\
+             content-security-policy: {UNRENDERED_CSP}\r\n\
+             retry-after: 5\r\n\
+             connection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    });
+    let reason = refused.reason();
+    metrics::counter!("connections_refused_total", "reason" => reason).increment(1);
+    tracing::debug!(%peer, reason, "a connection is refused");
+    let _ = stream.try_write(ANSWER.as_bytes());
 }
 
 async fn accept(
@@ -336,7 +392,8 @@ async fn accept(
 struct Server<S> {
     service: S,
     http: http1::Builder,
-    limits: Limits,
+    head_within: Duration,
+    idle: Duration,
     /// A flag and not the token: each answer looks at it, and a token has a lock.
     says_close: Arc<AtomicBool>,
     close: CancellationToken,
@@ -353,14 +410,9 @@ where
         + 'static,
     S::Future: Send,
 {
-    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+    async fn connection(self, stream: TcpStream, peer: Peer) {
         let activity = Arc::new(Activity::default());
-        let stream = Watched::new(
-            stream,
-            Arc::clone(&activity),
-            self.limits.head_within,
-            self.limits.idle,
-        );
+        let stream = Watched::new(stream, Arc::clone(&activity), self.head_within, self.idle);
         let service = FromHyper {
             service: self.service,
             peer,
@@ -392,7 +444,7 @@ where
 /// From hyper to the services of this house.
 struct FromHyper<S> {
     service: S,
-    peer: SocketAddr,
+    peer: Peer,
     activity: Arc<Activity>,
     says_close: Arc<AtomicBool>,
 }
@@ -409,7 +461,7 @@ where
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let running = self.activity.begin();
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(self.peer));
+        request.extensions_mut().insert(self.peer.clone());
         let answering = self.service.clone().call(request);
         let says_close = Arc::clone(&self.says_close);
         Box::pin(async move {

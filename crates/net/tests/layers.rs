@@ -2,20 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
+use axum::extract::rejection::StringRejection;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use portolan_net::client_ip::{ProxyHeader, TrustedProxies};
-use portolan_net::layers::body::{BodyError, ReadBody, read};
+use portolan_net::layers::body::{BodyError, read};
 use portolan_net::layers::{
-    AllowedHosts, Arrival, Cors, FetchSite, Front, Origins, Page, Pause, SecurityHeaders,
+    AllowedHosts, Arrival, BODY_RATE, Compress, Cors, Entrance, Fault, FetchSite, Front, Origins,
+    Page, Pause, SecurityHeaders,
 };
 use portolan_net::listen::Peer;
 use tower::ServiceExt;
@@ -165,7 +168,7 @@ async fn the_client_address_is_believed_only_through_our_proxies() {
         );
         request
             .extensions_mut()
-            .insert(Peer(peer.parse::<SocketAddr>().unwrap()));
+            .insert(Peer::from(peer.parse::<SocketAddr>().unwrap()));
         let answer = router.clone().oneshot(request).await.unwrap();
         assert!(text(answer).await.ends_with(expected));
     }
@@ -377,7 +380,7 @@ async fn pages_and_machine_answers_get_their_headers_and_handlers_may_set_their_
     // S9
     assert_eq!(
         header(machine.headers(), "content-security-policy"),
-        "sandbox; default-src 'none'"
+        "default-src 'none'; sandbox; frame-ancestors 'none'"
     );
     assert_eq!(
         header(machine.headers(), "x-content-type-options"),
@@ -456,26 +459,229 @@ async fn a_body_that_drips_is_cut() {
     assert_eq!(begun.elapsed().as_secs(), 30);
 }
 
-#[tokio::test]
-async fn the_body_layer_answers_in_words_and_hands_on_what_fits() {
-    let router = Router::new()
-        .route("/", post(|body: String| async move { body }))
-        .layer(ReadBody::up_to(4));
-    let send = |body: Body| {
-        router.clone().oneshot(
-            Request::builder()
-                .method(Method::POST)
-                .uri("/")
-                .body(body)
-                .unwrap(),
+/// In the words of some routes.
+fn words(fault: Fault) -> Response {
+    (fault.status(), format!("refused: {fault:?}")).into_response()
+}
+
+fn behind_the_entrance() -> Router {
+    Router::new()
+        .route("/{name}", get(|| async { "read" }))
+        .route(
+            "/",
+            // A handler that makes the worst of a body that breaks off.
+            post(|body: Result<String, StringRejection>| async move {
+                body.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+            }),
         )
+        .layer(Entrance::new(words).layer())
+}
+
+async fn send(kind: &str, body: Body) -> Response {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/")
+        .header("content-type", kind)
+        .body(body)
+        .unwrap();
+    behind_the_entrance().oneshot(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn s6_what_holds_control_characters_is_refused_in_the_words_of_the_route() {
+    for (path, status) in [
+        ("/a%00b", 400),
+        ("/a%0Ab", 400),
+        ("/a?b=%00", 400),
+        ("/a?b=%1f", 400),
+        ("/a?b=%0d%0a", 200),
+        ("/a%20b?c=%E2%80%AE", 200),
+    ] {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let answer = behind_the_entrance().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+        if status == 400 {
+            assert_eq!(text(answer).await, "refused: Characters");
+        }
+    }
+    const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
+    for (kind, parts, status) in [
+        (FORM, [&b"a=1&b=%"[..], b"00"], 400),
+        (FORM, [b"a=1&b=%0", b"A"], 200),
+        ("application/json", [b"{\"a\":\"\\u00", b"00\"}"], 400),
+        ("application/json", [b"{\"a\":\"\\ud83d", b"\"}"], 400),
+        ("application/json", [b"{\"a\":\"\\u00", b"e4\"}"], 200),
+        ("application/octet-stream", [b"%00", b"%00"], 200),
+    ] {
+        let answer = send(kind, pieces(parts.to_vec())).await;
+        assert_eq!(answer.status(), status, "{kind} {parts:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s2_a_body_has_a_deadline_and_a_least_rate() {
+    // Pieces of a size, one a second.
+    let dripping = |size: usize, pieces: usize| {
+        let stream = futures_util::stream::unfold(pieces, move |left| async move {
+            let left = left.checked_sub(1)?;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Some((Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; size])), left))
+        });
+        Body::from_stream(stream)
     };
+    let begun = tokio::time::Instant::now();
+    let answer = send("text/plain", dripping(1, 1_000)).await;
+    assert_eq!(answer.status(), 408);
+    assert_eq!(text(answer).await, "refused: Slow");
+    assert_eq!(begun.elapsed().as_secs(), 20);
+    // Above the rate a large body takes the time that it needs; below, it is cut in proportion.
+    let rate = usize::try_from(BODY_RATE).unwrap();
+    let answer = send("text/plain", dripping(rate, 120)).await;
+    assert_eq!(answer.status(), 200);
+    let begun = tokio::time::Instant::now();
+    let answer = send("text/plain", dripping(rate / 2, 1_000)).await;
+    assert_eq!(answer.status(), 408);
+    assert_eq!(begun.elapsed().as_millis(), 39_500);
+}
+
+#[tokio::test]
+async fn s12_every_answer_says_that_it_is_no_page() {
+    let router = Router::new()
+        .route("/", get(|| async { "plain" }))
+        .route(
+            "/page",
+            get(|| async { [("content-security-policy", "default-src 'self'")] }),
+        )
+        .route(
+            "/panic",
+            get(|| async {
+                if true {
+                    panic!("planted")
+                }
+            }),
+        )
+        .layer(Front::new(
+            AllowedHosts::new(["portolan.example"]),
+            TrustedProxies::default(),
+            None,
+        ));
+    for (host, path, status) in [
+        ("portolan.example", "/", 200),
+        ("portolan.example", "/page", 200),
+        ("portolan.example", "/nowhere", 404),
+        ("portolan.example", "/panic", 500),
+        ("elsewhere.example", "/", 421),
+    ] {
+        let request = Request::builder()
+            .uri(path)
+            .header("host", host)
+            .body(Body::empty())
+            .unwrap();
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{host} {path}");
+        assert_eq!(
+            header(answer.headers(), "x-content-type-options"),
+            "nosniff"
+        );
+        let own = "default-src 'self'";
+        let least = "default-src 'none'; sandbox; frame-ancestors 'none'";
+        assert_eq!(
+            header(answer.headers(), "content-security-policy"),
+            if path == "/page" { own } else { least },
+            "{host} {path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_name_of_the_same_place_sends_pages_on_and_serves_the_rest() {
+    let hosts = AllowedHosts::new(["localhost:7"]).also(["127.0.0.1:7"], "http://localhost:7");
+    let router = Router::new()
+        .route(
+            "/{name}",
+            get(|| async { "served" }).post(|| async { "served" }),
+        )
+        .layer(Front::new(hosts, TrustedProxies::default(), None));
+    let ask = |method: &'static str, host: &'static str, accept: &'static str| {
+        let request = Request::builder()
+            .method(method)
+            .uri("/a?b=c")
+            .header("host", host)
+            .header("accept", accept)
+            .body(Body::empty())
+            .unwrap();
+        router.clone().oneshot(request)
+    };
+    const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let answer = ask("GET", "127.0.0.1:7", BROWSER).await.unwrap();
+    assert_eq!(answer.status(), 307);
     assert_eq!(
-        text(send(pieces(vec![b"ab", b"cd"])).await.unwrap()).await,
-        "abcd"
+        header(answer.headers(), "location"),
+        "http://localhost:7/a?b=c"
     );
-    let refused = send(Body::from("abcde")).await.unwrap();
-    assert_eq!(refused.status(), 413);
-    let body: serde_json::Value = serde_json::from_str(&text(refused).await).unwrap();
-    assert_eq!(body["error"]["code"], "body_too_large");
+    for (method, host, accept, status) in [
+        ("GET", "localhost:7", BROWSER, 200),
+        ("GET", "127.0.0.1:7", "application/json", 200),
+        ("POST", "127.0.0.1:7", BROWSER, 200),
+        ("GET", "127.0.0.1:8", BROWSER, 421),
+        ("GET", "localhost", BROWSER, 421),
+    ] {
+        let answer = ask(method, host, accept).await.unwrap();
+        assert_eq!(answer.status(), status, "{method} {host} {accept}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_worth_it_goes_out_compressed_and_what_could_be_measured_does_not() {
+    let long = "a list of many alike ".repeat(500);
+    let of = |kind: &'static str| {
+        let body = long.clone();
+        get(move || async move { ([("content-type", kind)], body) })
+    };
+    let router = Router::new()
+        .route("/json", of("application/json").post(|| async { "{}" }))
+        .route("/css", of("text/css; charset=utf-8"))
+        .route("/html", of("text/html; charset=utf-8"))
+        .route("/events", of("text/event-stream"))
+        .route("/png", of("image/png"))
+        .route(
+            "/short",
+            get(|| async { ([("content-type", "application/json")], "{}") }),
+        )
+        .layer(Compress.layer());
+    let ask = |path: &'static str, headers: &[(&'static str, &'static str)]| {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        router.clone().oneshot(request.body(Body::empty()).unwrap())
+    };
+    const GZIP: (&str, &str) = ("accept-encoding", "gzip, br");
+    for (path, headers, is_compressed) in [
+        ("/json", &[GZIP][..], true),
+        ("/css", &[GZIP, ("sec-fetch-site", "same-origin")], true),
+        ("/json", &[], false),
+        ("/json", &[GZIP, ("sec-fetch-site", "cross-site")], false),
+        ("/json", &[GZIP, ("sec-fetch-site", "same-site")], false),
+        ("/html", &[GZIP], false),
+        ("/events", &[GZIP], false),
+        ("/png", &[GZIP], false),
+        ("/short", &[GZIP], false),
+    ] {
+        let answer = ask(path, headers).await.unwrap();
+        let coding = answer.headers().get("content-encoding");
+        assert_eq!(coding.is_some(), is_compressed, "{path} {headers:?}");
+        let varies = header(answer.headers(), "vary").contains("accept-encoding");
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        if is_compressed {
+            assert!(varies && bytes.len() < long.len() / 10, "{}", bytes.len());
+            let mut text = String::new();
+            flate2::read::GzDecoder::new(&bytes[..])
+                .read_to_string(&mut text)
+                .unwrap();
+            assert_eq!(text, long);
+        } else if path != "/short" {
+            assert_eq!(bytes.len(), long.len());
+        }
+    }
 }

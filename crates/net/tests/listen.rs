@@ -15,11 +15,13 @@ use axum::extract::Extension;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use portolan_net::client_ip::TrustedProxies;
 use portolan_net::health::{Check, Dependency, Health};
-use portolan_net::listen::{BindError, Limits, Peer, Shutdown, bind, serve};
+use portolan_net::layers::{AllowedHosts, Arrival, Front};
+use portolan_net::listen::{BindError, Limits, Peer, Sharing, Shutdown, bind, serve};
 use portolan_net::sse_body::{self, SendError, SseBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -60,7 +62,12 @@ fn gated() -> (Router, Arc<Notify>, Arc<Notify>) {
 
 fn hello() -> Router {
     Router::new()
-        .route("/", get(|Extension(Peer(peer)): Extension<Peer>| async move { format!("hello {}", peer.ip()) }))
+        .route(
+            "/",
+            get(|Extension(peer): Extension<Peer>| async move {
+                format!("hello {}", peer.address.ip())
+            }),
+        )
         .route("/echo", post(|body: String| async move { body }))
 }
 
@@ -540,4 +547,95 @@ async fn a_node_that_serves_from_memory_stays_ready_and_says_what_is_away() {
         "ready\ndatabase: no answer within 2 s\nredis: the store did not answer\n"
     );
     assert_eq!(before.elapsed(), Duration::ZERO, "answered from memory");
+}
+
+/// A connection from an address of this machine's own.
+async fn from_place(place: &str, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{place}:0").parse().unwrap()).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+/// The answer to one request on a connection.
+async fn answer_on(mut stream: TcpStream, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let _ = stream.write_all(request.as_bytes()).await;
+    read_all(&mut stream, Duration::from_secs(5)).await
+}
+
+#[tokio::test]
+async fn s2_an_address_that_holds_all_it_can_leaves_the_others_their_answers() {
+    let limits = Limits {
+        connections: 40,
+        sharing: Sharing {
+            per_address: 10,
+            ..Sharing::default()
+        },
+        ..Limits::default()
+    };
+    let server = server(hello(), limits);
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        held.push(from_place("127.0.0.2", server.address).await);
+    }
+    let begun = Instant::now();
+    let answer = answer_on(from_place("127.0.0.3", server.address).await, "/").await;
+    let took = begun.elapsed();
+    assert!(answer.ends_with("hello 127.0.0.3"), "{answer}");
+    assert!(took < Duration::from_millis(100), "{took:?}");
+    // What is too much is told so, and closed.
+    let mut last = held.pop().unwrap();
+    let refused = read_all(&mut last, Duration::from_secs(5)).await;
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.contains("too_many_connections"), "{refused}");
+    assert!(refused.contains("nosniff") && refused.contains("; sandbox;"));
+    // Whoever closes some may open others.
+    drop(held);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !answer_on(from_place("127.0.0.2", server.address).await, "/")
+        .await
+        .ends_with("hello 127.0.0.2")
+    {
+        assert!(Instant::now() < deadline, "places are not given back");
+    }
+}
+
+#[tokio::test]
+async fn s2_the_last_places_are_for_those_that_were_authorised() {
+    let router = hello()
+        .route(
+            "/sign-in",
+            get(|arrival: Arrival| async move {
+                arrival.note_authorised();
+                "authorised"
+            }),
+        )
+        .layer(Front::new(
+            AllowedHosts::new(["a"]),
+            TrustedProxies::default(),
+            None,
+        ));
+    let limits = Limits {
+        connections: 20,
+        sharing: Sharing {
+            per_address: 0,
+            reserve: 5,
+            ..Sharing::default()
+        },
+        ..Limits::default()
+    };
+    let server = server(router, limits);
+    let known = from_place("127.0.0.9", server.address).await;
+    assert!(answer_on(known, "/sign-in").await.ends_with("authorised"));
+    // Strangers of many addresses take all that they can.
+    let mut held = Vec::new();
+    for n in 0..30_u8 {
+        let place = format!("127.0.1.{}", n + 1);
+        held.push(from_place(&place, server.address).await);
+    }
+    let stranger = answer_on(from_place("127.0.0.4", server.address).await, "/").await;
+    assert!(stranger.contains("too_many_connections"), "{stranger}");
+    let known = answer_on(from_place("127.0.0.9", server.address).await, "/").await;
+    assert!(known.ends_with("hello 127.0.0.9"), "{known}");
+    drop(held);
 }

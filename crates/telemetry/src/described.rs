@@ -51,6 +51,12 @@ pub const METRICS: &[Metric] = &[
         "Time from the head of a request to the head of its answer, by route template",
     ),
     metric(
+        "connections_refused_total",
+        Kind::CounterFromZero,
+        "Connections refused by the public listener, by reason: address (it holds as many as it may), reserve (only places for \
+         established clients were left)",
+    ),
+    metric(
         "dependency_up",
         Kind::Gauge,
         "1 while the database or Redis answers, 0 while it is away",

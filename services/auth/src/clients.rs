@@ -268,7 +268,12 @@ fn basic_credentials(headers: &HeaderMap) -> Result<Option<(String, String)>, OA
             .map(|(_, value)| value.into_owned())
             .unwrap_or_default()
     };
-    Ok(Some((decode(id), decode(secret))))
+    let (id, secret) = (decode(id), decode(secret));
+    // S-6: no client of ours has such a name, and no database takes it.
+    if id.contains(char::is_control) || secret.contains(char::is_control) {
+        return Err(malformed);
+    }
+    Ok(Some((id, secret)))
 }
 
 #[cfg(test)]

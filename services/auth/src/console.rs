@@ -51,7 +51,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
 use serde::Serialize;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -302,6 +302,8 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
         .route("/api/v1/{*rest}", axum::routing::any(unknown_path))
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(Compress.layer())
+        .layer(Entrance::new(|fault| ConsoleError::from(fault).into_response()).layer())
         .layer(FetchSite::new([state.site.origin()]).layer())
         .layer(
             SecurityHeaders::new(Page::Console, state.site.is_secure())

@@ -7,6 +7,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::KeysError;
+use portolan_net::layers::Fault;
 use portolan_storage::StorageError;
 use serde::Serialize;
 
@@ -94,6 +95,9 @@ pub enum OAuthError {
     /// The body is larger than the endpoint reads: 413.
     #[error("body is too large")]
     TooLarge,
+    /// The body came too slowly: 408.
+    #[error("body is too slow")]
+    TooSlow,
     /// Too many: 429 with `Retry-After`. Never 401: clients would drop good tokens.
     #[error("too many requests")]
     TooMany {
@@ -108,7 +112,7 @@ pub enum OAuthError {
     },
     /// Storage failed: 503. Never `invalid_grant` (T7).
     #[error("storage failed")]
-    Storage(#[from] StorageError),
+    Storage(#[source] StorageError),
     /// Signing or sealing failed: 503.
     #[error("key material failed")]
     Keys(#[from] KeysError),
@@ -141,9 +145,29 @@ impl OAuthError {
             Self::Refused { code, .. } => code.as_str(),
             Self::BasicRefused { .. } => "invalid_client",
             Self::TooLarge => "too_large",
+            Self::TooSlow => "too_slow",
             Self::TooMany { .. } => "too_many",
             Self::Away { .. } => "away",
             Self::Storage(_) | Self::Keys(_) => "unavailable",
+        }
+    }
+}
+
+impl From<StorageError> for OAuthError {
+    fn from(error: StorageError) -> Self {
+        if error.is_unwritable_text() {
+            Fault::Characters.into()
+        } else {
+            Self::Storage(error)
+        }
+    }
+}
+
+impl From<Fault> for OAuthError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Slow => Self::TooSlow,
+            Fault::Characters => Self::invalid_request("the request holds control characters"),
         }
     }
 }
@@ -174,6 +198,12 @@ impl IntoResponse for OAuthError {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 ErrorCode::InvalidRequest,
                 "the body is too large",
+                None,
+            ),
+            Self::TooSlow => (
+                StatusCode::REQUEST_TIMEOUT,
+                ErrorCode::InvalidRequest,
+                "the body did not arrive in time",
                 None,
             ),
             Self::TooMany { retry_after } => (

@@ -4,12 +4,13 @@ use axum::{
     Router,
     extract::DefaultBodyLimit,
     http::StatusCode,
+    response::IntoResponse,
     routing::{any, get, post},
 };
 use portolan_cluster::revocations::Revocations;
 use portolan_keys::Verifier;
 use portolan_model::{resource::Site as ResourceSite, token_family::LOST_ANSWER_WINDOW};
-use portolan_net::layers::{Cors, Page, SecurityHeaders};
+use portolan_net::layers::{Cors, Entrance, Page, SecurityHeaders};
 use portolan_storage::{Reason, StorageError, recorder::Recorder, refresh_tokens};
 use serde::Deserialize;
 use time::Duration;
@@ -17,7 +18,9 @@ use time::Duration;
 use crate::{
     authorize,
     clients::{metadata_document::Fetches, register},
-    consent, discovery, introspect, jwks,
+    consent, discovery,
+    error::OAuthError,
+    introspect, jwks,
     pages::{self, FormTarget},
     rate::{Budget, Rates},
     revoke,
@@ -178,6 +181,7 @@ pub(crate) fn router(state: &AuthState) -> Router<AuthState> {
     let machine = |router: Router<AuthState>, limit| {
         router
             .layer(DefaultBodyLimit::max(limit))
+            .layer(Entrance::new(|fault| OAuthError::from(fault).into_response()).layer())
             .layer(Cors::authorization_server().layer())
             .layer(SecurityHeaders::new(Page::Machine, state.site.is_secure()).layer())
     };

@@ -17,7 +17,7 @@ use axum::{
     routing::get,
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use portolan_net::layers::{FetchSite, Page, SecurityHeaders};
+use portolan_net::layers::{Compress, Entrance, FetchSite, Page, SecurityHeaders};
 
 pub use fault::PageError;
 pub(crate) use moment::Moment;
@@ -66,6 +66,7 @@ pub(crate) fn router(_state: &AuthState) -> Router<AuthState> {
             "/auth-assets/page.js",
             get(|| async { script(PAGE_SCRIPT) }),
         )
+        .layer(Compress.layer())
 }
 
 async fn styles() -> Response {
@@ -97,7 +98,8 @@ pub enum FormTarget {
     Client,
 }
 
-/// What every router of pages needs: faults become pages, no other site can post (S5), nothing is cached, framed or loaded from
+/// What every router of pages needs: what comes in is text and comes in time (S-2, S-6), faults
+/// become pages, no other site can post (S5), nothing is cached, framed or loaded from
 /// elsewhere (S6, S7). COOP is `unsafe-none`, because clients open these pages in popups (N8).
 pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Router<AuthState> {
     let csp = match target {
@@ -110,6 +112,7 @@ pub fn protect(router: Router<AuthState>, site: &Site, target: FormTarget) -> Ro
         .no_store();
     router
         .layer(DefaultBodyLimit::max(FORM_LIMIT))
+        .layer(Entrance::new(|fault| PageError::Entrance(fault).into_response()).layer())
         .layer(middleware::from_fn(fault::show_faults))
         .layer(middleware::from_fn(theme::keep))
         .layer(FetchSite::new([site.origin()]).layer())

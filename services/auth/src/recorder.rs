@@ -150,6 +150,7 @@ pub(crate) fn tell(event: NewEvent, error: &OAuthError) -> NewEvent {
                 description,
             ),
         OAuthError::TooLarge => event.refused(Some("T8"), "the body is too large"),
+        OAuthError::TooSlow => event.refused(None, "the body did not arrive in time"),
         OAuthError::TooMany { .. } => event.refused(Some("K17"), "too many requests, wait"),
         OAuthError::Away { .. } => failed(
             event,

@@ -9,6 +9,7 @@ use portolan_model::{
     audit::{Actor, Event, Outcome},
     id::{SessionId, TenantId, UserId},
 };
+use portolan_net::layers::Arrival;
 use portolan_storage::{
     Reason, StorageError, SystemTx, audit,
     browser_sessions::{self, EndReason, NewSession, SEEN_STEP, Session},
@@ -143,6 +144,9 @@ async fn load(
         Some(digest) => find(state, &digest).await?,
         None => None,
     };
+    if let (Some(_), Some(arrival)) = (&session, parts.extensions.get::<Arrival>()) {
+        arrival.note_authorised();
+    }
     parts.extensions.insert(Loaded(session.clone()));
     Ok(session)
 }

@@ -298,6 +298,7 @@ async fn serve(state: &McpState, parts: &Parts, body: &mut Body) -> Result<Respo
     let tenant_slug = target.tenant.unwrap_or_else(|| entry.tenant_slug());
     if let Some(arrival) = arrival {
         arrival.note_tenant(tenant_slug);
+        arrival.note_authorised();
     }
     let headers = Headers::collect(
         parts

@@ -4,10 +4,11 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::get,
 };
+use portolan_net::layers::accepted;
 use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
@@ -28,12 +29,12 @@ pub fn router() -> Router {
         .fallback(other)
 }
 
-async fn page() -> Response {
-    index(StatusCode::OK)
+async fn page(asked: HeaderMap) -> Response {
+    index(StatusCode::OK, &asked)
 }
 
-async fn asset(uri: Uri) -> Response {
-    match file(uri.path()) {
+async fn asset(uri: Uri, asked: HeaderMap) -> Response {
+    match file(uri.path(), &asked) {
         // Names carry a digest of the content, so they may be kept for ever.
         Some(response) => with_cache(response, "public, max-age=31536000, immutable"),
         None => not_found(),
@@ -47,7 +48,7 @@ async fn other(request: Request) -> Response {
         return not_found();
     }
     if !path.contains("/.")
-        && let Some(response) = file(path)
+        && let Some(response) = file(path, request.headers())
     {
         return with_cache(response, "public, max-age=3600");
     }
@@ -62,40 +63,84 @@ async fn other(request: Request) -> Response {
         .and_then(|value| value.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
     if wants_html && !machine {
-        index(StatusCode::NOT_FOUND)
+        index(StatusCode::NOT_FOUND, request.headers())
     } else {
         not_found()
     }
 }
 
-fn index(status: StatusCode) -> Response {
-    let Some(mut response) = file("/index.html") else {
+fn index(status: StatusCode, asked: &HeaderMap) -> Response {
+    let Some(mut response) = file("/index.html", asked) else {
         let text = "The console has not been built into this binary. Run `make run`, or `npm run build` in web/ and build again.\n";
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     };
+    // The page itself is never kept, so there is nothing to compare it with.
+    response.headers_mut().remove(header::ETAG);
     *response.status_mut() = status;
     with_cache(response, "no-store")
 }
 
-fn file(path: &str) -> Option<Response> {
+/// Codings in which the build wrote copies (`web/scripts/compress.mjs`), the smallest first, and
+/// how those end.
+const CODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
+
+/// A file as it is accepted: a compressed copy where the build made one. 304 where the browser has
+/// it (RFC 9110 §13.1.2).
+fn file(path: &str, asked: &HeaderMap) -> Option<Response> {
     let name = path.trim_start_matches('/');
-    let file = Files::get(name)?;
-    let kind = match name.rsplit_once('.').map(|(_, extension)| extension) {
+    if CODINGS.iter().any(|(_, ending)| name.ends_with(ending)) {
+        return None;
+    }
+    let plain = Files::get(name)?;
+    let offered = CODINGS.map(|(coding, _)| coding);
+    let packed = accepted(asked, &offered).and_then(|coding| {
+        let (_, ending) = CODINGS.iter().find(|(own, _)| *own == coding)?;
+        Some((coding, Files::get(&format!("{name}{ending}"))?))
+    });
+    let (coding, file) = match packed {
+        Some((coding, file)) => (Some(coding), file),
+        None => (None, plain),
+    };
+    let digest = file.metadata.sha256_hash();
+    let digest = u64::from_be_bytes(*digest.first_chunk()?);
+    let tag = format!("\"{digest:016x}\"");
+    let is_known = asked
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .any(|known| known.trim().trim_start_matches("W/") == tag || known.trim() == "*");
+    let mut response = Response::new(if is_known {
+        Body::empty()
+    } else {
+        Body::from(file.data)
+    });
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, HeaderValue::try_from(tag).ok()?);
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Some(coding) = coding {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(name)));
+    Some(response)
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
         Some("js" | "mjs") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
+        Some("ico") => "image/x-icon",
         Some("woff2") => "font/woff2",
         Some("json" | "map") => "application/json",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
-    };
-    let mut response = Response::new(Body::from(file.data));
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    Some(response)
+    }
 }
 
 fn with_cache(mut response: Response, cache: &'static str) -> Response {

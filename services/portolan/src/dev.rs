@@ -8,6 +8,7 @@ mod postgres;
 use std::{
     fs::{self, File, Permissions, TryLockError},
     io::Write,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     os::unix::fs::PermissionsExt,
     path::Path,
     process::ExitCode,
@@ -15,6 +16,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use portolan_keys::MasterSecret;
+use url::Url;
 
 use crate::{
     cli::DevArguments,
@@ -55,16 +57,8 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     let listen = listeners.public.local_addr()?;
 
     let database = EmbeddedPostgres::start(&bin, &arguments.data.join("postgres"))?;
-    // Passkeys are bound to names: who asks for this one gets it, with the port that is there.
-    let asks_for_name = raw
-        .text("public_url")
-        .is_some_and(|url| url == "http://localhost" || url.starts_with("http://localhost:"));
-    let host = if asks_for_name {
-        format!("localhost:{}", listen.port())
-    } else {
-        listen.to_string()
-    };
-    raw.set("public_url", format!("http://{host}"));
+    let asked = raw.text("public_url").map(str::to_owned);
+    raw.set("public_url", origin(asked.as_deref(), listen));
     raw.set("listen", listen.to_string());
     raw.set("admin_listen", listeners.admin.local_addr()?.to_string());
     raw.set("database_url", database.url(LOGIN_ROLE, DATABASE));
@@ -74,6 +68,7 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     raw.set_default("drain_accept_secs", "0");
     // Everybody is 127.0.0.1.
     raw.set_default("address_requests_per_minute", "0");
+    raw.set_default("listen_max_connections_per_address", "0");
     let allowed = raw
         .text("egress_allow")
         .map(|list| format!("{list},"))
@@ -102,6 +97,20 @@ pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
+/// The origin of a listener on this machine: by name, since passkeys are bound to names, unless
+/// `asked` names the address, or the name stands for another one. The port is the listener's.
+fn origin(asked: Option<&str>, listen: SocketAddr) -> String {
+    let asks_for_address = asked
+        .and_then(|url| url.parse::<Url>().ok())
+        .is_some_and(|url| !matches!(url.host(), Some(url::Host::Domain("localhost"))));
+    let has_name = listen.ip() == Ipv4Addr::LOCALHOST || listen.ip() == Ipv6Addr::LOCALHOST;
+    if has_name && !asks_for_address {
+        format!("http://localhost:{}", listen.port())
+    } else {
+        format!("http://{listen}")
+    }
+}
+
 /// Lets the settings name what a running `portolan dev` on this folder stands on: for operators' commands.
 pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
     let secret = folder.join("master-secret");
@@ -111,7 +120,7 @@ pub(crate) fn point_to(raw: &mut Raw, folder: &Path) -> Result<()> {
             folder.display()
         );
     }
-    raw.set_default("public_url", "http://127.0.0.1:8080");
+    raw.set_default("public_url", "http://localhost:8080");
     raw.set(
         "database_url",
         postgres::url_of(&folder.join("postgres"), LOGIN_ROLE, DATABASE)?,
@@ -164,4 +173,36 @@ fn master_secret(path: &Path) -> Result<String> {
         .map_err(|error| explain_io(error, &partial))?;
     fs::rename(&partial, path).map_err(|error| explain_io(error, path))?;
     Ok(secret.expose().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_ones_own_is_named_unless_its_address_is_asked_for() {
+        for (asked, listen, expected) in [
+            (None, "127.0.0.1:8080", "http://localhost:8080"),
+            (None, "[::1]:7", "http://localhost:7"),
+            (None, "127.0.0.2:7", "http://127.0.0.2:7"),
+            (
+                Some("http://localhost"),
+                "127.0.0.1:7",
+                "http://localhost:7",
+            ),
+            (
+                Some("http://localhost:9"),
+                "127.0.0.1:7",
+                "http://localhost:7",
+            ),
+            (
+                Some("http://127.0.0.1"),
+                "127.0.0.1:7",
+                "http://127.0.0.1:7",
+            ),
+        ] {
+            let listen = listen.parse().unwrap();
+            assert_eq!(origin(asked, listen), expected, "{asked:?} {listen}");
+        }
+    }
 }

@@ -28,6 +28,7 @@ use portolan_net::{
     client_ip::{ProxyHeader, TrustedProxies},
     egress::{AllowedDestination, Egress, EgressPolicy},
     health::{Check, Dependency},
+    layers::AllowedHosts,
     txt::TxtRecords,
 };
 use portolan_storage::{
@@ -506,8 +507,27 @@ pub(crate) fn keys(settings: &Settings) -> Result<Keys> {
     )?)
 }
 
+/// The names of this place: one. That of `portolan dev` has what a person types for this machine
+/// too, and its pages are at the one that passkeys and cookies are bound to.
+pub(crate) fn hosts(settings: &Settings, is_dev: bool) -> AllowedHosts {
+    let hosts = AllowedHosts::new([authority(settings)]);
+    if !is_dev {
+        return hosts;
+    }
+    let port = settings
+        .public_url
+        .port()
+        .map_or_else(String::new, |port| format!(":{port}"));
+    let own = authority(settings);
+    let others = ["localhost", "127.0.0.1", "[::1]"]
+        .map(|name| format!("{name}{port}"))
+        .into_iter()
+        .filter(|other| *other != own);
+    hosts.also(others, settings.origin())
+}
+
 /// What stands in `Host` when somebody asks for our origin.
-pub(crate) fn authority(settings: &Settings) -> String {
+fn authority(settings: &Settings) -> String {
     let host = settings.public_url.host_str().unwrap_or_default();
     match settings.public_url.port() {
         Some(port) => format!("{host}:{port}"),

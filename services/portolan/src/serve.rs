@@ -8,8 +8,8 @@ use anyhow::Result;
 use axum::Router;
 use portolan_net::{
     health::Health,
-    layers::{AllowedHosts, Front},
-    listen::{self, Bound, Limits},
+    layers::Front,
+    listen::{self, Bound, Limits, Sharing},
     shortcut::Shortcut,
 };
 use portolan_telemetry::{LogConfig, Metrics, RequestLog, Traces, TracesConfig};
@@ -151,14 +151,20 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         }
         mcp = Some(room.state);
     }
+    let proxies = rooms::proxies(settings)?;
     let front = Front::new(
-        AllowedHosts::new([rooms::authority(settings)]),
-        rooms::proxies(settings)?,
+        rooms::hosts(settings, extras.shows_mail),
+        proxies.clone(),
         Some(Arc::new(RequestLog::new())),
     )
     .paused_by(rooms.watch.pause());
     let limits = Limits {
         connections: settings.listen_max_connections,
+        sharing: Sharing {
+            per_address: settings.listen_max_connections_per_address,
+            reserve: settings.listen_max_connections / 10,
+            proxies: proxies.clone(),
+        },
         ..Limits::default()
     };
     let router = router.layer(front.clone()).with_state(());

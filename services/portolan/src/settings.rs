@@ -114,6 +114,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Connections served at once on the public listener.
     pub listen_max_connections: usize,
+    /// Connections of one address on the public listener; 0: no limit.
+    pub listen_max_connections_per_address: usize,
     /// Second listener.
     pub admin_listen: SocketAddr,
     /// Postgres for the service.
@@ -395,13 +397,19 @@ impl Raw {
         }
         let redis_url = self.text("redis_url").map(redis_url).transpose()?;
         let drain_secs = self.within("drain_secs", 0..=300)?;
+        let connections = usize::try_from(self.within("listen_max_connections", 1..=1_000_000)?)?;
+        let of_an_address = match self.text("listen_max_connections_per_address") {
+            Some(_) => {
+                usize::try_from(self.within("listen_max_connections_per_address", 0..=1_000_000)?)?
+            }
+            None => share_of_an_address(connections),
+        };
         let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Ok(Settings {
             public_url,
             listen: self.parse("listen")?,
-            listen_max_connections: usize::try_from(
-                self.within("listen_max_connections", 1..=1_000_000)?,
-            )?,
+            listen_max_connections: connections,
+            listen_max_connections_per_address: of_an_address,
             admin_listen: self.parse("admin_listen")?,
             database_url: self.parse("database_url")?,
             database_max_connections: narrow(self.within("database_max_connections", 4..=500)?),
@@ -451,6 +459,13 @@ impl Settings {
     pub fn origin(&self) -> String {
         self.public_url.as_str().trim_end_matches('/').to_owned()
     }
+}
+
+/// A twentieth of a listener, but enough for an office behind one address, and never more than
+/// half.
+fn share_of_an_address(connections: usize) -> usize {
+    let enough = 64.min(connections / 2);
+    (connections / 20).max(enough).max(1)
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -629,6 +644,25 @@ mod tests {
                 "{said}"
             );
         }
+    }
+
+    #[test]
+    fn s2_an_address_has_a_twentieth_of_the_listener_unless_told() {
+        let share = |pairs: &[(&'static str, &'static str)]| {
+            let all: Vec<_> = complete()
+                .into_iter()
+                .chain(pairs.iter().copied())
+                .collect();
+            let settings = Raw::load(None, environment(&all)).unwrap().check().unwrap();
+            settings.listen_max_connections_per_address
+        };
+        assert_eq!(share(&[]), 2_000);
+        for (connections, expected) in [("1", 1), ("10", 5), ("100", 50), ("1000", 64)] {
+            let pairs = [("PORTOLAN_LISTEN_MAX_CONNECTIONS", connections)];
+            assert_eq!(share(&pairs), expected, "{connections}");
+        }
+        let told = |value| share(&[("PORTOLAN_LISTEN_MAX_CONNECTIONS_PER_ADDRESS", value)]);
+        assert_eq!((told("0"), told("7")), (0, 7));
     }
 
     #[test]

@@ -6868,6 +6868,13 @@ export interface operations {
                 };
                 content?: never;
             };
+            /** @description There is no such source. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
                 headers: {

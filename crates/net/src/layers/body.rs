@@ -1,20 +1,15 @@
-//! Bodies of requests: read whole, up to a size and within a time (B1, B2).
+//! Bodies of requests: read whole, up to a size and within a time (B1, B2), by handlers that answer
+//! in their own words. Others stand behind the [`Entrance`](super::Entrance).
 
-use std::convert::Infallible;
-use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use http::{Request, StatusCode};
+use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use tower::{Layer, Service};
-
-use super::refusal;
 
 /// How long a body may take in all: a slow phone fits, a client that sends one byte a second does not.
 pub const BODY_WITHIN: Duration = Duration::from_secs(30);
@@ -99,95 +94,4 @@ async fn read_on(mut body: Body, limit: usize) -> Result<Bytes, BodyError> {
         }
     }
     Ok(rest.map_or(first, BytesMut::freeze))
-}
-
-/// Reads each request's body before the handler runs, and hands it on in one piece. For routes with extractors; a handler
-/// that answers in its own words calls [`read`].
-#[derive(Debug, Clone, Copy)]
-pub struct ReadBody {
-    limit: usize,
-    within: Duration,
-}
-
-impl ReadBody {
-    /// Bodies of at most `limit` bytes, within [`BODY_WITHIN`].
-    pub const fn up_to(limit: usize) -> Self {
-        Self {
-            limit,
-            within: BODY_WITHIN,
-        }
-    }
-
-    /// The same with another time.
-    #[must_use]
-    pub const fn within(self, within: Duration) -> Self {
-        Self { within, ..self }
-    }
-}
-
-impl<S> Layer<S> for ReadBody {
-    type Service = ReadBodyService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ReadBodyService { rule: *self, inner }
-    }
-}
-
-/// A service that gets bodies in one piece.
-#[derive(Debug, Clone)]
-pub struct ReadBodyService<S> {
-    rule: ReadBody,
-    inner: S,
-}
-
-impl<S> Service<Request<Body>> for ReadBodyService<S>
-where
-    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let fresh = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, fresh);
-        if request.body().is_end_stream() {
-            return Box::pin(inner.call(request));
-        }
-        let ReadBody { limit, within } = self.rule;
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            match read(body, limit, within).await {
-                Ok(bytes) => {
-                    inner
-                        .call(Request::from_parts(parts, Body::from(bytes)))
-                        .await
-                }
-                Err(error) => Ok(refused(&error)),
-            }
-        })
-    }
-}
-
-fn refused(error: &BodyError) -> Response {
-    let (code, message) = match error {
-        BodyError::TooLarge { .. } => (
-            "body_too_large",
-            "The request is larger than this address takes. Send less at once.",
-        ),
-        BodyError::TooSlow { .. } => (
-            "body_too_slow",
-            "The request did not arrive in time. Send it again.",
-        ),
-        BodyError::Broken(_) => (
-            "body_broken",
-            "The request arrived incomplete. Send it again.",
-        ),
-    };
-    refusal(error.status(), code, message)
 }

@@ -9,7 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::{Hook, Rule, refusal};
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// On every method but `GET`, `HEAD` and `OPTIONS`, `Sec-Fetch-Site` must be `same-origin`; a browser too old to send it must
 /// send our `Origin`; neither is refused. `same-site` is refused like `cross-site`, because tenants may have subdomains, and

@@ -18,9 +18,9 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use tower::{Layer, Service};
 
-use super::refusal;
+use super::{refusal, security};
 use crate::client_ip::TrustedProxies;
-use crate::listen::Peer;
+use crate::listen::{Peer, Standing};
 use crate::shortcut::Answering;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,6 +29,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     hosts: Arc<[String]>,
+    also: Option<Arc<Also>>,
+}
+
+/// Other names of the same place.
+#[derive(Debug)]
+struct Also {
+    hosts: Vec<String>,
+    /// Where browsers are sent, without a slash at the end.
+    origin: String,
 }
 
 impl AllowedHosts {
@@ -39,6 +48,24 @@ impl AllowedHosts {
                 .into_iter()
                 .map(|host| host.as_ref().to_ascii_lowercase())
                 .collect(),
+            also: None,
+        }
+    }
+
+    /// Answers to `hosts` too. A browser that asks for a page there is sent on to `origin`, where
+    /// its cookies and passkeys are; everything else is served.
+    #[must_use]
+    pub fn also(
+        self,
+        hosts: impl IntoIterator<Item = impl Into<String>>,
+        origin: impl Into<String>,
+    ) -> Self {
+        Self {
+            also: Some(Arc::new(Also {
+                hosts: hosts.into_iter().map(Into::into).collect(),
+                origin: origin.into(),
+            })),
+            ..self
         }
     }
 
@@ -46,6 +73,17 @@ impl AllowedHosts {
         self.hosts
             .iter()
             .any(|own| own.as_bytes().eq_ignore_ascii_case(host))
+            || self.is_another(host).is_some()
+    }
+
+    /// The origin to which pages are sent on, if it is another name.
+    fn is_another(&self, host: &[u8]) -> Option<&str> {
+        let also = self.also.as_deref()?;
+        let is_one = also
+            .hosts
+            .iter()
+            .any(|other| other.as_bytes().eq_ignore_ascii_case(host));
+        is_one.then_some(also.origin.as_str())
     }
 }
 
@@ -59,6 +97,7 @@ struct Facts {
     /// Hexadecimal digits.
     request_id: [u8; 24],
     client_ip: IpAddr,
+    standing: Option<Arc<Standing>>,
     route: OnceLock<&'static str>,
     tenant: OnceLock<String>,
     mcp_method: OnceLock<&'static str>,
@@ -73,6 +112,14 @@ impl Arrival {
     /// Where it came from, proxies of ours left out.
     pub fn client_ip(&self) -> IpAddr {
         self.0.client_ip
+    }
+
+    /// Notes that the client is authorised: its address may connect when only the listener's
+    /// reserve is left (S-2).
+    pub fn note_authorised(&self) {
+        if let Some(standing) = &self.0.standing {
+            standing.authorised();
+        }
     }
 
     /// Notes whose request it turned out to be. The first note stays.
@@ -249,13 +296,13 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let begun = Instant::now();
-        let peer = request
-            .extensions()
-            .get::<Peer>()
-            .map_or(NOWHERE, |peer| peer.0);
+        let peer = request.extensions().get::<Peer>();
+        let standing = peer.and_then(|peer| peer.standing.clone());
+        let peer = peer.map_or(NOWHERE, |peer| peer.address);
         let arrival = Arrival(Arc::new(Facts {
             request_id: fresh_request_id(),
             client_ip: self.shared.proxies.client_ip(peer, request.headers()),
+            standing,
             route: OnceLock::new(),
             tenant: OnceLock::new(),
             mcp_method: OnceLock::new(),
@@ -321,7 +368,12 @@ impl Shared {
         if self.hosts.admit(named)
             && target.is_none_or(|target| self.hosts.admit(target.as_bytes()))
         {
-            Ok(())
+            match self.hosts.is_another(named) {
+                Some(origin) if asks_for_page(request) => {
+                    Err(Box::new(sent_on(origin, request.uri())))
+                }
+                _ => Ok(()),
+            }
         } else {
             Err(Box::new(refusal(
                 StatusCode::MISDIRECTED_REQUEST,
@@ -330,6 +382,30 @@ impl Shared {
             )))
         }
     }
+}
+
+/// What a browser does when a person follows a link or types an address.
+fn asks_for_page(request: &Request<Body>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && request
+            .headers()
+            .get(header::ACCEPT)
+            .and_then(|accept| accept.to_str().ok())
+            .is_some_and(|accept| accept.contains("text/html"))
+}
+
+fn sent_on(origin: &str, target: &http::Uri) -> Response {
+    let path = target
+        .path_and_query()
+        .map_or("/", http::uri::PathAndQuery::as_str);
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Ok(location) = HeaderValue::try_from(format!("{origin}{path}")) {
+        headers.insert(header::LOCATION, location);
+    }
+    answer
 }
 
 /// Tells the observer, also when the request's future is dropped because the client went away.
@@ -348,6 +424,7 @@ impl Report {
         if let Ok(id) = HeaderValue::from_bytes(&self.arrival.0.request_id) {
             answer.headers_mut().insert(REQUEST_ID, id);
         }
+        security::set_least(answer.headers_mut());
         answer
     }
 }

@@ -15,6 +15,21 @@ pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 
 const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
+/// For everything that is not a page: it loads nothing, runs nothing and is framed nowhere, should
+/// a browser render it.
+pub(crate) const UNRENDERED_CSP: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
+
+/// The least that stands on every answer, of a handler or not (S-12). What an answer has of its own
+/// stays.
+pub(crate) fn set_least(headers: &mut HeaderMap) {
+    headers
+        .entry(header::X_CONTENT_TYPE_OPTIONS)
+        .or_insert(HeaderValue::from_static("nosniff"));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(UNRENDERED_CSP));
+}
+
 const PERMISSIONS: &str = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), \
      magnetometer=(), microphone=(), midi=(), payment=(), usb=()";
 
@@ -49,10 +64,7 @@ impl SecurityHeaders {
             ));
         }
         if page == Page::Machine {
-            set.push((
-                header::CONTENT_SECURITY_POLICY,
-                fixed("sandbox; default-src 'none'"),
-            ));
+            set.push((header::CONTENT_SECURITY_POLICY, fixed(UNRENDERED_CSP)));
             return Self { set };
         }
         let (csp, opener, referrer) = match page {

@@ -7,7 +7,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use portolan_keys::{KeysError, password::PasswordError};
-use portolan_net::layers::Arrival;
+use portolan_net::layers::{Arrival, Fault};
 use portolan_storage::StorageError;
 
 use super::fault_page;
@@ -24,6 +24,9 @@ pub enum PageError {
     /// The form cannot be read.
     #[error("form cannot be read")]
     Form(#[from] axum::extract::rejection::FormRejection),
+    /// What came in is no text, or did not come in time.
+    #[error("refused at the entrance: {0:?}")]
+    Entrance(Fault),
     /// Too many tries.
     #[error("too many tries")]
     Throttled {
@@ -49,6 +52,14 @@ pub enum PageError {
     #[error("internal: {0}")]
     Internal(&'static str),
 }
+
+/// What is shown where no text came in.
+const CHARACTERS: (StatusCode, &str, &str, Option<i64>) = (
+    StatusCode::BAD_REQUEST,
+    "This cannot be read",
+    "The address or the form holds control characters. Go back, remove them, and send it again.",
+    None,
+);
 
 /// What the person reads.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +91,14 @@ impl PageError {
                 "Go back, reload the page and submit it again.",
                 None,
             ),
+            Self::Entrance(fault @ Fault::Slow) => (
+                fault.status(),
+                "That took too long",
+                "What you sent did not arrive in time. Go back and send it again.",
+                None,
+            ),
+            Self::Entrance(Fault::Characters) => CHARACTERS,
+            Self::Storage(error) if error.is_unwritable_text() => CHARACTERS,
             Self::Throttled { retry_after } => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many attempts",

@@ -312,7 +312,7 @@ impl Browser<'_> {
         }
         request
             .extensions_mut()
-            .insert(Peer(SocketAddr::new(self.ip, 4711)));
+            .insert(Peer::from(SocketAddr::new(self.ip, 4711)));
         let response = self.house.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();

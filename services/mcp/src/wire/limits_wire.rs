@@ -273,7 +273,7 @@ async fn an_address_without_a_known_token_is_limited_before_any_signature_is_che
         );
         request
             .extensions_mut()
-            .insert(portolan_net::listen::Peer(place));
+            .insert(portolan_net::listen::Peer::from(place));
         let service = service.clone();
         async move { Answer::read(service.oneshot(request).await.unwrap()).await }
     };

@@ -34,6 +34,12 @@ pub const SETTINGS: &[Described] = &[
         meaning: "Most connections that the public listener serves at once, 1-1000000; more wait unaccepted. Each needs an open file, and a running call another one.",
     },
     Described {
+        name: "listen_max_connections_per_address",
+        default: "",
+        secret: false,
+        meaning: "Most connections that one client address (IPv6: one /64) holds at the public listener; more are refused. Default: a twentieth of listen_max_connections, but at least 64, or half of them where that is less. 0: no limit, the default of `portolan dev`. Proxies in trusted_proxies are exempt; behind a proxy that is not named there, all clients have its address. Whatever this says, the last tenth of the listener is for addresses that were authorised within the last hour.",
+    },
+    Described {
         name: "admin_listen",
         default: "127.0.0.1:9090",
         secret: false,
