@@ -19,6 +19,10 @@ const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else
 
 /// About how many bytes a document has.
 fn bytes() -> usize {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how large, for a test that is run by hand"
+    )]
     let asked = std::env::var("S1_BYTES").ok();
     asked.map_or(1_000_000, |bytes| bytes.parse().unwrap())
 }
@@ -273,13 +277,13 @@ fn s1_what_many_operations_share_is_bounded_by_the_size_of_the_document() {
         (
             "alternatives",
             format!(
-                r##"{{"get":{{"responses":{{"200":{{"content":{{"application/json":{{"schema":{{"anyOf":[{0}]}}}}}}}}}}}}}},"next":{{}}"##,
+                r#"{{"get":{{"responses":{{"200":{{"content":{{"application/json":{{"schema":{{"anyOf":[{0}]}}}}}}}}}}}}}},"next":{{}}"#,
                 wide.join(",")
             ),
         ),
         (
             "methods",
-            format!(r#"{{{}}}"#, filled(|n| format!(r#""x-{n}":1"#))),
+            format!("{{{}}}", filled(|n| format!(r#""x-{n}":1"#))),
         ),
     ] {
         let text = format!(
