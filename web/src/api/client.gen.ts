@@ -1511,6 +1511,8 @@ export interface components {
         ClientAdmission: {
             /** @description Those that the workspace has to do with; those that somebody asks for first. */
             clients: components["schemas"]["SeenClient"][];
+            /** @description What each rule would end at once, if it were set now. */
+            effects: components["schemas"]["RuleEffect"][];
             /** @description Which clients may connect. */
             rule: components["schemas"]["AdmissionRule"];
         };
@@ -1624,7 +1626,7 @@ export interface components {
             id: string;
             /**
              * Format: date-time
-             * @description When it last got a token.
+             * @description Its last request at a server, to the minute.
              */
             last_used_at?: string | null;
             /** @description As the app calls itself. Nothing proves it. */
@@ -1634,6 +1636,11 @@ export interface components {
              * @description How often it renewed its token.
              */
             refreshes: number;
+            /**
+             * Format: date-time
+             * @description When a renewal of its token was last repeated from another network than before.
+             */
+            repeated_elsewhere_at?: string | null;
             /** @description The address of the server, or of all of them. */
             resource: string;
             /** @description What it may do. */
@@ -2270,7 +2277,7 @@ export interface components {
                 id: string;
                 /**
                  * Format: date-time
-                 * @description When it last got a token.
+                 * @description Its last request at a server, to the minute.
                  */
                 last_used_at?: string | null;
                 /** @description As the app calls itself. Nothing proves it. */
@@ -2280,6 +2287,11 @@ export interface components {
                  * @description How often it renewed its token.
                  */
                 refreshes: number;
+                /**
+                 * Format: date-time
+                 * @description When a renewal of its token was last repeated from another network than before.
+                 */
+                repeated_elsewhere_at?: string | null;
                 /** @description The address of the server, or of all of them. */
                 resource: string;
                 /** @description What it may do. */
@@ -3102,6 +3114,17 @@ export interface components {
         /** @description Another rule. */
         RuleBody: {
             /** @description Which clients may connect. */
+            rule: components["schemas"]["AdmissionRule"];
+        };
+        /** @description What a rule would end. */
+        RuleEffect: {
+            /**
+             * Format: int64
+             * @description Their connections.
+             */
+            apps: number;
+            /** @description Clients that are connected and could not connect any more. */
+            clients: number;
             rule: components["schemas"]["AdmissionRule"];
         };
         /**
