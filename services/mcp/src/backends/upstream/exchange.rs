@@ -194,6 +194,7 @@ async fn follow(
             biased;
             Some(answered) = asking.next(), if !asking.is_empty() => {
                 if let Ok(Err(error)) = answered {
+                    let error: UpstreamError = error;
                     return Err(error.into());
                 }
                 continue;
