@@ -194,7 +194,8 @@ async fn follow(
             biased;
             Some(answered) = asking.next(), if !asking.is_empty() => {
                 if let Ok(Err(error)) = answered {
-                    return Err(UpstreamError::into(error));
+                    let error: UpstreamError = error;
+                    return Err(error.into());
                 }
                 continue;
             }
