@@ -348,7 +348,7 @@ impl Node {
         let peer = SocketAddr::new(address.parse().unwrap(), 4711);
         let request = Request::post("/oauth/token")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .extension(Peer(peer));
+            .extension(Peer::from(peer));
         self.send(request.body(Body::from(encode(&fields))).unwrap())
             .await
     }
