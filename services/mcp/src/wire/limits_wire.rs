@@ -314,7 +314,7 @@ async fn an_address_without_a_known_token_is_limited_before_any_signature_is_che
         ];
         let mut request = node.request("GET", &headers, String::new());
         let place: std::net::SocketAddr = "192.0.2.7:6".parse().unwrap();
-        let peer = portolan_net::listen::Peer(place);
+        let peer = portolan_net::listen::Peer::from(place);
         request.extensions_mut().insert(peer);
         let answer = service.clone().oneshot(request).await.unwrap();
         assert_eq!(answer.status(), status, "{event}");
