@@ -444,7 +444,7 @@ export interface paths {
         /** Rewrites a prompt. Servers that offer it under its old name follow. */
         put: operations["rewrite_prompt"];
         post?: never;
-        /** Deletes a prompt. It can be restored for ten minutes. */
+        /** Deletes a prompt. It can be restored for 30 days. */
         delete: operations["delete_prompt"];
         options?: never;
         head?: never;
@@ -586,7 +586,7 @@ export interface paths {
         /** Rewrites a resource. Servers that offer it under its old URI follow, and clients that subscribed to it are told. */
         put: operations["rewrite_resource"];
         post?: never;
-        /** Deletes a resource. It can be restored for ten minutes. */
+        /** Deletes a resource. It can be restored for 30 days. */
         delete: operations["delete_resource"];
         options?: never;
         head?: never;
@@ -678,7 +678,7 @@ export interface paths {
         get: operations["show_server"];
         put?: never;
         post?: never;
-        /** Deletes a server. It can be restored for ten minutes; its address is not given to another. */
+        /** Deletes a server. It can be restored for 30 days; its address is not given to another. */
         delete: operations["delete_server"];
         options?: never;
         head?: never;
@@ -1064,7 +1064,7 @@ export interface paths {
         get: operations["show_source"];
         put?: never;
         post?: never;
-        /** Deletes a source; its tools answer no more. It can be restored for ten minutes. */
+        /** Deletes a source; its tools answer no more. It can be restored for 30 days. */
         delete: operations["delete_source"];
         options?: never;
         head?: never;
@@ -1321,6 +1321,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/trash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Deleted sources, servers, prompts and resources that can be restored, newest deletion first. */
+        get: operations["list_trash"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/upstreams": {
         parameters: {
             query?: never;
@@ -1544,8 +1561,10 @@ export interface components {
             /** @description Opens the client with everything filled in. */
             deep_link?: string;
             label: string;
-            /** @description Of the snippet: `text`, `shell` or `json`. */
+            /** @description Of the snippet: `text`, `shell`, `json`, `toml`, `typescript` or `python`. */
             language: string;
+            /** @description What to know before the first step, for instance that the client cannot reach this address. */
+            note?: string;
             /** @description What to paste. */
             snippet: string;
             /** @description What to do, in order. */
@@ -1555,7 +1574,7 @@ export interface components {
          * @description Clients with instructions.
          * @enum {string}
          */
-        ClientName: "claude" | "claude_code" | "chatgpt" | "cursor" | "vscode";
+        ClientName: "claude" | "claude_code" | "chatgpt" | "cursor" | "vscode" | "inspector" | "mcp_remote" | "codex" | "gemini_cli" | "windsurf" | "zed" | "typescript_sdk" | "python_sdk" | "curl";
         /**
          * @description How a client proves itself.
          * @enum {string}
@@ -1834,12 +1853,32 @@ export interface components {
              */
             undo_until: string;
         };
+        /**
+         * @description What was deleted.
+         * @enum {string}
+         */
+        DeletedKind: "source" | "server" | "prompt" | "resource";
+        /** @description A deleted thing. `POST …/{kind}s/{id}/restore` brings it back. */
+        DeletedThing: {
+            /** Format: date-time */
+            deleted_at: string;
+            id: string;
+            kind: components["schemas"]["DeletedKind"];
+            name: string;
+            /**
+             * Format: date-time
+             * @description Then it is removed for good.
+             */
+            restorable_until: string;
+        };
         /** @description Where the demo API is, for the console to propose. */
         DemoApi: {
             /** @description Where its calls go. */
             base_url: string;
             /** @description How to sign in to it, in words. */
             credential_hint: string;
+            /** @description The same as an MCP server, which needs no credential. */
+            mcp_url: string;
             /** @description Its OpenAPI document. */
             openapi_url: string;
             /** @description What it calls itself. */
@@ -2305,6 +2344,24 @@ export interface components {
             next_cursor?: string;
         };
         /** @description One page of a list. */
+        Listing_DeletedThing: {
+            /** @description In the order of the list. */
+            items: {
+                /** Format: date-time */
+                deleted_at: string;
+                id: string;
+                kind: components["schemas"]["DeletedKind"];
+                name: string;
+                /**
+                 * Format: date-time
+                 * @description Then it is removed for good.
+                 */
+                restorable_until: string;
+            }[];
+            /** @description Give it as `cursor` to get the next page; absent on the last one. */
+            next_cursor?: string;
+        };
+        /** @description One page of a list. */
         Listing_Invitation: {
             /** @description In the order of the list. */
             items: {
@@ -2719,8 +2776,12 @@ export interface components {
         /** @description A server to be added. */
         NewUpstream: {
             credential?: components["schemas"]["Credential"] | null;
-            /** @description What changes at the server waits until somebody agrees. */
-            hold_changes?: boolean;
+            /**
+             * @description What changes at the server waits until somebody agrees. It does if this is absent: what a server says of a tool is read by
+             *     models, and was agreed to as it was.
+             * @default true
+             */
+            hold_changes: boolean;
             /** @description What people call it; what it calls itself if empty. */
             name?: string;
             /** @description Stands before the names of its tools and prompts; mostly empty. */
@@ -3341,7 +3402,7 @@ export interface components {
         };
         /** @description What a new workspace still has to do. */
         Setup: {
-            /** @description An AI client has called a tool. */
+            /** @description An AI client has called a tool, and the call succeeded. */
             has_call: boolean;
             has_credential: boolean;
             /** @description A server is published. */
@@ -7624,6 +7685,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Switched"];
+                };
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    list_trash: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What can be restored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing_DeletedThing"];
                 };
             };
             /** @description A refusal: what is wrong, and what to do. */

@@ -130,7 +130,7 @@ function SignInFirst({ url }: { url: string }) {
 
   function go() {
     add.mutate(
-      { url, sign_in: sharing },
+      { url, sign_in: sharing, hold_changes: true },
       {
         onSuccess: (made) =>
           connect.mutate(made.id, {
