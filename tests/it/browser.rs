@@ -30,7 +30,6 @@ fn script(name: &str, stack: &Stack) -> Result<Command> {
 
 async fn finish(command: Command, person: &Person) -> Result<()> {
     let finished = program::run(command, person, &OpensBrowser::with_open()?, LIMIT).await?;
-    println!("{}", finished.output);
     assert!(
         finished.success
             && finished.output.contains("1..done")

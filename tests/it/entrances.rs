@@ -347,28 +347,29 @@ async fn console(
     Ok(())
 }
 
+const FIELDS: &[&str] = &[
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "client_assertion",
+    "client_assertion_type",
+    "code",
+    "code_verifier",
+    "redirect_uri",
+    "refresh_token",
+    "resource",
+    "scope",
+    "token",
+    "token_type_hint",
+    "unheard_of",
+];
+
 /// The endpoints for machines.
 async fn oauth(stack: &Stack, findings: &mut Findings) -> Result<()> {
     let client = OAuthClient::register(stack.url(), "Harness").await?;
     let http = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .build()?;
-    const FIELDS: &[&str] = &[
-        "grant_type",
-        "client_id",
-        "client_secret",
-        "client_assertion",
-        "client_assertion_type",
-        "code",
-        "code_verifier",
-        "redirect_uri",
-        "refresh_token",
-        "resource",
-        "scope",
-        "token",
-        "token_type_hint",
-        "unheard_of",
-    ];
     for path in [
         "/oauth/token",
         "/token",
@@ -567,7 +568,7 @@ async fn mcp(session: &McpClient, url: &str, findings: &mut Findings) -> Result<
                     findings.faults.push(format!("{path}: {}", answer.status));
                 }
                 let metadata = path.replacen("/t/", "/.well-known/oauth-protected-resource/t/", 1);
-                let request = reqwest::Client::new().get(metadata);
+                let request = reqwest::Client::builder().build()?.get(metadata);
                 findings.send("metadata", &evil, request).await?;
             }
         }

@@ -166,6 +166,8 @@ fn visit(folder: &Path, found: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
+const DEV: &[&str] = &["--data", "--listen", "--admin-listen", "--demo-listen"];
+
 /// A test that takes an address or a folder that the binary has by default fails while `make run`
 /// goes on beside it.
 #[test]
@@ -190,7 +192,6 @@ fn no_test_uses_a_default_port_or_a_default_folder() -> Result<()> {
                 }
             }
         };
-        const DEV: &[&str] = &["--data", "--listen", "--admin-listen", "--demo-listen"];
         for (at, _) in text.match_indices("\"dev\"") {
             wants(at, DEV);
         }

@@ -102,8 +102,8 @@ async fn s2_one_address_that_holds_all_it_can_leaves_another_its_answers() -> Re
 
 #[tokio::test]
 async fn s2_slow_bodies_end_with_408_on_every_kind_of_route() -> Result<()> {
-    let stack = Stack::start()?;
     const FORM: &str = "application/x-www-form-urlencoded";
+    let stack = Stack::start()?;
     let mut asked = JoinSet::new();
     for (path, kind, form) in [
         ("/oauth/token", FORM, "application/json"),
@@ -289,7 +289,7 @@ async fn texts_are_compressed_as_they_are_asked_for_and_streams_never() -> Resul
         .captures(&page)
         .context("the script of the console")?[1]
         .to_owned();
-    let http = reqwest::Client::new();
+    let http = reqwest::Client::builder().build()?;
     let ask = async |path: &str, coding: &str, tag: &str| {
         let request = http
             .get(stack.url().join(path)?)

@@ -487,6 +487,8 @@ async fn send(kind: &str, body: Body) -> Response {
     behind_the_entrance().oneshot(request).await.unwrap()
 }
 
+const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
+
 #[tokio::test]
 async fn s6_what_holds_control_characters_is_refused_in_the_words_of_the_route() {
     for (path, status) in [
@@ -504,7 +506,6 @@ async fn s6_what_holds_control_characters_is_refused_in_the_words_of_the_route()
             assert_eq!(text(answer).await, "refused: Characters");
         }
     }
-    const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
     for (kind, parts, status) in [
         (FORM, [&b"a=1&b=%"[..], b"00"], 400),
         (FORM, [b"a=1&b=%0", b"A"], 200),
@@ -544,6 +545,10 @@ async fn s2_a_body_has_a_deadline_and_a_least_rate() {
     assert_eq!(begun.elapsed().as_millis(), 39_500);
 }
 
+async fn planted() {
+    panic!("planted");
+}
+
 #[tokio::test]
 async fn s12_every_answer_says_that_it_is_no_page() {
     let router = Router::new()
@@ -552,14 +557,7 @@ async fn s12_every_answer_says_that_it_is_no_page() {
             "/page",
             get(|| async { [("content-security-policy", "default-src 'self'")] }),
         )
-        .route(
-            "/panic",
-            get(|| async {
-                if true {
-                    panic!("planted")
-                }
-            }),
-        )
+        .route("/panic", get(planted))
         .layer(Front::new(
             AllowedHosts::new(["portolan.example"]),
             TrustedProxies::default(),
@@ -593,6 +591,8 @@ async fn s12_every_answer_says_that_it_is_no_page() {
     }
 }
 
+const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+
 #[tokio::test]
 async fn another_name_of_the_same_place_sends_pages_on_and_serves_the_rest() {
     let hosts = AllowedHosts::new(["localhost:7"]).also(["127.0.0.1:7"], "http://localhost:7");
@@ -612,7 +612,6 @@ async fn another_name_of_the_same_place_sends_pages_on_and_serves_the_rest() {
             .unwrap();
         router.clone().oneshot(request)
     };
-    const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
     let answer = ask("GET", "127.0.0.1:7", BROWSER).await.unwrap();
     assert_eq!(answer.status(), 307);
     assert_eq!(
@@ -630,6 +629,8 @@ async fn another_name_of_the_same_place_sends_pages_on_and_serves_the_rest() {
         assert_eq!(answer.status(), status, "{method} {host} {accept}");
     }
 }
+
+const GZIP: (&str, &str) = ("accept-encoding", "gzip, br");
 
 #[tokio::test]
 async fn what_is_worth_it_goes_out_compressed_and_what_could_be_measured_does_not() {
@@ -656,7 +657,6 @@ async fn what_is_worth_it_goes_out_compressed_and_what_could_be_measured_does_no
         }
         router.clone().oneshot(request.body(Body::empty()).unwrap())
     };
-    const GZIP: (&str, &str) = ("accept-encoding", "gzip, br");
     for (path, headers, is_compressed) in [
         ("/json", &[GZIP][..], true),
         ("/css", &[GZIP, ("sec-fetch-site", "same-origin")], true),
