@@ -195,10 +195,18 @@ async fn s_6_characters_that_nobody_sees_are_taken_out_of_texts_and_refused_in_n
         (&tools[0]["title"], &tools[0]["description"]),
         (&json!("TT"), &json!("abcde\tf"))
     );
-    let found = scene.owner.console().get(&scene.source("/tools")).await?;
-    let warnings = found["items"][0].to_string();
+    let console = scene.owner.console();
+    let ids = console
+        .tool_ids("harbour", &scene.published.source_id)
+        .await?;
+    let id = ids[0].as_str().context("an id")?;
+    let found = console
+        .get(&format!("/workspaces/harbour/tools/{id}"))
+        .await?;
     assert!(
-        warnings.contains("Control characters were taken out"),
+        found["warnings"]
+            .to_string()
+            .contains("Control characters were taken out"),
         "{found}"
     );
     assert_eq!(

@@ -541,9 +541,3 @@ async fn xt_12_clients_of_every_revision_before_python_of_2026_07_28() -> Result
 async fn xt_12_clients_of_every_revision_before_rust_of_2026_07_28() -> Result<()> {
     every_revision_before(Fixture::Rmcp).await
 }
-
-/// X-5 (Q4): one server of both eras, spoken to in that of each client.
-#[tokio::test]
-async fn q4_xt_12_clients_of_every_revision_before_typescript_of_both_eras() -> Result<()> {
-    every_revision_before(Fixture::TypeScriptBoth).await
-}

@@ -197,7 +197,7 @@ impl Fixture {
     #[must_use]
     pub fn nobody_to_ask(self, tool: &str) -> String {
         match self {
-            Self::TypeScript1 | Self::HttpSse => {
+            Self::TypeScript1 | Self::Gated | Self::TypeScriptBoth | Self::HttpSse => {
                 "MCP error -32601: Method not found: elicitation/create".to_owned()
             }
             Self::Python1 => {

@@ -27,6 +27,15 @@ const NEEDS: [Need; 5] = [
     Need::SamplingTools,
 ];
 
+/// What is taken away, and what a tool needs that is not listed any more then.
+const WITHOUT: [(&[Need], Need); 5] = [
+    (&[Need::Url], Need::Url),
+    (&[Need::SamplingTools], Need::SamplingTools),
+    (&[Need::Form, Need::Url], Need::Form),
+    (&[Need::Sampling, Need::SamplingTools], Need::Sampling),
+    (&[Need::Roots], Need::Roots),
+];
+
 impl Client {
     /// Asks the server for all that it offers, as a client that can do everything, and then what of it a client needs for which tool.
     /// A server that remembers nothing of a client cannot make a difference, and is asked once.
@@ -66,16 +75,19 @@ impl Client {
                 !is_enough
             });
         }
-        // The others need what they are not listed without.
-        for without in NEEDS {
+        // The others need what they are not listed without: a mode, or the whole feature.
+        for (without, needed) in WITHOUT {
             if gated.is_empty() {
                 return Ok(());
             }
-            let others: Vec<Need> = NEEDS.into_iter().filter(|need| *need != without).collect();
+            let others: Vec<Need> = NEEDS
+                .into_iter()
+                .filter(|need| !without.contains(need))
+                .collect();
             let listed = self.listed_to(&others).await?;
             for tool in &mut gated {
-                if !listed.contains(&tool.name) {
-                    tool.require(without);
+                if !listed.contains(&tool.name) && !tool.requires_one_of(without) {
+                    tool.require(needed);
                 }
             }
         }
@@ -96,6 +108,14 @@ impl Client {
 }
 
 impl OfferedTool {
+    fn requires_one_of(&self, needs: &[Need]) -> bool {
+        let requires = self.plan["upstream"]["requires"].as_array();
+        let is_named = |need: &Need| {
+            requires.is_some_and(|requires| requires.iter().any(|word| word == need.feature()))
+        };
+        needs.iter().any(is_named)
+    }
+
     fn require(&mut self, need: Need) {
         let requires = &mut self.plan["upstream"]["requires"];
         match requires.as_array_mut() {

@@ -47,7 +47,7 @@ fn tool(key: &str, written: Option<String>) -> Imported {
         input_schema: schema("one"),
         output_schema: Some(schema("out")),
         annotations: json!({"title": "T", "x": 1}),
-        plan: json!({"z": 1, "path": "/", "method": "GET"}),
+        plan: json!({"path": "/", "z": 1, "method": "GET"}),
         definition: Some(json!({"path": "/", "name": "x"})),
         written,
         warnings: Vec::new(),
@@ -83,7 +83,7 @@ async fn order_and_numbers_of_definitions_are_those_that_were_written() {
         assert_eq!(tool.annotations.to_string(), r#"{"title":"T","x":1}"#);
         assert_eq!(
             tool.plan.to_string(),
-            r#"{"z":1,"path":"/","method":"GET"}"#
+            r#"{"path":"/","z":1,"method":"GET"}"#
         );
         let form = tool.definition.as_ref().unwrap();
         assert_eq!(form.to_string(), r#"{"path":"/","name":"x"}"#);
@@ -141,7 +141,7 @@ async fn what_the_release_before_writes_holds() {
     ] {
         sqlx::raw_sql(statement).execute(&mut owner).await.unwrap();
         let found = stored(&store, tenant).await;
-        let is_ordered = found[0].plan.to_string() == r#"{"z":1,"path":"/","method":"GET"}"#;
+        let is_ordered = found[0].plan.to_string() == r#"{"path":"/","z":1,"method":"GET"}"#;
         assert_eq!(is_ordered, is_kept, "{statement}");
         assert_eq!(
             found[0].input_schema["new"] == json!(true),
