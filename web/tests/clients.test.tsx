@@ -46,9 +46,10 @@ const registered: Schemas['RegisteredClient'] = {
   apps: 1,
   created_at: '2026-01-01T00:00:00Z',
 };
+const effects: Schemas['RuleEffect'][] = [{ rule: 'verified', apps: 1, clients: 1 }];
 const lists = (clients: Schemas['SeenClient'][] = [client, verified]) => ({
   'GET /api/v1/me': { body: me },
-  [`GET ${base}/clients`]: { body: { rule: 'approval', clients } },
+  [`GET ${base}/clients`]: { body: { rule: 'approval', effects, clients } },
   [`GET ${base}/registered-clients`]: { body: { items: [registered] } },
 });
 

@@ -100,7 +100,7 @@ test('a server that wants a sign-in is added first; what is missing is said on i
   screen.getByText('0 users have connected an account.');
   screen.getByText(unconnected.redirect_uri);
   const added = received.find((one) => one.method === 'POST' && one.path.endsWith('/upstreams'));
-  expect(added?.body).toEqual({ url: source.base_url, sign_in: 'person' });
+  expect(added?.body).toEqual({ url: source.base_url, sign_in: 'person', hold_changes: true });
 });
 
 test('the connected account is shown, with what the server wants beyond it, and disconnected', {
