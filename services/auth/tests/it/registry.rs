@@ -777,7 +777,7 @@ async fn a_server_is_made_published_renamed_and_brought_back() {
         )
         .await,
     );
-    assert_eq!(connection["clients"].as_array().unwrap().len(), 5);
+    assert_eq!(connection["clients"].as_array().unwrap().len(), 14);
 
     assert!(
         fine(

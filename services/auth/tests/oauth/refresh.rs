@@ -155,7 +155,7 @@ async fn s10_beyond_two_minutes_a_lost_answer_is_given_again_to_the_same_network
 async fn s10_connected_apps_tell_of_a_renewal_that_was_repeated_from_elsewhere() {
     let mut scene = Scene::new().await;
     let client = scene.client.clone();
-    let told = "repeated from another network";
+    let told = "from another network at";
     let one = first(&mut scene).await;
     let two = next(&scene, &one).await;
     next(&scene, &one).await;
