@@ -30,6 +30,14 @@ const COLLECT: Duration = Duration::from_millis(250);
 /// How long the writer waits for running calls after the process began to stop.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// What a batch holds of one tenant.
+#[derive(Default)]
+struct OfTenant {
+    calls: Vec<Call>,
+    /// When tokens of these grants were used.
+    uses: Vec<(GrantId, Timestamp)>,
+}
+
 /// What is written down.
 #[derive(Debug)]
 enum Entry {
@@ -144,15 +152,15 @@ impl Writer {
     }
 
     async fn write(&self, batch: &mut Vec<(TenantId, Entry)>) {
-        let mut tenants: HashMap<TenantId, (Vec<Call>, Vec<(GrantId, Timestamp)>)> = HashMap::new();
+        let mut tenants: HashMap<TenantId, OfTenant> = HashMap::new();
         for (tenant, entry) in batch.drain(..) {
-            let (calls, uses) = tenants.entry(tenant).or_default();
+            let of = tenants.entry(tenant).or_default();
             match entry {
-                Entry::Call(call) => calls.push(call),
-                Entry::Use(grant, at) => uses.push((grant, at)),
+                Entry::Call(call) => of.calls.push(call),
+                Entry::Use(grant, at) => of.uses.push((grant, at)),
             }
         }
-        for (tenant, (calls, uses)) in tenants {
+        for (tenant, OfTenant { calls, uses }) in tenants {
             if let Err(error) = self.note(tenant, &uses).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

@@ -222,7 +222,7 @@ async fn made(person: &Browser<'_>, method: Method, path: &str, body: Value) -> 
 }
 
 /// The workspaces `acme` and `gone`, which its owner deleted, with a person for each role.
-async fn scene<'a>(house: &'a House) -> (Scene, Vec<(Role, Browser<'a>)>) {
+async fn scene(house: &House) -> (Scene, Vec<(Role, Browser<'_>)>) {
     let owner = house.person("owner@acme.example").await;
     workspace(&owner, "acme").await;
     workspace(&owner, "gone").await;

@@ -251,7 +251,11 @@ async fn m7_nobody_takes_the_places_of_all_who_ask() {
     let path = bob.begin(&request(&scene.client)).await;
     let page = bob.get(&path).await;
     assert!(!page.text.contains("value=\"ask "), "{}", page.text);
-    assert!(page.text.contains("Many of your requests are waiting"), "{}", page.text);
+    assert!(
+        page.text.contains("Many of your requests are waiting"),
+        "{}",
+        page.text
+    );
     let ask = format!("ask {}", scene.acme);
     press(&mut bob, &node, &path, &ask).await;
     let path = carl.begin(&request(&scene.client)).await;
