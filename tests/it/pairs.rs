@@ -259,7 +259,12 @@ impl Pair {
         );
         let params = json!({"name": name, "arguments": {"arg2": "2"}});
         let refused = self.ask("prompts/get", params).await?.answer;
-        let (code, words) = fixture.missing_argument();
+        // in a session, Python's two servers are one SDK's.
+        let answers = match fixture {
+            Fixture::Python2 if !self.is_from(MODERN) => Fixture::Python1,
+            fixture => fixture,
+        };
+        let (code, words) = answers.missing_argument();
         assert_eq!(refused["error"]["code"], code, "{about}: {refused}");
         let message = refused["error"]["message"].as_str().unwrap_or_default();
         assert!(message.contains(words), "{about}: {refused}");
@@ -320,8 +325,15 @@ impl Pair {
         let greeting = "test_input_required_result_elicitation";
         let heard = self.call(greeting, json!({})).await?;
         if !can {
-            assert_eq!(heard.said(), fixture.nobody_to_ask(greeting), "{about}");
-            assert_eq!(heard.answer["result"]["isError"], true, "{about}");
+            let is_refused = heard.answer.get("error").is_some();
+            // one of both eras says it in a session, in words of its SDK.
+            if fixture.knows_both_eras() {
+                let is_failed = heard.answer["result"]["isError"] == true;
+                assert!(is_failed || is_refused, "{about}: {}", heard.answer);
+            } else {
+                assert_eq!(heard.said(), fixture.nobody_to_ask(greeting), "{about}");
+                assert_eq!(heard.answer["result"]["isError"], true, "{about}");
+            }
             assert_eq!(heard.asked(), [""; 0], "{about}: {:?}", heard.questions);
             return Ok(());
         }

@@ -132,6 +132,13 @@ impl Fixture {
         }
     }
 
+    /// Is it spoken to in the era of each client?
+    #[must_use]
+    pub fn knows_both_eras(self) -> bool {
+        let [sessions, stateless] = self.spoken();
+        sessions != stateless
+    }
+
     /// Names of its tools, in byte order (TL-3).
     #[must_use]
     pub fn tools(self) -> Vec<&'static str> {

@@ -141,8 +141,10 @@ async fn what_the_release_before_writes_holds() {
     ] {
         sqlx::raw_sql(statement).execute(&mut owner).await.unwrap();
         let found = stored(&store, tenant).await;
-        let is_ordered = found[0].plan.to_string() == r#"{"path":"/","z":1,"method":"GET"}"#;
-        assert_eq!(is_ordered, is_kept, "{statement}");
+        // A comparison of values would not see the order.
+        let plan = found[0].plan.to_string();
+        let is_ordered = plan.starts_with(r#"{"path":"/","z":1,"#);
+        assert_eq!(is_ordered, is_kept, "{statement}: {plan}");
         assert_eq!(
             found[0].input_schema["new"] == json!(true),
             !is_kept,
