@@ -141,7 +141,7 @@ async fn f2_pp_3_a_task_is_heard_once_a_second_and_its_last_word_before_its_end(
             _ => {}
         }
     }
-    assert_eq!(progress.last(), Some(&json!(500.0)), "{progress:?}");
+    assert_eq!(progress.last(), Some(&json!(500)), "{progress:?}");
     assert_eq!(words.last(), Some(&json!(500)), "{words:?}");
     assert!(
         progress.len() <= 3 && words.len() <= 21,
