@@ -66,7 +66,11 @@ pub fn error(
     let modern_client = to.era() == Era::Modern;
     let data = |name: &str| error.data.as_ref().and_then(|data| data.get(name));
     match error.code {
-        -32021 | -32003 if modern_upstream && data("requiredCapabilities").is_some() => {
+        // Servers of both eras say it in sessions too; the draft's number means other things there.
+        -32021 | -32003
+            if (modern_upstream || error.code == -32021)
+                && data("requiredCapabilities").is_some() =>
+        {
             let required = data("requiredCapabilities").unwrap_or(Raw::empty_object());
             missing(&required, to)
         }
