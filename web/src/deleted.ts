@@ -3,7 +3,7 @@ import { useSyncExternalStore } from 'react';
 /** What can be restored after its deletion. */
 export type DeletedKind = 'source' | 'server' | 'prompt' | 'resource';
 
-/** Something that was deleted in this browser and can be restored until `until` (ISO 8601). */
+/** Something that was deleted in this browser; its list offers it back until `until` (ISO 8601). */
 export interface DeletedThing {
   ws: string;
   kind: DeletedKind;
@@ -51,8 +51,12 @@ function write(things: DeletedThing[]) {
 
 const alive = (thing: DeletedThing) => Date.parse(thing.until) > Date.now();
 
+/** How long a list offers it back; after that it is in the trash. */
+const offered = 10 * 60_000;
+
 export function rememberDeleted(thing: DeletedThing) {
-  write([...stored().filter((one) => alive(one) && one.id !== thing.id), thing]);
+  const until = new Date(Math.min(Date.parse(thing.until), Date.now() + offered)).toISOString();
+  write([...stored().filter((one) => alive(one) && one.id !== thing.id), { ...thing, until }]);
 }
 
 export function forgetDeleted(id: string) {

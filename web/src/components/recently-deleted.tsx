@@ -1,11 +1,11 @@
 import { Alert, Button, Group, Stack } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type DeletedKind, forgetDeleted, useDeleted } from '../deleted';
-import { formatClock } from '../time';
 import { Refused } from './refused';
 import { toastDone } from './toast';
 
-/** What was deleted from this list, for as long as the service can restore it. */
+/** What was just deleted from this list, with the way back. */
 export function RecentlyDeleted({
   ws,
   kind,
@@ -40,7 +40,11 @@ export function RecentlyDeleted({
         <Alert key={one.id} color="sea">
           <Group justify="space-between" gap="sm">
             <span>
-              “{one.name}” was deleted. You can restore it until {formatClock(one.until)}.
+              “{one.name}” was deleted. It stays in the{' '}
+              <Link to="/w/$ws/trash" params={{ ws }}>
+                trash
+              </Link>{' '}
+              for 30 days.
             </span>
             <Button
               size="compact-sm"
