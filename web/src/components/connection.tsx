@@ -31,8 +31,8 @@ export function ConnectionGuide({ connection }: { connection: Connection }) {
           value={address}
           onChange={setAddress}
           data={[
-            { value: 'server', label: 'The server’s own URL' },
-            { value: 'workspace', label: 'The workspace’s URL' },
+            { value: 'server', label: 'Server URL' },
+            { value: 'workspace', label: 'Workspace URL' },
           ]}
         />
       </div>

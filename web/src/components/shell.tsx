@@ -181,7 +181,7 @@ function Sidebar({ closer }: { closer?: ReactNode }) {
             </>
           )}
           <Link to="/w/$ws/trash" params={params} className={classes.link}>
-            <IconTrash size={19} stroke={1.7} aria-hidden /> Trash
+            <IconTrash size={18} stroke={1.7} aria-hidden /> Trash
           </Link>
           <Link to="/w/$ws/settings" params={params} className={classes.link}>
             <IconSettings size={18} stroke={1.7} aria-hidden /> Settings
