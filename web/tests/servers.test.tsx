@@ -127,8 +127,8 @@ test('how to connect to the default server is told for both of its URLs', async 
   const user = userEvent.setup();
   const snippet = () => screen.findByRole('region', { name: 'snippet for Claude' }, patient);
   expect((await snippet()).textContent).toBe(fleet.url);
-  await user.click(screen.getByRole('radio', { name: 'The workspace’s URL' }));
+  await user.click(screen.getByRole('radio', { name: 'Workspace URL' }));
   expect((await snippet()).textContent).toBe(short);
-  await user.click(screen.getByRole('radio', { name: 'The server’s own URL' }));
+  await user.click(screen.getByRole('radio', { name: 'Server URL' }));
   expect((await snippet()).textContent).toBe(fleet.url);
 });
