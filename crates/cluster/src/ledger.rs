@@ -1,4 +1,4 @@
-//! Buckets of the nodes, for a process that runs no calls: the console, and the tries of sign-in (`streams.md` §16).
+//! Buckets of the nodes, for a process that runs no calls: the console, and the tries of sign-in.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Tries at signing in, and messages, are counted over all nodes (`auth.md` L6; known gap of the review: one budget a process).
+//! Tries at signing in, and messages, are counted over all nodes (L6; known gap of the review: one budget a process).
 
 use std::time::{Duration, Instant};
 

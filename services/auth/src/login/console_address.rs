@@ -1,4 +1,4 @@
-//! An address of the console to which a sign-in leads back (`auth.md` S8): a path and a search of
+//! An address of the console to which a sign-in leads back (S8): a path and a search of
 //! ours, never an address of another origin.
 
 /// Most bytes of one.

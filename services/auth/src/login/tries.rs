@@ -1,4 +1,4 @@
-//! Budgets that decide about security, counted over all nodes (`auth.md` L6): tries at signing in, codes, sign-ups, messages.
+//! Budgets that decide about security, counted over all nodes (L6): tries at signing in, codes, sign-ups, messages.
 //!
 //! A process that is alone counts in its memory. Where nodes share a store, each budget is a bucket there, and each try one question to
 //! it; the process counts too, so that a key that is used up here costs no question. While the store does not answer, a process has half

@@ -1,4 +1,4 @@
-//! Where a sign-in leads, and what it says of the session before (`auth.md` S8; bugs 1 and 13,
+//! Where a sign-in leads, and what it says of the session before (S8; bugs 1 and 13,
 //! friction 1).
 
 use http::StatusCode;
