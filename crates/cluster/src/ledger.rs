@@ -54,7 +54,8 @@ impl Ledger {
         self.count(key, size).await.unwrap_or(Ok(()))
     }
 
-    /// Takes one token, exactly: nothing is leased ahead and nothing let in on credit. `None` if the store does not answer.
+    /// Takes exactly one token: none is leased ahead, and none is granted on credit. `None` if the
+    /// store does not answer.
     pub async fn count(&self, key: &LimitKey, size: Size) -> Option<Result<(), RetryAfter>> {
         let lease = self.ask(key, size, (1, 0)).await?;
         Some(if lease.granted == 0 {
@@ -64,7 +65,8 @@ impl Ledger {
         })
     }
 
-    /// Gives one token back that [`Ledger::count`] took for nothing. A store that does not answer keeps it.
+    /// Returns one token that [`Ledger::count`] took and that was not needed. It stays taken if the
+    /// store does not answer.
     pub async fn give_back(&self, key: &LimitKey, size: Size) {
         self.ask(key, size, (0, 1)).await;
     }

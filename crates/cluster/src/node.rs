@@ -478,8 +478,8 @@ impl Node {
         self.inner.chores.add(chore);
     }
 
-    /// Whether the store answers, as far as is known here. Only where something failed since it answered last, it is asked: one round
-    /// trip. New sessions are not begun without it (F-4).
+    /// Whether the store answers. Costs one round trip if an operation failed since the last answer,
+    /// and none otherwise. A new session needs the store (F-4).
     pub async fn is_store_there(&self) -> bool {
         let link = &self.inner.link;
         if link.failing_since().is_none() && !link.store.is_in_doubt() {
@@ -645,8 +645,8 @@ impl Node {
         let reader = StreamReader::new(Arc::clone(&connection), inner);
         let mut attachment = care::attach(inner, &connection).await;
         for _ in 0..YOUNG {
-            // Its owner has all of it, and writes again what the store lost. Who has seen nothing yet may be faster than the node
-            // that is about to make the stream.
+            // The owner has the whole stream and writes again what the store lost. A client
+            // without a cursor may arrive before the node has made the stream.
             let is_missed = attachment == Attachment::Gone && inner.is_missed(stream);
             if attachment != Attachment::Gone || (cursor.seq > 0 && !is_missed) {
                 break;

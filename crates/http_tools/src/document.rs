@@ -1,4 +1,4 @@
-//! An OpenAPI document: what it must have at its root, and what is said of one that cannot be used.
+//! An OpenAPI document: the members that its root needs, and the faults of one that cannot be used.
 
 mod text;
 

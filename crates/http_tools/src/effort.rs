@@ -38,7 +38,7 @@ pub(crate) use self::survey::{is_bounded, weight_of_names};
 const TEXT: usize = 64;
 /// No check of a value takes longer, whatever the machine does beside it.
 const LONGEST_CHECK: Duration = Duration::from_secs(1);
-/// Steps after which the clock and the caller are looked at. A step is some 25 ns.
+/// Steps between two checks of the deadline and the stop flag. A step takes about 25 ns.
 const OFTEN: usize = 1_024;
 
 /// Tells work on another thread to end. Clones are the same.

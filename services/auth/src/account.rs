@@ -1,4 +1,4 @@
-//! A person's own pages: password, address, signed-in browsers, connected apps (`auth.md` §1.9, §1.10, R5). Plain forms; script is for passkeys
+//! A person's own pages: password, address, signed-in browsers, connected apps (R5). Plain forms; script is for passkeys
 //! and comforts alone.
 //!
 //! What changes who can get in asks for a recent proof of who one is ([`confirm`], S2). Forms are bound to the browser and its session.

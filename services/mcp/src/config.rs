@@ -35,8 +35,8 @@ pub struct McpConfig {
     pub attaches_per_second: u32,
     /// Clients that wait for that; beyond, who opens a new stream is refused.
     pub attaches_waiting: usize,
-    /// Event streams that one person with one client may open per minute (`clients.md` #7). 0 = no limit. To come back for
-    /// one that broke, with a `Last-Event-ID` of ours, is never refused.
+    /// Event streams that one person with one client may open per minute. 0 = no limit. A resume
+    /// with an authentic `Last-Event-ID` is never refused (F-1).
     pub stream_opens_per_minute: u32,
     /// Event streams of one session at once, on one node.
     pub streams_per_session: u32,

@@ -397,7 +397,7 @@ pub(crate) fn one_event(body: &[u8]) -> Response {
     events(portolan_protocol::sse::message(None, body).into())
 }
 
-/// An event stream that is over: the answer to a request that was cancelled before it had one (CN-4, `streams.md` §14).
+/// An empty event stream: the answer to a request that was cancelled before its answer (CN-4, F-3).
 pub(crate) fn no_events() -> Response {
     events(Body::empty())
 }

@@ -391,8 +391,8 @@ fn since(subscriptions: &[(String, i64)]) -> Vec<(String, Option<i64>)> {
         .collect()
 }
 
-/// Lets a client in that comes for a stream on a GET, after its turn (§16.3). One that opens a new stream may be refused: it opens too
-/// many a minute (`clients.md` 7), or there are too many. One that comes back waits (F-1).
+/// Admits a GET for a stream, after its turn. A new stream may be refused: the client opens too many
+/// a minute, or too many are open. A resume waits (F-1).
 pub(crate) async fn let_in(
     visit: &Visit<'_>,
     revision: Revision,

@@ -108,7 +108,8 @@ impl Inner {
         self.writer(stream).is_some()
     }
 
-    /// The store has no such stream. If its writer is here, it looks, and makes it again of what it kept. False if it is not.
+    /// The store has no such stream. A writer on this node checks that and writes the stream again
+    /// from the events it keeps. False if the writer is not on this node.
     pub(super) fn is_missed(&self, stream: StreamKey) -> bool {
         let writer = self.writer(stream);
         if let Some(writer) = &writer {

@@ -41,7 +41,8 @@ impl StreamReader {
         }
     }
 
-    /// Whether another connection of the client took the stream over: this one gets nothing more, and ends soon.
+    /// Whether another connection of the client took the stream over. This one then receives nothing
+    /// more and ends within seconds.
     pub fn is_superseded(&self) -> bool {
         self.connection.standing().phase == Phase::Demoted
     }
