@@ -1,6 +1,6 @@
 # Everything a person or CI does here. `make` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate
+.PHONY: help run build test chaos races full lint lint-deploy fmt bench soak profile prepare emit revisions fuzz coverage deny test-tools clean-data mutants model simulate structure
 
 help: ## Lists these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ fuzz: ## Fuzzes the readers of foreign bytes and what judges them, 10 minutes ea
 
 coverage: ## Counts the lines of decoders that the kept inputs of fuzzing reach
 	@scripts/coverage.sh $(ARGS)
+
+structure: ## Prints the measures of the structure: import circles, operations of the store, prose, lines (tests/structure.tsv)
+	@SQLX_OFFLINE=true cargo test --quiet --package portolan-tests --test it -- --nocapture structure::
 
 revisions: ## Writes docs/revisions.md, authorization-rules.md, translation-rules.md and tests/rules-open.txt anew: which test holds which rule
 	@REVISIONS_WRITE=1 cargo nextest run --workspace -E 'test(/^revisions::/)'

@@ -33,6 +33,7 @@ mod secrets;
 mod sign_in_with_others;
 mod snippets;
 mod strangers;
+mod structure;
 mod tasks;
 mod tenancy;
 mod test_plan;
