@@ -15,3 +15,4 @@ pub mod resolve;
 pub mod shortcut;
 pub mod sse_body;
 pub mod txt;
+mod unrendered;

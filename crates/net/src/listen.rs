@@ -33,8 +33,8 @@ pub use self::places::Sharing;
 pub(crate) use self::places::Standing;
 use self::places::{Place, Places, Refused};
 use self::watched::{Activity, Watched};
-use crate::layers::UNRENDERED_CSP;
 use crate::shortcut::Answering;
+use crate::unrendered::UNRENDERED_CSP;
 
 /// Connections that wait in the kernel while all slots are taken.
 const BACKLOG: i32 = 1024;

@@ -20,7 +20,7 @@ use http::{Method, Request};
 use http_body::Frame;
 
 use super::fetch_site::SEC_FETCH_SITE;
-use super::{Hook, Rule};
+use super::rule::{Hook, Rule};
 
 /// Smaller answers fit into one packet anyway.
 const LEAST: u64 = 1024;

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
 
-use super::{Hook, Rule};
+use super::rule::{Hook, Rule};
 
 /// Whose scripts may read.
 #[derive(Debug, Clone)]

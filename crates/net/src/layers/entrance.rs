@@ -18,8 +18,8 @@ use http::{HeaderMap, Request, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::rule::{Hook, Rule};
 use super::text::{Reader, Writing};
-use super::{Hook, Rule};
 
 /// How long a body may take, before what arrived gives it more: a slow phone fits, a client that
 /// sends a byte a second does not.

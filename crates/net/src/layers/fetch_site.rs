@@ -7,7 +7,8 @@ use axum::response::Response;
 use http::header::{self, HeaderName};
 use http::{Method, Request, StatusCode};
 
-use super::{Hook, Rule, refusal};
+use super::refusal::refusal;
+use super::rule::{Hook, Rule};
 
 pub(super) const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

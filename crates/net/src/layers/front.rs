@@ -18,7 +18,8 @@ use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use tower::{Layer, Service};
 
-use super::{refusal, security};
+use super::refusal::refusal;
+use super::security;
 use crate::client_ip::TrustedProxies;
 use crate::listen::{Peer, Standing};
 use crate::shortcut::Answering;

@@ -5,7 +5,8 @@ use axum::response::Response;
 use http::Request;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::{Hook, Rule};
+use super::rule::{Hook, Rule};
+use crate::unrendered::UNRENDERED_CSP;
 
 /// S6: what pages of ours may load, nothing inline. With `form-action`, so not for pages whose form ends at a client.
 pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
@@ -14,10 +15,6 @@ pub const CONSOLE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 
 /// The same without `form-action`: browsers apply it to the whole chain of redirects, custom schemes included (N7).
 const REDIRECTING_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// For everything that is not a page: it loads nothing, runs nothing and is framed nowhere, should
-/// a browser render it.
-pub(crate) const UNRENDERED_CSP: &str = "default-src 'none'; sandbox; frame-ancestors 'none'";
 
 /// The least that stands on every answer, of a handler or not (S-12). What an answer has of its own
 /// stays.
