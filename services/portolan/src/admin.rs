@@ -11,11 +11,13 @@
 //! | [`keys`] | signing keys: rotate, remove |
 //! | [`vault`] | what is sealed under the master secret |
 //! | [`audit`] | the audit log: verify its chains |
+//! | [`desk`] | database, keys and operator that every command works with |
 //! | [`table`] | what is printed |
 
 pub mod audit;
 pub mod clients;
 pub mod connects;
+pub mod desk;
 pub mod keys;
 pub mod sessions;
 pub mod table;
@@ -23,32 +25,16 @@ pub mod tenants;
 pub mod users;
 pub mod vault;
 
-use std::{
-    fmt,
-    io::{IsTerminal, Write},
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use portolan_keys::Keys;
-use portolan_model::{
-    Clock, Timestamp,
-    audit::{Actor, Event, Outcome},
-    id::TenantId,
-};
-use portolan_storage::{
-    Reason, SchemaState, StorageConfig, Store, SystemTx,
-    audit::{self as log, Origin},
-};
-use serde::Serialize;
-use serde_json::{Value, json};
+use portolan_model::Clock;
+use portolan_storage::{SchemaState, StorageConfig, Store};
 
-use crate::{dev, doctor::LONGEST_SKEW_SECONDS, lifecycle, rooms, say, settings::Raw};
+use crate::{dev, doctor::LONGEST_SKEW_SECONDS, lifecycle, settings::Raw, wiring};
 
-use self::table::Table;
+use self::desk::{Desk, NotConfirmed};
 
 /// Options of every command, and the command.
 #[derive(Debug, clap::Args)]
@@ -111,18 +97,6 @@ pub enum Noun {
 /// The exit code of a command that was not confirmed.
 const NOT_CONFIRMED: u8 = 4;
 
-/// Something was not confirmed.
-#[derive(Debug)]
-struct NotConfirmed(String);
-
-impl fmt::Display for NotConfirmed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} Say --yes to do it.", self.0)
-    }
-}
-
-impl std::error::Error for NotConfirmed {}
-
 /// Runs one command.
 pub fn run(
     arguments: &AdminArguments,
@@ -135,7 +109,7 @@ pub fn run(
     let settings = raw.check()?;
     let desk_facts = (
         operator(environment),
-        rooms::keys(&settings)?,
+        wiring::keys(&settings)?,
         settings.database_url.clone(),
     );
     let outcome = lifecycle::runtime()?.block_on(async {
@@ -202,88 +176,4 @@ fn operator(environment: impl Iterator<Item = (String, String)>) -> String {
         .flatten()
         .find(|name| !name.is_empty())
         .unwrap_or_else(|| "unknown".to_owned())
-}
-
-/// What every command works with.
-#[derive(Debug)]
-pub struct Desk {
-    store: Store,
-    keys: Keys,
-    clock: Clock,
-    is_json: bool,
-    is_confirmed: bool,
-    reason: Option<String>,
-    operator: String,
-}
-
-impl Desk {
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    async fn begin(&self) -> Result<SystemTx> {
-        Ok(self.store.system(Reason::Operator).await?)
-    }
-
-    /// Writes what was done into the audit log of `tenant`, or of the platform.
-    async fn record(
-        &self,
-        tx: &mut SystemTx,
-        tenant: Option<TenantId>,
-        action: &'static str,
-        target: (&'static str, String),
-        mut detail: Value,
-    ) -> Result<()> {
-        detail["operator"] = json!(self.operator);
-        if let Some(reason) = &self.reason {
-            detail["reason"] = json!(reason);
-        }
-        let event = Event {
-            tenant,
-            actor: Actor::Operator,
-            action,
-            target_kind: target.0,
-            target_id: target.1,
-            outcome: Outcome::Ok,
-            detail,
-        };
-        Ok(log::record(tx, &event, &Origin::default(), self.now()).await?)
-    }
-
-    /// Goes on if `--yes` was given, or somebody at the terminal says so.
-    fn confirm(&self, what: &str) -> Result<()> {
-        if self.is_confirmed {
-            return Ok(());
-        }
-        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-            eprint!("{what} Go on? [y/N] ");
-            std::io::stderr().flush()?;
-            let mut line = String::new();
-            std::io::stdin().read_line(&mut line)?;
-            if matches!(line.trim(), "y" | "Y" | "yes") {
-                return Ok(());
-            }
-        }
-        Err(NotConfirmed(what.to_owned()).into())
-    }
-
-    /// Prints a list.
-    fn show(&self, items: &[impl Serialize], table: Table) -> Result<()> {
-        if self.is_json {
-            say(&serde_json::to_string_pretty(items)?);
-        } else {
-            say(&table.to_string());
-        }
-        Ok(())
-    }
-
-    /// Prints what was done.
-    fn done(&self, sentence: &str, facts: Value) -> Result<ExitCode> {
-        if self.is_json {
-            say(&serde_json::to_string_pretty(&facts)?);
-        } else {
-            say(sentence);
-        }
-        Ok(ExitCode::SUCCESS)
-    }
 }

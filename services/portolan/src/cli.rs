@@ -1,10 +1,10 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{admin::AdminArguments, settings::Role};
+use crate::{admin::AdminArguments, dev::DevArguments, settings::Role};
 
 /// A hosted MCP service: turn APIs into tools and publish them to AI clients.
 #[derive(Debug, Parser)]
@@ -59,24 +59,4 @@ pub enum Emitted {
     Openapi,
     /// The reference of all settings, in Markdown.
     Configuration,
-}
-
-/// Options of `portolan dev`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct DevArguments {
-    /// Folder that keeps the data between starts.
-    #[arg(long, value_name = "FOLDER", default_value = ".portolan/dev")]
-    pub data: PathBuf,
-    /// Address of the service.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
-    /// Address of the demo API.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
-    pub demo_listen: SocketAddr,
-    /// Address of health and metrics.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8082")]
-    pub admin_listen: SocketAddr,
-    /// Folder with initdb, postgres and pg_ctl. Found by itself when not given.
-    #[arg(long, value_name = "FOLDER", env = "PORTOLAN_POSTGRES_BIN")]
-    pub postgres_bin: Option<PathBuf>,
 }

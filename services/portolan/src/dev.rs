@@ -10,7 +10,7 @@ use std::{
     io::Write,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -19,7 +19,6 @@ use portolan_keys::MasterSecret;
 use url::Url;
 
 use crate::{
-    cli::DevArguments,
     lifecycle,
     serve::{self, DemoApi, Extras},
     settings::{Raw, Role},
@@ -29,6 +28,26 @@ use postgres::{EmbeddedPostgres, explain_io, find_binaries};
 const DATABASE: &str = "portolan";
 /// Logs in as a member of `portolan_app` and nothing else, as in production.
 const LOGIN_ROLE: &str = "portolan_dev";
+
+/// Options of `portolan dev`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DevArguments {
+    /// Folder that keeps the data between starts.
+    #[arg(long, value_name = "FOLDER", default_value = ".portolan/dev")]
+    pub data: PathBuf,
+    /// Address of the service.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Address of the demo API.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    pub demo_listen: SocketAddr,
+    /// Address of health and metrics.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8082")]
+    pub admin_listen: SocketAddr,
+    /// Folder with initdb, postgres and pg_ctl. Found by itself when not given.
+    #[arg(long, value_name = "FOLDER", env = "PORTOLAN_POSTGRES_BIN")]
+    pub postgres_bin: Option<PathBuf>,
+}
 
 /// Runs until Ctrl-C. Everything it keeps is under `--data`.
 pub fn run(arguments: &DevArguments, mut raw: Raw) -> Result<ExitCode> {

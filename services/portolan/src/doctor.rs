@@ -8,7 +8,8 @@ use portolan_storage::{Needs, SchemaState, StorageConfig, Store};
 use serde::Serialize;
 
 use crate::{
-    node_store, open_files, say,
+    node_store, open_files,
+    output::say,
     settings::{Role, Settings},
 };
 

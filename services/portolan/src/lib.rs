@@ -22,9 +22,10 @@ mod janitor;
 pub mod lifecycle;
 mod node_store;
 pub mod open_files;
-mod rooms;
+mod output;
 pub mod serve;
 pub mod settings;
+mod wiring;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use cli::{Cli, Command, Emitted};
+use output::say;
 use settings::Raw;
 
 /// Runs the command line. Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage, 3 `doctor` or `admin audit
@@ -93,13 +95,4 @@ fn run(cli: Cli) -> Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// What a command was asked to print.
-#[expect(
-    clippy::print_stdout,
-    reason = "the answer of a command goes to standard output; logs do not"
-)]
-pub(crate) fn say(text: &str) {
-    println!("{text}");
 }

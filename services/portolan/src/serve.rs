@@ -1,4 +1,4 @@
-//! Builds the roles out of the rooms, runs them until a signal, and stops them in order.
+//! Builds the roles out of the wiring, runs them until a signal, and stops them in order.
 
 use std::{
     convert::Infallible, future::pending, net::SocketAddr, pin::pin, sync::Arc, time::Duration,
@@ -21,9 +21,9 @@ use crate::{
     console,
     lifecycle::{DrainTimes, Lifecycle, Signals},
     open_files,
-    rooms::{self, Rooms},
-    say,
+    output::say,
     settings::{LogFormat, Role, Settings},
+    wiring::{self, Wiring},
 };
 
 /// Between two looks at database and Redis.
@@ -98,14 +98,14 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         None => Listeners::bind(settings.listen, settings.admin_listen)?,
     };
     let traces = traces(settings, role)?;
-    let rooms = Rooms::open(settings, role).await?;
+    let wiring = Wiring::open(settings, role).await?;
     let life = Lifecycle::default();
     let health = Health::new({
         let metrics = metrics.clone();
         Arc::new(move || metrics.render())
     });
-    health.stands_on(rooms.watch.dependency());
-    health.stands_on(rooms.database(role));
+    health.stands_on(wiring.watch.dependency());
+    health.stands_on(wiring.database(role));
     life.tasks.spawn(metrics.upkeep(life.drained.clone()));
     life.tasks.spawn(listen::serve(
         listeners.admin,
@@ -116,7 +116,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     let demo_api = extras
         .demo
         .as_ref()
-        .map(|demo| rooms::demo_api(demo.address));
+        .map(|demo| wiring::demo_api(demo.address));
     if let Some(demo) = extras.demo {
         life.tasks.spawn(listen::serve(
             demo.listener,
@@ -126,38 +126,38 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
         ));
     }
 
-    rooms.record(&life);
+    wiring.record(&life);
     let mut router = Router::new();
     if role.has_auth() {
         router = router
             .merge(
-                rooms
+                wiring
                     .auth(settings, extras.shows_mail, demo_api, &life)
                     .await?,
             )
             .merge(console::router());
         if !role.has_mcp() {
-            rooms.look_on(settings, &life);
+            wiring.look_on(settings, &life);
         }
     }
     // After the keys were made, before anything is served.
-    rooms.listen(&life).await?;
+    wiring.listen(&life).await?;
     let mut mcp = None;
     if role.has_mcp() {
-        let room = rooms.mcp(settings, role, &life).await?;
-        router = router.merge(portolan_mcp::router(room.state.clone()));
-        if let Some(redis) = room.redis {
+        let service = wiring.mcp(settings, role, &life).await?;
+        router = router.merge(portolan_mcp::router(service.state.clone()));
+        if let Some(redis) = service.redis {
             health.stands_on(redis);
         }
-        mcp = Some(room.state);
+        mcp = Some(service.state);
     }
-    let proxies = rooms::proxies(settings)?;
+    let proxies = wiring::proxies(settings)?;
     let front = Front::new(
-        rooms::hosts(settings, extras.shows_mail),
+        wiring::hosts(settings, extras.shows_mail),
         proxies.clone(),
         Some(Arc::new(RequestLog::new())),
     )
-    .paused_by(rooms.watch.pause());
+    .paused_by(wiring.watch.pause());
     let limits = Limits {
         connections: settings.listen_max_connections,
         sharing: Sharing {
@@ -174,7 +174,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     // Who sees that it is ready may stop it at once.
     let stop = pin!(life.wait_for(Signals::listen()?));
     let opened = async {
-        rooms.watch.is_right().await;
+        wiring.watch.is_right().await;
         let listener = listeners.public.listen()?;
         match &mcp {
             Some(mcp) => life.tasks.spawn(listen::serve(
@@ -224,7 +224,7 @@ pub async fn run(settings: &Settings, role: Role, extras: Extras) -> Result<()> 
     if let Some(traces) = traces {
         traces.stop().await;
     }
-    if tokio::time::timeout(CLOSE, rooms.store.close())
+    if tokio::time::timeout(CLOSE, wiring.store.close())
         .await
         .is_err()
     {

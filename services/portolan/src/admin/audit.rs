@@ -13,7 +13,8 @@ use portolan_storage::audit_chain::{self, Chain};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Desk, table::Table, tenants};
+use super::{desk::Desk, table::Table, tenants};
+use crate::output::say;
 
 /// Entries read at once.
 const BATCH: i64 = 500;
@@ -117,7 +118,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
         for verdict in &verdicts {
             for fault in &verdict.faults {
                 let name = verdict.slug.as_deref().unwrap_or("platform");
-                crate::say(&format!("{name}: {fault}"));
+                say(&format!("{name}: {fault}"));
             }
         }
     }

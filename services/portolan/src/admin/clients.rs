@@ -12,10 +12,11 @@ use portolan_storage::{
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    desk::Desk,
     table::{Table, when, when_if},
     tenants, users,
 };
+use crate::output::say;
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
@@ -148,8 +149,8 @@ async fn show(desk: &Desk, client_id: &str) -> Result<ExitCode> {
     ] {
         table.row([name.to_owned(), value]);
     }
-    crate::say(table.to_string().trim_start());
-    crate::say(&format!("\nConnected apps\n{}", grant_table(&apps)));
+    say(table.to_string().trim_start());
+    say(&format!("\nConnected apps\n{}", grant_table(&apps)));
     Ok(ExitCode::SUCCESS)
 }
 

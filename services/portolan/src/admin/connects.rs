@@ -8,10 +8,11 @@ use portolan_storage::connect_events::{self, Event, Which};
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    desk::Desk,
     table::{Table, text_if, when},
     tenants,
 };
+use crate::output::say;
 
 /// Steps that are read.
 const STEPS: i64 = 5_000;
@@ -59,24 +60,24 @@ pub async fn run(desk: &Desk, arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for attempt in &found {
-        crate::say(&timeline(attempt).to_string());
+        say(&timeline(attempt).to_string());
         for event in &attempt.steps {
             if let Some(words) = event.rule.as_deref().and_then(rules::words) {
-                crate::say(&format!(
+                say(&format!(
                     "\n{}: {words}",
                     event.rule.as_deref().unwrap_or_default()
                 ));
             }
         }
         for known in &attempt.known {
-            crate::say(&format!(
+            say(&format!(
                 "\nKnown fault of {}: {} ({})",
                 known.client, known.text, known.source
             ));
         }
     }
     if found.is_empty() {
-        crate::say("None. Steps are kept for seven days.");
+        say("None. Steps are kept for seven days.");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use portolan_storage::signing_keys::{self, KnownKey};
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    desk::Desk,
     table::{Table, when},
 };
 

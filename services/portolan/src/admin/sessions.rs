@@ -11,7 +11,7 @@ use portolan_storage::{
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    desk::Desk,
     table::{Table, text_if, when},
     users,
 };

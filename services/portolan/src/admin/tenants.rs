@@ -13,9 +13,10 @@ use portolan_storage::{
 use serde_json::{Value, json};
 
 use super::{
-    Desk,
+    desk::Desk,
     table::{Table, text_if, when, when_if},
 };
+use crate::output::say;
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
@@ -162,7 +163,7 @@ fn show(desk: &Desk, tenant: &Tenant) -> Result<ExitCode> {
     ] {
         table.row([name.to_owned(), value]);
     }
-    crate::say(table.to_string().trim_start());
+    say(table.to_string().trim_start());
     Ok(ExitCode::SUCCESS)
 }
 

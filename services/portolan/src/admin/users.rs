@@ -18,9 +18,11 @@ use portolan_storage::{
 use serde_json::{Value, json};
 
 use super::{
-    Desk, clients,
+    clients,
+    desk::Desk,
     table::{Table, text_if, when, when_if},
 };
+use crate::output::say;
 
 /// What can be done.
 #[derive(Debug, clap::Subcommand)]
@@ -208,12 +210,12 @@ async fn show(desk: &Desk, name: &str) -> Result<ExitCode> {
     ] {
         table.row([name.to_owned(), value]);
     }
-    crate::say(table.to_string().trim_start());
-    crate::say(&format!(
+    say(table.to_string().trim_start());
+    say(&format!(
         "\nSessions\n{}",
         super::sessions::table(&sessions)
     ));
-    crate::say(&format!(
+    say(&format!(
         "\nConnected apps\n{}",
         clients::grant_table(&apps)
     ));

@@ -10,7 +10,8 @@ use portolan_storage::{
 };
 use serde_json::json;
 
-use super::{Desk, table::Table};
+use super::{desk::Desk, table::Table};
+use crate::output::say;
 
 /// Rows in one transaction.
 const BATCH: i64 = 200;
@@ -98,7 +99,7 @@ pub async fn run(desk: &Desk, command: &Command) -> Result<ExitCode> {
     }
     if !desk.is_json {
         let rewrapped: u64 = counts.iter().map(|count| count.rewrapped).sum();
-        crate::say(&format!(
+        say(&format!(
             "{rewrapped} values were sealed again. Let a week go by before master_secret_previous goes: sessions of MCP clients and \
              recovery codes are read under it. Recovery codes that are older do not work afterwards."
         ));

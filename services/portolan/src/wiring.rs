@@ -1,4 +1,4 @@
-//! Opens the rooms that both services share, and builds each service's router out of them.
+//! Opens what both services share, and builds the router of each service.
 
 use std::{
     net::IpAddr,
@@ -52,9 +52,9 @@ const MAINTENANCE: Duration = Duration::from_secs(3600);
 /// Between two looks at a clock that is wrong, while such a round waits for it.
 const CLOCK: Duration = Duration::from_secs(5);
 
-/// What both services stand on.
+/// What both services share.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct Wiring {
     pub(crate) store: Store,
     clock: Clock,
     /// Whether that clock is right, as of the last look.
@@ -78,13 +78,13 @@ pub(crate) struct Rooms {
 
 /// The MCP endpoints.
 #[derive(Debug)]
-pub(crate) struct McpRoom {
+pub(crate) struct McpService {
     /// To be served, and to be drained.
     pub(crate) state: McpState,
     pub(crate) redis: Option<Dependency>,
 }
 
-impl Rooms {
+impl Wiring {
     /// Connects, and refuses a database that cannot be used safely.
     pub(crate) async fn open(settings: &Settings, role: Role) -> Result<Self> {
         let keys = keys(settings)?;
@@ -275,7 +275,7 @@ impl Rooms {
         settings: &Settings,
         role: Role,
         life: &Lifecycle,
-    ) -> Result<McpRoom> {
+    ) -> Result<McpService> {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
         let hearing = Hearing::new(self.revocations.clone(), Arc::clone(&store));
@@ -340,7 +340,7 @@ impl Rooms {
             let state = asked.clone();
             Box::pin(async move { state.in_use(tenant).await })
         }));
-        Ok(McpRoom {
+        Ok(McpService {
             state,
             redis: is_redis.then(|| Dependency {
                 name: "redis",
