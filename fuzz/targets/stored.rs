@@ -1,10 +1,10 @@
-//! What comes from Redis, which somebody else may have written (`streams.md` §3, §7, §8): doorbells, answers of scripts with entries of a log, and
+//! What comes from Redis, which somebody else may have written (`streams.md` §3, §7, §8): messages, answers of scripts with entries of a log, and
 //! what is kept about a stream. It is read or refused.
 #![cfg_attr(fuzzing, no_main)]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use portolan_cluster::{SessionKey, store::Doorbell};
+use portolan_cluster::{SessionKey, store::NodeMessage};
 
 #[path = "../../crates/cluster/src/redis/answers.rs"]
 #[allow(dead_code, reason = "one answer has all forms")]
@@ -14,13 +14,13 @@ mod envelope;
 #[path = "../../crates/cluster/src/redis/keys.rs"]
 #[allow(dead_code, reason = "names of keys are not read")]
 pub(crate) mod keys;
-#[path = "../../crates/cluster/src/redis/doorbells/text.rs"]
+#[path = "../../crates/cluster/src/redis/messages/text.rs"]
 pub(crate) mod text;
 
 // Where the files look for them; at the root, in a program of its own.
 #[cfg(fuzzing)]
 use portolan_cluster::store;
-mod doorbells {
+mod messages {
     pub(crate) use super::text;
 }
 #[cfg(fuzzing)]
@@ -75,7 +75,7 @@ fn one(data: &[u8]) {
 
 fuzz_target!(|data: &[u8]| {
     let session = SessionKey([3; 16]);
-    if let Some(Doorbell::Appended {
+    if let Some(NodeMessage::Appended {
         tail,
         event: Some(event),
         ..
@@ -83,14 +83,14 @@ fuzz_target!(|data: &[u8]| {
     {
         assert_eq!(event.seq, tail);
     }
-    let note = Doorbell::Note {
+    let note = NodeMessage::Note {
         session,
         note: Bytes::copy_from_slice(data),
     };
-    assert_eq!(text::parse(&text::note_bell(session, data)), Some(note));
-    if let Some(attempt) = text::parse_attempt(data) {
-        let written = text::attempt_text(attempt);
-        assert_eq!(text::parse_attempt(written.as_bytes()), Some(attempt));
+    assert_eq!(text::parse(&text::note_message(session, data)), Some(note));
+    if let Some(epoch) = text::parse_attempt(data) {
+        let written = text::attempt_text(epoch);
+        assert_eq!(text::parse_attempt(written.as_bytes()), Some(epoch));
     }
     if let Some(stream) = keys::parse_member(data) {
         let written = keys::member(stream);

@@ -23,13 +23,13 @@ use tokio_util::task::TaskTracker;
 pub use self::standstill::Standstill;
 use crate::{
     lock,
-    node::chance,
+    node::rng,
     spawn,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, Kept, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, OnShelf, Principal,
-        Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved, Store,
-        StoreError, StreamKey, Update, Version,
+        Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
+        Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted,
+        Record, RecordPut, RecordSummary, Registered, Result, Routed, SessionKey, Store,
+        StoreError, StreamKey, TakeOver, TakenOver, Update, Version,
     },
 };
 
@@ -53,12 +53,12 @@ pub struct Rates {
     pub before: u32,
     /// Operations whose reply is lost.
     pub lost: u32,
-    /// Doorbells that are lost.
-    pub bell_lost: u32,
-    /// Doorbells that ring twice.
-    pub bell_twice: u32,
-    /// Doorbells that ring after the next one.
-    pub bell_late: u32,
+    /// messages that are lost.
+    pub message_lost: u32,
+    /// messages that ring twice.
+    pub message_twice: u32,
+    /// messages that ring after the next one.
+    pub message_late: u32,
     /// Longest delay of an operation on its way to the store; zero for none.
     pub delay: Duration,
     /// The same for its reply. Who does not wait for it takes the reply for lost.
@@ -76,9 +76,9 @@ struct Shared {
     rates: Mutex<Rates>,
     /// What happens to the next operations, before chance decides.
     next: Mutex<VecDeque<Fault>>,
-    chance: AtomicU64,
+    rng: AtomicU64,
     cut: AtomicBool,
-    cut_bells: watch::Sender<bool>,
+    cut_messages: watch::Sender<bool>,
     refuses_writes: AtomicBool,
     operations: AtomicU64,
     fill: AtomicU8,
@@ -94,16 +94,16 @@ impl fmt::Debug for FaultStore {
 }
 
 impl FaultStore {
-    /// Puts faults in front of a store. Nothing fails until it is told to. Doorbells pass through tasks on `tracker`.
+    /// Puts faults in front of a store. Nothing fails until it is told to. messages pass through tasks on `tracker`.
     pub fn new(inner: Arc<dyn Store>, seed: u64, tracker: TaskTracker) -> Self {
         Self {
             inner,
             shared: Arc::new(Shared {
                 rates: Mutex::default(),
                 next: Mutex::default(),
-                chance: AtomicU64::new(seed),
+                rng: AtomicU64::new(seed),
                 cut: AtomicBool::new(false),
-                cut_bells: watch::Sender::new(false),
+                cut_messages: watch::Sender::new(false),
                 refuses_writes: AtomicBool::new(false),
                 operations: AtomicU64::new(0),
                 fill: AtomicU8::new(0),
@@ -122,15 +122,15 @@ impl FaultStore {
         lock(&self.shared.next).extend(faults);
     }
 
-    /// Cuts the node off from the store, or connects it again; doorbells of the meantime are lost.
+    /// Cuts the node off from the store, or connects it again; messages of the meantime are lost.
     pub fn cut_off(&self, cut: bool) {
         self.shared.cut.store(cut, Ordering::SeqCst);
-        self.cut_off_doorbells(cut);
+        self.cut_off_messages(cut);
     }
 
-    /// Cuts off only the doorbells.
-    pub fn cut_off_doorbells(&self, cut: bool) {
-        self.shared.cut_bells.send_replace(cut);
+    /// Cuts off only the messages.
+    pub fn cut_off_messages(&self, cut: bool) {
+        self.shared.cut_messages.send_replace(cut);
     }
 
     /// From now on the store refuses what stores much, as one that is out of memory does (§17.2), or takes it again.
@@ -191,7 +191,7 @@ impl FaultStore {
 
 impl Shared {
     fn draw(&self) -> u64 {
-        chance::next(&self.chance)
+        rng::next(&self.rng)
     }
 
     fn happens(&self, thousandths: u32) -> bool {
@@ -224,16 +224,16 @@ impl Shared {
     }
 }
 
-/// Passes doorbells on, as well as a bad line does.
+/// Passes messages on, as well as a bad line does.
 async fn pass_on(
-    mut from: mpsc::Receiver<Doorbell>,
-    to: mpsc::Sender<Doorbell>,
+    mut from: mpsc::Receiver<NodeMessage>,
+    to: mpsc::Sender<NodeMessage>,
     shared: Arc<Shared>,
 ) {
-    let mut late: Option<Doorbell> = None;
-    let mut cut = shared.cut_bells.subscribe();
+    let mut late: Option<NodeMessage> = None;
+    let mut cut = shared.cut_messages.subscribe();
     loop {
-        let bell = tokio::select! {
+        let message = tokio::select! {
             biased;
             changed = cut.changed() => {
                 late = None;
@@ -241,10 +241,10 @@ async fn pass_on(
                 if changed.is_err() || *cut.borrow_and_update() {
                     continue;
                 }
-                Doorbell::Resync
+                NodeMessage::Resync
             }
-            bell = from.recv() => match bell {
-                Some(bell) => bell,
+            message = from.recv() => match message {
+                Some(message) => message,
                 None => return,
             },
         };
@@ -253,20 +253,20 @@ async fn pass_on(
         }
         let rates = *lock(&shared.rates);
         let mut out = Vec::new();
-        if bell != Doorbell::Resync && shared.happens(rates.bell_lost) {
+        if message != NodeMessage::Resync && shared.happens(rates.message_lost) {
             // Lost: anti-entropy has to find what it told.
-        } else if late.is_none() && shared.happens(rates.bell_late) {
-            late = Some(bell);
+        } else if late.is_none() && shared.happens(rates.message_late) {
+            late = Some(message);
             continue;
         } else {
-            if shared.happens(rates.bell_twice) {
-                out.push(bell.clone());
+            if shared.happens(rates.message_twice) {
+                out.push(message.clone());
             }
-            out.push(bell);
+            out.push(message);
         }
         out.extend(late.take());
-        for bell in out {
-            if to.send(bell).await.is_err() {
+        for message in out {
+            if to.send(message).await.is_err() {
                 return;
             }
         }
@@ -337,8 +337,8 @@ impl Store for FaultStore {
             .await
     }
 
-    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
-        self.through(self.inner.read(lane, wanted)).await
+    async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        self.through(self.inner.read(partition, wanted)).await
     }
 
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
@@ -346,12 +346,12 @@ impl Store for FaultStore {
             .await
     }
 
-    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
-        self.through(self.inner.adopt(adopt)).await
+    async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
+        self.through(self.inner.take_over(take_over)).await
     }
 
-    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
-        self.through(self.inner.owned_by(lane, node)).await
+    async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        self.through(self.inner.owned_by(partition, node)).await
     }
 
     async fn register(
@@ -391,20 +391,21 @@ impl Store for FaultStore {
             .await
     }
 
-    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
-        self.through_room(self.inner.shelve(item, shelve)).await
+    async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut> {
+        self.through_room(self.inner.put_record(item, put_record))
+            .await
     }
 
-    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
-        self.through(self.inner.kept(item)).await
+    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
+        self.through(self.inner.record(item)).await
     }
 
-    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
-        self.through(self.inner.shelf(shelf)).await
+    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
+        self.through(self.inner.records(shelf)).await
     }
 
-    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
-        self.through(self.inner.ring(session, node, note)).await
+    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.through(self.inner.notify(session, node, note)).await
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
@@ -423,11 +424,11 @@ impl Store for FaultStore {
         self.through(self.inner.hold(node, life, wanted)).await
     }
 
-    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
-        let from = self.through(self.inner.doorbells(node)).await?;
-        let (to, hears) = mpsc::channel(crate::bells::QUEUE);
+    async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
+        let from = self.through(self.inner.subscribe(node)).await?;
+        let (to, messages) = mpsc::channel(crate::subscribers::QUEUE);
         spawn(&self.tracker, pass_on(from, to, Arc::clone(&self.shared)));
-        Ok(hears)
+        Ok(messages)
     }
 
     fn in_flight(&self) -> usize {

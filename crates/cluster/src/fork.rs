@@ -1,28 +1,28 @@
 //! Positions in a stream of which the store lost a branch (`streams.md` §8 rule 3, §11 *Two histories*).
 //!
-//! A store that loses writes around an adoption may have seen two owners use the same numbers. The attempts, each with the
+//! A store that loses writes around an takeover may have seen two owners use the same numbers. The epochs, each with the
 //! number after which it began and with a random mark, tell whether a client's cursor lies in the history that the store has now.
 
-use crate::store::{Attempt, Cursor};
+use crate::store::{Cursor, Epoch};
 
 /// Where to go on reading for a client that shows `cursor`, and whether it left a branch that the store lost: then it
-/// is to be told of a gap. `attempts` are those above 1, in order.
+/// is to be told of a gap. `epochs` are those above 1, in order.
 ///
-/// A cursor of an attempt above the stream's own is returned as it is: its stream has to be adopted first (§8 rule 2).
-pub fn place(cursor: Cursor, attempts: &[(u64, Attempt)]) -> (u64, bool) {
-    let Some(shown) = cursor.attempt else {
+/// A cursor of an epoch above the stream's own is returned as it is: its stream has to be taken over first (§8 rule 2).
+pub fn place(cursor: Cursor, epochs: &[(u64, Epoch)]) -> (u64, bool) {
+    let Some(shown) = cursor.epoch else {
         return (cursor.seq, false);
     };
     let (mut position, mut split) = (cursor.seq, false);
     let mut known = shown.number <= 1;
-    for (start, attempt) in attempts {
-        if attempt.number < shown.number {
+    for (start, epoch) in epochs {
+        if epoch.number < shown.number {
             continue;
         }
-        if attempt.number == shown.number {
+        if epoch.number == shown.number {
             known = true;
-            if attempt.mark != shown.mark {
-                // Another history: what both share ends at the latest where this attempt begins.
+            if epoch.mark != shown.mark {
+                // Another history: what both share ends at the latest where this epoch begins.
                 position = position.min(*start);
                 split = true;
             } else if position < *start {
@@ -31,7 +31,7 @@ pub fn place(cursor: Cursor, attempts: &[(u64, Attempt)]) -> (u64, bool) {
             }
             continue;
         }
-        // The next attempt: the shown one ended where it begins.
+        // The next epoch: the shown one ended where it begins.
         if position > *start || !known {
             position = position.min(*start);
             split = true;
@@ -41,39 +41,39 @@ pub fn place(cursor: Cursor, attempts: &[(u64, Attempt)]) -> (u64, bool) {
     (position, split)
 }
 
-/// The attempt in which the event `seq` was written.
-pub fn attempt_of(seq: u64, attempts: &[(u64, Attempt)]) -> Attempt {
-    attempts
+/// The epoch in which the event `seq` was written.
+pub fn attempt_of(seq: u64, epochs: &[(u64, Epoch)]) -> Epoch {
+    epochs
         .iter()
         .rev()
         .find(|(start, _)| *start < seq)
-        .map_or(Attempt::FIRST, |(_, attempt)| *attempt)
+        .map_or(Epoch::FIRST, |(_, epoch)| *epoch)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn attempt(number: u32, mark: u16) -> Attempt {
-        Attempt { number, mark }
+    const fn epoch(number: u32, mark: u16) -> Epoch {
+        Epoch { number, mark }
     }
 
     fn shown(seq: u64, number: u32, mark: u16) -> Cursor {
         Cursor {
             seq,
-            attempt: Some(attempt(number, mark)),
+            epoch: Some(epoch(number, mark)),
         }
     }
 
     #[test]
     fn cursors_of_a_lost_branch_are_moved_to_the_fork() {
-        let attempts = [(10, attempt(2, 7)), (20, attempt(4, 9))];
+        let epochs = [(10, epoch(2, 7)), (20, epoch(4, 9))];
         let cases = [
             (
                 "no event shown",
                 Cursor {
                     seq: 0,
-                    attempt: None,
+                    epoch: None,
                 },
                 (0, false),
             ),
@@ -99,19 +99,15 @@ mod tests {
             ),
         ];
         for (case, cursor, expected) in cases {
-            assert_eq!(place(cursor, &attempts), expected, "{case}");
+            assert_eq!(place(cursor, &epochs), expected, "{case}");
         }
     }
 
     #[test]
     fn an_event_belongs_to_the_last_attempt_that_began_before_it() {
-        let attempts = [
-            (10, attempt(2, 7)),
-            (10, attempt(3, 8)),
-            (20, attempt(4, 9)),
-        ];
-        assert_eq!(attempt_of(10, &attempts), Attempt::FIRST);
-        assert_eq!(attempt_of(11, &attempts), attempt(3, 8));
-        assert_eq!(attempt_of(21, &attempts), attempt(4, 9));
+        let epochs = [(10, epoch(2, 7)), (10, epoch(3, 8)), (20, epoch(4, 9))];
+        assert_eq!(attempt_of(10, &epochs), Epoch::FIRST);
+        assert_eq!(attempt_of(11, &epochs), epoch(3, 8));
+        assert_eq!(attempt_of(21, &epochs), epoch(4, 9));
     }
 }

@@ -8,31 +8,31 @@
 //! |---|---|
 //! | [`streams`] | open event streams of news, found by tenant, each with a bounded queue |
 //! | [`revocations`] | what is refused before its token expires (`auth.md` §4.2) |
-//! | [`hearing`] | when a node may have missed too many of them (ADR 25) |
-//! | [`node`] | this process among its like: writers and readers of streams, membership, adoption, limits |
+//! | [`revocation_freshness`] | when a node may have missed too many of them (ADR 25) |
+//! | [`node`] | this process among its like: writers and readers of streams, membership, takeover, limits |
 //! | [`store`] | what nodes share: sessions, logs of streams, routing, limits (`streams.md`) |
 //! | [`memory`] | that store in one process |
 //! | [`redis`] | that store in Redis, for many |
-//! | [`node`] | what a process does with it: sessions, writers and readers of streams, adoption, limits |
+//! | [`node`] | what a process does with it: sessions, writers and readers of streams, takeover, limits |
 //! | [`ledger`] | limits, seen by a process that is no node |
 //! | [`fault`] | a store whose answers get lost, for tests |
 //! | [`fork`] | positions in a stream whose log lost a branch (`streams.md` §11) |
 
-mod bells;
 pub mod fault;
 pub mod fork;
 mod gcra;
-pub mod hearing;
 #[cfg(test)]
 mod interleaved;
 pub mod ledger;
 pub mod memory;
 pub mod node;
 pub mod redis;
+pub mod revocation_freshness;
 pub mod revocations;
 mod shown;
 pub mod store;
 pub mod streams;
+mod subscribers;
 
 pub use revocations::{Revocation, Revocations, TokenFacts};
 pub use store::SessionKey;

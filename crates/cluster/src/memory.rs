@@ -1,15 +1,15 @@
 //! The store in one process: what `portolan dev` and a single node use, and what tests give to several nodes at once.
 //!
-//! One mutex for each lane, held for one operation and never across an await. Expiry is lazy; [`MemoryStore::purge`] frees what
+//! One mutex for each partition, held for one operation and never across an await. Expiry is lazy; [`MemoryStore::purge`] frees what
 //! nobody asks for any more. Bounds, trimming and every edge answer are those of the Redis store: the contract suite
 //! runs the same cases on both.
 
 mod holds;
-mod lane;
 mod log;
+mod partition;
 mod principals;
+mod records;
 mod routing;
-mod shelves;
 
 use std::{
     collections::HashMap,
@@ -25,18 +25,18 @@ use tokio::sync::{mpsc, watch};
 
 use self::{
     holds::Holds,
-    lane::{Lane as Shelf, Moment},
+    partition::{Moment, Partition as Shelf},
     principals::OfPrincipals,
 };
 use crate::{
-    bells::Bells,
     gcra, lock,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Bounds, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, Member, Members, NodeId, Nonce, OnShelf,
-        Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved,
-        Store, StreamKey, Update, Version,
+        Append, Appended, Attached, Begin, Bounds, Cursor, Fresh, Held, HoldWanted, Lease,
+        LeaseWanted, Member, Members, NodeId, NodeMessage, Nonce, PARTITIONS, Partition, Principal,
+        PutRecord, Read, ReadWanted, Record, RecordPut, RecordSummary, Registered, Result, Routed,
+        SessionKey, Store, StreamKey, TakeOver, TakenOver, Update, Version,
     },
+    subscribers::Subscribers,
 };
 
 /// Buckets are spread over so many locks.
@@ -51,21 +51,21 @@ pub struct MemoryStore(Arc<Inner>);
 struct Inner {
     clock: Clock,
     bounds: Bounds,
-    lanes: Vec<Mutex<Shelf>>,
+    partitions: Vec<Mutex<Shelf>>,
     /// Theoretical arrival time of each bucket, µs.
     buckets: Vec<Mutex<Buckets>>,
     /// Until when each node said it lives, ms.
     members: Mutex<HashMap<NodeId, u64>>,
     holds: Mutex<Holds>,
     of_principals: Mutex<OfPrincipals>,
-    bells: Bells,
+    subscribers: Subscribers,
     incarnation: watch::Sender<u64>,
 }
 
 /// All that a store held at one moment; a roll-back to it is what a failover can do to a real one.
 #[derive(Clone)]
 pub struct Snapshot {
-    lanes: Vec<Shelf>,
+    partitions: Vec<Shelf>,
     buckets: Vec<Buckets>,
     members: HashMap<NodeId, u64>,
     holds: Holds,
@@ -92,12 +92,12 @@ impl MemoryStore {
         Self(Arc::new(Inner {
             clock,
             bounds,
-            lanes: (0..LANES).map(|_| Mutex::default()).collect(),
+            partitions: (0..PARTITIONS).map(|_| Mutex::default()).collect(),
             buckets: (0..BUCKET_SHARDS).map(|_| Mutex::default()).collect(),
             members: Mutex::default(),
             holds: Mutex::default(),
             of_principals: Mutex::default(),
-            bells: Bells::default(),
+            subscribers: Subscribers::default(),
             incarnation: watch::Sender::new(0),
         }))
     }
@@ -105,8 +105,8 @@ impl MemoryStore {
     /// Frees what is over. To be called now and then; nothing depends on it but memory.
     pub fn purge(&self) {
         let now = self.now_ms();
-        for lane in &self.0.lanes {
-            lock(lane).purge(now);
+        for partition in &self.0.partitions {
+            lock(partition).purge(now);
         }
         let now_us = self.now_us();
         for buckets in &self.0.buckets {
@@ -119,7 +119,11 @@ impl MemoryStore {
 
     /// Number of sessions of which anything is kept, tombstones included.
     pub fn len(&self) -> usize {
-        self.0.lanes.iter().map(|lane| lock(lane).len()).sum()
+        self.0
+            .partitions
+            .iter()
+            .map(|partition| lock(partition).len())
+            .sum()
     }
 
     /// True if nothing is kept of any session.
@@ -130,7 +134,12 @@ impl MemoryStore {
     /// A copy of everything.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            lanes: self.0.lanes.iter().map(|lane| lock(lane).clone()).collect(),
+            partitions: self
+                .0
+                .partitions
+                .iter()
+                .map(|partition| lock(partition).clone())
+                .collect(),
             buckets: self
                 .0
                 .buckets
@@ -144,10 +153,10 @@ impl MemoryStore {
     }
 
     /// Rolls everything back, as a failover to a replica that lags does: later writes are lost, the incarnation rises, and
-    /// nodes are told that doorbells may be lost (§17.3).
+    /// nodes are told that messages may be lost (§17.3).
     pub fn roll_back(&self, to: &Snapshot) {
-        for (lane, old) in self.0.lanes.iter().zip(&to.lanes) {
-            *lock(lane) = old.clone();
+        for (partition, old) in self.0.partitions.iter().zip(&to.partitions) {
+            *lock(partition) = old.clone();
         }
         for (buckets, old) in self.0.buckets.iter().zip(&to.buckets) {
             *lock(buckets) = old.clone();
@@ -156,7 +165,7 @@ impl MemoryStore {
         *lock(&self.0.holds) = to.holds.clone();
         *lock(&self.0.of_principals) = to.of_principals.clone();
         self.0.incarnation.send_modify(|number| *number += 1);
-        self.0.bells.resync();
+        self.0.subscribers.resync();
     }
 
     /// The bounds that hold here.
@@ -172,17 +181,21 @@ impl MemoryStore {
         self.now_us() / 1000
     }
 
-    /// One operation on a lane. The doorbells are rung before its lock is left, so that they come in the order of the writes.
-    fn within<T>(&self, lane: Lane, work: impl FnOnce(&mut Shelf, &mut Moment<'_>) -> T) -> T {
-        let mut shelf = lock(&self.0.lanes[usize::from(lane.0)]);
+    /// One operation on a partition. The messages are notified before its lock is left, so that they come in the order of the writes.
+    fn within<T>(
+        &self,
+        partition: Partition,
+        work: impl FnOnce(&mut Shelf, &mut Moment<'_>) -> T,
+    ) -> T {
+        let mut shelf = lock(&self.0.partitions[usize::from(partition.0)]);
         let mut moment = Moment {
             now: self.now_ms(),
             bounds: &self.0.bounds,
-            rung: Vec::new(),
+            notified: Vec::new(),
         };
         let outcome = work(&mut shelf, &mut moment);
-        for (node, bell) in moment.rung {
-            self.0.bells.ring(node, bell);
+        for (node, message) in moment.notified {
+            self.0.subscribers.notify(node, message);
         }
         outcome
     }
@@ -202,8 +215,8 @@ impl Store for MemoryStore {
         known: Option<Version>,
         fresh: &Fresh,
     ) -> Result<Begin> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.begin(session, principal, known, fresh, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.begin(session, principal, known, fresh, moment)
         }))
     }
 
@@ -214,8 +227,8 @@ impl Store for MemoryStore {
         expect: Version,
         body: Bytes,
     ) -> Result<Update> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.update(session, principal, expect, body, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.update(session, principal, expect, body, moment)
         }))
     }
 
@@ -237,22 +250,24 @@ impl Store for MemoryStore {
         principal: Principal,
         unused_for: Duration,
     ) -> Result<bool> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.forget(session, principal, unused_for, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.forget(session, principal, unused_for, moment)
         }))
     }
 
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
-        self.within(session.lane(), |lane, moment| {
-            lane.end(session, principal, life, moment);
+        self.within(session.partition(), |partition, moment| {
+            partition.end(session, principal, life, moment);
         });
         Ok(())
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
-        Ok(self.within(stream.session.lane(), |lane, moment| {
-            lane.append(stream, append, moment)
-        }))
+        Ok(
+            self.within(stream.session.partition(), |partition, moment| {
+                partition.append(stream, append, moment)
+            }),
+        )
     }
 
     async fn attach(
@@ -262,35 +277,41 @@ impl Store for MemoryStore {
         cursor: Cursor,
         node: NodeId,
     ) -> Result<Attached> {
-        Ok(self.within(stream.session.lane(), |lane, moment| {
-            lane.attach(stream, principal, cursor, node, moment)
-        }))
+        Ok(
+            self.within(stream.session.partition(), |partition, moment| {
+                partition.attach(stream, principal, cursor, node, moment)
+            }),
+        )
     }
 
-    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
-        Ok(self.within(lane, |lane, moment| {
+    async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        Ok(self.within(partition, |partition, moment| {
             wanted
                 .iter()
-                .map(|wanted| lane.read(wanted, moment))
+                .map(|wanted| partition.read(wanted, moment))
                 .collect()
         }))
     }
 
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
-        self.within(stream.session.lane(), |lane, moment| {
-            lane.detach(stream, node, generation, moment);
+        self.within(stream.session.partition(), |partition, moment| {
+            partition.detach(stream, node, generation, moment);
         });
         Ok(())
     }
 
-    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
-        Ok(self.within(adopt.stream.session.lane(), |lane, moment| {
-            lane.adopt(adopt, moment)
-        }))
+    async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
+        Ok(
+            self.within(take_over.stream.session.partition(), |partition, moment| {
+                partition.take_over(take_over, moment)
+            }),
+        )
     }
 
-    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
-        Ok(self.within(lane, |lane, moment| lane.owned_by(node, moment)))
+    async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        Ok(self.within(partition, |partition, moment| {
+            partition.owned_by(node, moment)
+        }))
     }
 
     async fn register(
@@ -301,21 +322,21 @@ impl Store for MemoryStore {
         stream: Option<Nonce>,
         deadline_in: Duration,
     ) -> Result<Registered> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.register(session, rpc, node, stream, deadline_in, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.register(session, rpc, node, stream, deadline_in, moment)
         }))
     }
 
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
-        self.within(session.lane(), |lane, moment| {
-            lane.unregister(session, rpc, moment);
+        self.within(session.partition(), |partition, moment| {
+            partition.unregister(session, rpc, moment);
         });
         Ok(())
     }
 
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.cancel(session, principal, rpc, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.cancel(session, principal, rpc, moment)
         }))
     }
 
@@ -326,38 +347,38 @@ impl Store for MemoryStore {
         question: &str,
         payload: Bytes,
     ) -> Result<Routed> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.answer(session, principal, question, payload, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.answer(session, principal, question, payload, moment)
         }))
     }
 
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
-        Ok(self.within(session.lane(), |lane, moment| {
-            lane.take_answer(session, question, moment)
+        Ok(self.within(session.partition(), |partition, moment| {
+            partition.take_answer(session, question, moment)
         }))
     }
 
-    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
-        Ok(self.within(item.session.lane(), |lane, moment| {
-            lane.shelves.shelve(item, shelve, moment.now)
+    async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut> {
+        Ok(self.within(item.session.partition(), |partition, moment| {
+            partition.records.put_record(item, put_record, moment.now)
         }))
     }
 
-    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
-        Ok(self.within(item.session.lane(), |lane, moment| {
-            lane.shelves.kept(item, moment.now)
+    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
+        Ok(self.within(item.session.partition(), |partition, moment| {
+            partition.records.record(item, moment.now)
         }))
     }
 
-    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
-        Ok(self.within(shelf.lane(), |lane, moment| {
-            lane.shelves.list(shelf, moment.now)
+    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
+        Ok(self.within(shelf.partition(), |partition, moment| {
+            partition.records.list(shelf, moment.now)
         }))
     }
 
-    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
-        self.within(session.lane(), |_, moment| {
-            moment.ring(node, Doorbell::Note { session, note });
+    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.within(session.partition(), |_, moment| {
+            moment.notify(node, NodeMessage::Note { session, note });
         });
         Ok(())
     }
@@ -404,8 +425,8 @@ impl Store for MemoryStore {
         Ok(lock(&self.0.holds).hold(node, ms(life), wanted, now))
     }
 
-    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
-        Ok(self.0.bells.listen(node))
+    async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
+        Ok(self.0.subscribers.listen(node))
     }
 
     fn incarnation(&self) -> watch::Receiver<u64> {

@@ -3,44 +3,44 @@
 //! | Module | Subject |
 //! |---|---|
 //! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
-//! | `shelves` | things that are kept, sealed |
+//! | `records` | things that are kept, sealed |
 //! | `running`, `questions`, `answers` | cancellations and answers that arrive on other nodes |
-//! | `writer`, `ring` | the owner of a stream |
-//! | `reader`, `position`, `lanes`, `care` | the connection of a client |
-//! | `membership`, `adoption` | who lives; streams of the dead |
+//! | `writer`, `unacked` | the owner of a stream |
+//! | `reader`, `position`, `partitions`, `supervisor` | the connection of a client |
+//! | `membership`, `takeover` | who lives; streams of the dead |
 //! | `limits` | rates with leased tokens, and leased places for what is there at once |
-//! | `link`, `breaker`, `slowness`, `chores` | the way to the store |
-//! | `vitals` | what operators watch |
+//! | `guarded_store`, `breaker`, `slowness`, `deferred_writes` | the way to the store |
+//! | `stream_metrics` | what operators watch |
 //! | `instruments` | what is counted on every call |
 //!
 //! Tasks, timers and subscriptions are per node, with one exception: the writer of a running stream.
 
-mod adoption;
 mod answers;
 mod breaker;
 mod by_session;
-mod care;
-pub(crate) mod chance;
-mod chores;
+mod deferred_writes;
 mod envelope;
+mod guarded_store;
 mod instruments;
 #[cfg(test)]
 mod interleavings;
-mod lanes;
 mod limits;
-mod link;
 mod membership;
 mod notes;
+mod partitions;
 mod position;
 mod questions;
 mod reader;
-mod ring;
+mod records;
+pub(crate) mod rng;
 mod running;
 mod sessions;
 mod settings;
-mod shelves;
 mod slowness;
-mod vitals;
+mod stream_metrics;
+mod supervisor;
+mod takeover;
+mod unacked_buffer;
 mod writer;
 
 use std::{
@@ -55,23 +55,23 @@ use tokio::{sync::watch, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    adoption::Adoptions,
     answers::{Answer, Answers},
     by_session::BySession,
-    care::{Attachment, Care},
-    chance::Chance,
-    chores::Chores,
-    lanes::Lanes,
+    deferred_writes::DeferredWrites,
+    guarded_store::GuardedStore,
     limits::{Buckets, places::Concurrency},
-    link::Link,
     membership::Watcher,
     notes::Notes,
+    partitions::Partitions,
     position::Position,
     questions::Questions,
     reader::{Connection, Phase},
+    rng::NodeRng,
     running::RunningCalls,
     sessions::KnownSessions,
-    vitals::Vitals,
+    stream_metrics::StreamMetrics,
+    supervisor::{Attachment, Supervisor},
+    takeover::Takeovers,
 };
 pub use self::{
     limits::{Limit, LimitKey, Limits, Place, Places, Rate, RetryAfter},
@@ -161,7 +161,7 @@ pub struct PayloadPlace<'a> {
 /// What a payload is to its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadPart<'a> {
-    /// An event of a stream. Its number is bound too, because adoptions and repairs keep it.
+    /// An event of a stream. Its number is bound too, because takeovers and repairs keep it.
     Event {
         /// Which stream.
         nonce: Nonce,
@@ -175,8 +175,8 @@ pub enum PayloadPart<'a> {
         /// The question's id.
         question: &'a str,
     },
-    /// A thing on a shelf, which stands where the session stands.
-    Shelved {
+    /// A thing in a record list, which stands where the session stands.
+    RecordPut {
         /// Which thing.
         nonce: Nonce,
         /// What is listed of it, or the rest.
@@ -197,11 +197,11 @@ impl PayloadPlace<'_> {
         }
     }
 
-    pub(crate) const fn shelved(tenant: TenantId, item: StreamKey, is_head: bool) -> Self {
+    pub(crate) const fn record_put(tenant: TenantId, item: StreamKey, is_head: bool) -> Self {
         Self {
             tenant,
             session: item.session,
-            part: PayloadPart::Shelved {
+            part: PayloadPart::RecordPut {
                 nonce: item.nonce,
                 is_head,
             },
@@ -245,8 +245,8 @@ pub enum Resumed {
 pub(crate) struct Inner {
     id: NodeId,
     settings: NodeSettings,
-    chance: Chance,
-    link: Link,
+    rng: NodeRng,
+    guarded_store: GuardedStore,
     payloads: Arc<dyn Payloads>,
     tracker: TaskTracker,
     stop: CancellationToken,
@@ -259,14 +259,14 @@ pub(crate) struct Inner {
     notes: Notes,
     connections: BySession<Arc<Connection>>,
     writers: BySession<Arc<writer::Shared>>,
-    lanes: Lanes,
-    care: Care,
-    adoptions: Adoptions,
-    chores: Chores,
+    partitions: Partitions,
+    supervisor: Supervisor,
+    takeovers: Takeovers,
+    deferred_writes: DeferredWrites,
     watcher: Watcher,
     buckets: Buckets,
     concurrency: Concurrency,
-    vitals: Vitals,
+    stream_metrics: StreamMetrics,
     settled: Mutex<Settled>,
 }
 
@@ -308,7 +308,7 @@ impl Inner {
 
     /// The same for what is fetched ahead. Nothing is from a slow store: as if nobody's share of a bucket were worth it (§17.1).
     fn sharers(&self) -> u64 {
-        if self.link.slowness.is_slow() {
+        if self.guarded_store.slowness.is_slow() {
             u64::MAX / 4
         } else {
             self.nodes()
@@ -330,7 +330,7 @@ impl Inner {
             // It had a writer here, which is done.
             Some(owner) if owner == self.id => false,
             // Who beats has noticed what the store lost, and writes again. That this costs nobody a stream needs no
-            // quarantine: nothing is adopted.
+            // quarantine: nothing is taken over.
             Some(owner) => {
                 !self.watcher.is_missing(owner)
                     && standing
@@ -341,7 +341,7 @@ impl Inner {
                 self.rolled_back()
                     .is_some_and(|at| at.elapsed() < COMES_BACK)
                     || self
-                        .link
+                        .guarded_store
                         .recovered_at()
                         .is_some_and(|at| at.elapsed() < COMES_BACK)
             }
@@ -351,7 +351,7 @@ impl Inner {
     /// When the store lost its memory last. Whoever has an answer of the new store in hand must not be told of the old one,
     /// hence the look at the store itself.
     fn rolled_back(&self) -> Option<Instant> {
-        let incarnation = *self.link.store.incarnation().borrow();
+        let incarnation = *self.guarded_store.store.incarnation().borrow();
         let mut settled = lock(&self.settled);
         if settled.incarnation != incarnation {
             settled.incarnation = incarnation;
@@ -376,56 +376,60 @@ impl Node {
         tracker: &TaskTracker,
         stop: CancellationToken,
     ) -> store::Result<Self> {
-        let chance = Chance::new(settings.seed);
-        let id = chance.node_id();
+        let rng = NodeRng::new(settings.seed);
+        let id = rng.node_id();
         let incarnation = *store.incarnation().borrow();
         let inner = Arc::new(Inner {
             id,
-            link: Link::new(store),
+            guarded_store: GuardedStore::new(store),
             payloads,
             tracker: tracker.clone(),
             stop,
             left: CancellationToken::new(),
             sessions: KnownSessions::new(&settings),
-            running: RunningCalls::new(&chance),
+            running: RunningCalls::new(&rng),
             questions: Questions::default(),
             answers: Answers::default(),
             notes: Notes::default(),
-            connections: BySession::new(&chance),
-            writers: BySession::new(&chance),
-            lanes: Lanes::default(),
-            care: Care::default(),
-            adoptions: Adoptions::default(),
-            chores: Chores::default(),
+            connections: BySession::new(&rng),
+            writers: BySession::new(&rng),
+            partitions: Partitions::default(),
+            supervisor: Supervisor::default(),
+            takeovers: Takeovers::default(),
+            deferred_writes: DeferredWrites::default(),
             watcher: Watcher::new(id, &settings),
             buckets: Buckets::new(),
             concurrency: Concurrency::default(),
-            vitals: Vitals::new(),
+            stream_metrics: StreamMetrics::new(),
             settled: Mutex::new(Settled {
                 incarnation,
                 rolled_back: None,
             }),
             settings,
-            chance,
+            rng,
         });
-        let doorbells = inner.link.store.doorbells(id).await?;
-        let members = inner.link.store.beat(id, inner.settings.ttl).await?;
+        let messages = inner.guarded_store.store.subscribe(id).await?;
+        let members = inner
+            .guarded_store
+            .store
+            .beat(id, inner.settings.ttl)
+            .await?;
         inner.watcher.heard(&members);
-        inner.spawn(care::listen(Arc::clone(&inner), doorbells));
+        inner.spawn(supervisor::listen(Arc::clone(&inner), messages));
         inner.spawn(membership::beat(Arc::clone(&inner)));
-        inner.spawn(lanes::read(Arc::clone(&inner)));
-        inner.spawn(care::attach_held(Arc::clone(&inner)));
-        inner.spawn(care::look_around(Arc::clone(&inner)));
-        inner.spawn(care::keep_watch(Arc::clone(&inner)));
-        inner.spawn(adoption::adopt(Arc::clone(&inner)));
-        inner.spawn(adoption::janitor(Arc::clone(&inner)));
+        inner.spawn(partitions::read(Arc::clone(&inner)));
+        inner.spawn(supervisor::attach_waiting(Arc::clone(&inner)));
+        inner.spawn(supervisor::anti_entropy(Arc::clone(&inner)));
+        inner.spawn(supervisor::check_owner(Arc::clone(&inner)));
+        inner.spawn(takeover::take_over(Arc::clone(&inner)));
+        inner.spawn(takeover::janitor(Arc::clone(&inner)));
         inner.spawn(running::register(Arc::clone(&inner)));
         inner.spawn(answers::try_again(Arc::clone(&inner)));
-        inner.spawn(chores::run(Arc::clone(&inner)));
+        inner.spawn(deferred_writes::run(Arc::clone(&inner)));
         inner.spawn(sessions::forget_idle(Arc::clone(&inner)));
         inner.spawn(limits::refill(Arc::clone(&inner)));
         inner.spawn(limits::places::keep(Arc::clone(&inner)));
-        inner.spawn(vitals::measure(Arc::clone(&inner)));
+        inner.spawn(stream_metrics::measure(Arc::clone(&inner)));
         Ok(Self { inner })
     }
 
@@ -445,8 +449,10 @@ impl Node {
         let inner = &self.inner;
         // Who left does not beat again.
         if !inner.left.is_cancelled() {
-            let beat = inner.link.store.beat(inner.id, inner.settings.ttl);
-            let members = inner.link.call("beat", inner.settings.call_within, beat);
+            let beat = inner.guarded_store.store.beat(inner.id, inner.settings.ttl);
+            let members = inner
+                .guarded_store
+                .call("beat", inner.settings.call_within, beat);
             if let Ok(members) = members.await {
                 let nodes = members.nodes.iter();
                 let live = nodes.filter(|member| member.valid_ms > 0);
@@ -474,27 +480,27 @@ impl Node {
     /// Says that [`Node::begin`] made the record of a session of a client that may make as many as it likes: its principal's oldest idle ones
     /// may go (§10). Nobody waits for that.
     pub fn session_made(&self, session: SessionKey, principal: Principal) {
-        let chore = chores::Chore::Remember { session, principal };
-        self.inner.chores.add(chore);
+        let write = deferred_writes::DeferredWrite::Remember { session, principal };
+        self.inner.deferred_writes.add(write);
     }
 
     /// Whether the store answers. Costs one round trip if an operation failed since the last answer,
     /// and none otherwise. A new session needs the store (F-4).
     pub async fn is_store_there(&self) -> bool {
-        let link = &self.inner.link;
-        if link.failing_since().is_none() && !link.store.is_in_doubt() {
+        let guarded_store = &self.inner.guarded_store;
+        if guarded_store.failing_since().is_none() && !guarded_store.store.is_in_doubt() {
             return true;
         }
-        let asked = link.store.used_memory();
+        let asked = guarded_store.store.used_memory();
         let within = self.inner.settings.begin_within;
         // A refusal is an answer.
-        let said = link.call("used_memory", within, asked).await;
+        let said = guarded_store.call("used_memory", within, asked).await;
         !matches!(said, Err(StoreError::Down(_)))
     }
 
     /// Whether the store's memory is nearly full (§17.2).
     pub fn is_store_full(&self) -> bool {
-        self.inner.link.slowness.is_full()
+        self.inner.guarded_store.slowness.is_full()
     }
 
     /// Replaces the body of a session's record if its version is `expect`.
@@ -536,10 +542,10 @@ impl Node {
         let inner = &self.inner;
         if inner.running.cancel(session, rpc) {
             metrics::counter!("cancels_total", "outcome" => "local").increment(1);
-            return Ok(Routed::Rung);
+            return Ok(Routed::Notified);
         }
         let routed = sessions::patiently(inner, "cancel", || {
-            inner.link.store.cancel(session, principal, rpc)
+            inner.guarded_store.store.cancel(session, principal, rpc)
         })
         .await?;
         metrics::counter!("cancels_total", "outcome" => answers::outcome(routed)).increment(1);
@@ -547,7 +553,7 @@ impl Node {
     }
 
     /// Hands a client's answer to the request that waits for it, wherever it runs. While the store is away or full that takes up to 20 s
-    /// (§17.1). [`Routed::Unasked`]: the store knows of no such question; if it hears of it within 20 s, the answer will be there.
+    /// (§17.1). [`Routed::Unasked`]: the store knows of no such question; if it is notified of it within 20 s, the answer will be there.
     pub async fn answer(
         &self,
         tenant: TenantId,
@@ -579,9 +585,9 @@ impl Node {
         notes::listen(&self.inner, session, room)
     }
 
-    /// Rings the node that holds a session's connection. Nothing tells whether it heard: the note has to lead to something that can be
+    /// Notifies the node that holds a session's connection. Nothing tells whether it heard: the note has to lead to something that can be
     /// seen, or be repeated.
-    pub async fn ring(
+    pub async fn notify(
         &self,
         session: SessionKey,
         node: NodeId,
@@ -592,7 +598,10 @@ impl Node {
             return Ok(());
         }
         sessions::patiently(&self.inner, "ring", || {
-            self.inner.link.store.ring(session, node, note.clone())
+            self.inner
+                .guarded_store
+                .store
+                .notify(session, node, note.clone())
         })
         .await
     }
@@ -627,7 +636,7 @@ impl Node {
         cursor: Cursor,
     ) -> Result<Resumed, Unavailable> {
         let inner = &self.inner;
-        if inner.care.count() >= inner.settings.held {
+        if inner.supervisor.count() >= inner.settings.held {
             return Err(Unavailable);
         }
         let began = portolan_traces::now();
@@ -643,7 +652,7 @@ impl Node {
             .connections
             .insert(stream.session, Arc::clone(&connection));
         let reader = StreamReader::new(Arc::clone(&connection), inner);
-        let mut attachment = care::attach(inner, &connection).await;
+        let mut attachment = supervisor::attach(inner, &connection).await;
         for _ in 0..YOUNG {
             // The owner has the whole stream and writes again what the store lost. A client
             // without a cursor may arrive before the node has made the stream.
@@ -652,7 +661,7 @@ impl Node {
                 break;
             }
             tokio::time::sleep(SOON).await;
-            attachment = care::attach(inner, &connection).await;
+            attachment = supervisor::attach(inner, &connection).await;
         }
         let outcome = match attachment {
             Attachment::Unknown => {
@@ -676,7 +685,7 @@ impl Node {
                 }
             },
             Attachment::Gone | Attachment::Unanswered => {
-                inner.care.hold(Arc::clone(&connection));
+                inner.supervisor.hold(Arc::clone(&connection));
                 "held"
             }
         };
@@ -707,9 +716,9 @@ impl Node {
             connection.end();
         }
         inner.left.cancel();
-        let leave = inner.link.store.leave(inner.id);
+        let leave = inner.guarded_store.store.leave(inner.id);
         let _ = inner
-            .link
+            .guarded_store
             .call_always("leave", inner.settings.call_within, leave)
             .await;
     }

@@ -1,18 +1,18 @@
 //! The store in Redis: each operation is one script and one round trip.
 //!
-//! A few multiplexed connections to each server carry commands, one carries doorbells; neither grows with sessions or streams
+//! A few multiplexed connections to each server carry commands, one carries messages; neither grows with sessions or streams
 //! (`streams.md` §0.6). Keys of a session share a hash tag and every script names keys of one slot only, so that the servers may be one
 //! alone (or a primary with replicas behind one address) or the masters of a Redis Cluster.
 
 mod answers;
 mod connection;
-mod doorbells;
 mod keys;
+mod messages;
 mod operations;
 mod options;
 mod scripts;
+mod server_metrics;
 mod shards;
-mod vitals;
 
 use std::{
     sync::{
@@ -36,17 +36,17 @@ pub use self::options::RedisOptions;
 use self::{
     answers::{Answer, int},
     connection::Common,
-    doorbells::{Wish, subscribe},
     keys::{Keys, Place},
+    messages::{Wish, subscribe},
     scripts::{Scripts, Source},
     shards::{Job, Shards},
 };
 use crate::{
-    bells::Bells,
     store::{Bounds, Result, StoreError},
+    subscribers::Subscribers,
 };
 
-/// A wish to hear doorbells waits no longer for the subscriber.
+/// A wish to hear messages waits no longer for the subscriber.
 const SUBSCRIBE: Duration = Duration::from_secs(2);
 
 /// The store in Redis.
@@ -55,7 +55,7 @@ pub struct RedisStore {
     common: Arc<Common>,
     shards: Arc<Shards>,
     bounds: Bounds,
-    bells: Arc<Bells>,
+    subscribers: Arc<Subscribers>,
     wishes: mpsc::Sender<Wish>,
     commands: AtomicU64,
     /// As of the last look at its memory.
@@ -67,7 +67,7 @@ pub struct RedisStore {
 impl RedisStore {
     /// Connects, checks that the servers can hold what is promised (version, no eviction), and loads the scripts.
     ///
-    /// The subscriber of doorbells and, for a cluster, the task that follows its slots run on `tracker` until `stop`, or until the store is
+    /// The subscriber of messages and, for a cluster, the task that follows its slots run on `tracker` until `stop`, or until the store is
     /// dropped.
     pub async fn connect(
         options: RedisOptions,
@@ -85,12 +85,12 @@ impl RedisStore {
             options.connections,
         );
         let shards = Arc::new(shards.await?);
-        let bells = Arc::new(Bells::default());
+        let subscribers = Arc::new(Subscribers::default());
         let (wishes, wished) = mpsc::channel(64);
         let following = stop.child_token();
         tracker.spawn(subscribe(
             Arc::clone(&shards),
-            Arc::clone(&bells),
+            Arc::clone(&subscribers),
             wished,
             stop,
         ));
@@ -108,7 +108,7 @@ impl RedisStore {
             common,
             shards,
             bounds: options.bounds,
-            bells,
+            subscribers,
             wishes,
             commands: AtomicU64::new(0),
             is_nearly_full: AtomicBool::new(false),

@@ -3,20 +3,20 @@
 //! | Group | Operations |
 //! |---|---|
 //! | sessions | `begin`, `update`, `end` |
-//! | logs of request streams | `append`, `attach`, `read`, `detach`, `adopt`, `owned_by` |
+//! | logs of request streams | `append`, `attach`, `read`, `detach`, `take_over`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
-//! | things that are kept | `shelve`, `kept`, `shelf` |
+//! | things that are kept | `put_record`, `kept`, `shelf` |
 //! | nodes and limits | `beat`, `lease`, `hold` |
-//! | between nodes | `doorbells`, `incarnation` |
+//! | between nodes | `messages`, `incarnation` |
 //!
-//! The log is the truth and a message between nodes only a doorbell (`streams.md` §0.1): whoever hears one reads the log from its own
+//! The log is the truth and a message between nodes only a message (`streams.md` §0.1): whoever hears one reads the log from its own
 //! cursor. A store carries bytes and never reads them. Deadlines go in as durations and come back as such, because only
 //! the store's own clock decides between nodes (§17.5).
 
 mod bounds;
-mod doorbell;
-mod shelf;
+mod message;
+mod record;
 
 use std::{fmt, time::Duration};
 
@@ -26,19 +26,19 @@ use tokio::sync::{mpsc, watch};
 
 pub use self::{
     bounds::Bounds,
-    doorbell::Doorbell,
-    shelf::{Kept, OnShelf, Room, Shelve, Shelved},
+    message::NodeMessage,
+    record::{PutRecord, Record, RecordBounds, RecordPut, RecordSummary},
 };
 
-/// Sessions are spread over so many lanes; all keys of a session are in its lane (§3).
-pub const LANES: u16 = 256;
+/// Sessions are spread over so many partitions; all keys of a session are in its partition (§3).
+pub const PARTITIONS: u16 = 256;
 
 /// Highest number of an event. What claims a higher one is taken for this: sums stay within the integers that a script's numbers hold.
 pub const MOST_SEQ: u64 = 1 << 48;
 
 /// Part of the key space that lives together on one shard: the first byte of the session's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lane(pub u8);
+pub struct Partition(pub u8);
 
 /// The random part of a session's id, 128 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,8 +46,8 @@ pub struct SessionKey(pub [u8; 16]);
 
 impl SessionKey {
     /// Where the session lives.
-    pub const fn lane(self) -> Lane {
-        Lane(self.0[0])
+    pub const fn partition(self) -> Partition {
+        Partition(self.0[0])
     }
 }
 
@@ -79,28 +79,28 @@ pub struct StreamKey {
     pub nonce: Nonce,
 }
 
-/// How often the stream changed its owner, and a random mark of the last change: two owners that adopt after a roll-back of the store
+/// How often the stream changed its owner, and a random mark of the last change: two owners that take over after a roll-back of the store
 /// count to the same number but draw different marks (§11 *Two histories*).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Attempt {
+pub struct Epoch {
     /// 1 for the node that opened the stream.
     pub number: u32,
-    /// 0 for the first attempt.
+    /// 0 for the first epoch.
     pub mark: u16,
 }
 
-impl Attempt {
-    /// The attempt of the node that opened the stream.
+impl Epoch {
+    /// The epoch of the node that opened the stream.
     pub const FIRST: Self = Self { number: 1, mark: 0 };
 }
 
-/// A place in a stream: the event seen last, and the attempt in which it was written.
+/// A place in a stream: the event seen last, and the epoch in which it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// 0 before the first event.
     pub seq: u64,
     /// `None` if the client showed no event yet.
-    pub attempt: Option<Attempt>,
+    pub epoch: Option<Epoch>,
 }
 
 impl Cursor {
@@ -232,7 +232,7 @@ pub struct Create {
     pub deadline_in: Duration,
     /// Number before the first event; above 0 only where a lost stream is made again from the owner's ring (§7).
     pub start: u64,
-    /// What an adopter must know of the request, written by `mcp`: the JSON-RPC id, whether it is safe to repeat.
+    /// What an new owner must know of the request, written by `mcp`: the JSON-RPC id, whether it is safe to repeat.
     pub about: Bytes,
 }
 
@@ -241,8 +241,8 @@ pub struct Create {
 pub struct Append {
     /// The writer.
     pub owner: NodeId,
-    /// The writer's attempt: a node that adopts a stream twice is not fenced by its name alone.
-    pub attempt: Attempt,
+    /// The writer's epoch: a node that takes over a stream twice is not fenced by its name alone.
+    pub epoch: Epoch,
     /// Number of the last event that the writer knows to be in the log.
     pub expect: u64,
     /// Makes the stream if there is none.
@@ -269,7 +269,7 @@ pub enum Appended {
         /// Events that may not be dropped exceed the bounds by themselves (§7): the stream has to be ended.
         overflow: bool,
     },
-    /// Another node or another attempt owns the stream: stop, send nothing.
+    /// Another node or another epoch owns the stream: stop, send nothing.
     Fenced,
     /// The log's last number is another one than expected.
     Tail {
@@ -289,7 +289,7 @@ pub enum Appended {
     Gone,
 }
 
-/// How far a log reaches and where its attempts began.
+/// How far a log reaches and where its epochs began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// Who writes; `None` if its owner gave it up.
@@ -302,10 +302,10 @@ pub struct View {
     pub dropped: u64,
     /// Which of the client's connections holds the stream.
     pub generation: u64,
-    /// The running attempt.
-    pub attempt: Attempt,
-    /// Of the attempts above 1, in order: the number after which each began, and its mark. Numbers may be missing.
-    pub attempts: Vec<(u64, Attempt)>,
+    /// The running epoch.
+    pub epoch: Epoch,
+    /// Of the epochs above 1, in order: the number after which each began, and its mark. Numbers may be missing.
+    pub epochs: Vec<(u64, Epoch)>,
     /// Time to the deadline; zero if it is over.
     pub deadline_in: Duration,
     /// Retained events after the caller's cursor, in order, as many as fit one answer.
@@ -343,8 +343,8 @@ pub struct ReadWanted {
     pub generation: u64,
     /// Last event it has.
     pub position: u64,
-    /// Owner and attempt as last seen: if nothing changed, the answer is short.
-    pub seen: (Option<NodeId>, Attempt),
+    /// Owner and epoch as last seen: if nothing changed, the answer is short.
+    pub seen: (Option<NodeId>, Epoch),
 }
 
 /// Answer for one stream of a `read`.
@@ -358,9 +358,9 @@ pub enum Read {
     View(View, Option<NodeId>),
 }
 
-/// `adopt`: compare and swap of a stream's owner.
+/// `take_over`: compare and swap of a stream's owner.
 #[derive(Debug, Clone)]
-pub struct Adopt {
+pub struct TakeOver {
     /// The stream.
     pub stream: StreamKey,
     /// The owner that is thought to be dead; the caller itself to give the stream up.
@@ -369,19 +369,19 @@ pub struct Adopt {
     pub to: Option<NodeId>,
     /// The highest cursor that a client has shown.
     pub shown: Cursor,
-    /// A random mark for the new attempt.
+    /// A random mark for the new epoch.
     pub mark: u16,
 }
 
-/// What became of an `adopt`.
+/// What became of an `take_over`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Adopted {
+pub enum TakenOver {
     /// The stream has the new owner.
     Done {
         /// Number of the last event, or of the last one that a client has shown.
         tail: u64,
-        /// The new attempt.
-        attempt: Attempt,
+        /// The new epoch.
+        epoch: Epoch,
         /// As written at its creation.
         about: Bytes,
         /// Time to the deadline; zero if it is over.
@@ -412,7 +412,7 @@ pub enum Registered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Routed {
     /// Handed to the node that runs the request.
-    Rung,
+    Notified,
     /// Nobody waits for it: a tombstone for a cancellation, nothing for an answer, whose question has another one.
     Nobody,
     /// There is no such question: it is over, was never asked, or is not written down yet. Nothing is kept of the answer.
@@ -561,20 +561,20 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         node: NodeId,
     ) -> Result<Attached>;
 
-    /// Reads many streams of one lane. One answer for each, in order.
-    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>>;
+    /// Reads many streams of one partition. One answer for each, in order.
+    async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>>;
 
     /// The connection of this generation is gone.
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()>;
 
     /// Changes the owner of a stream (§12.2).
-    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted>;
+    async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver>;
 
-    /// Open streams that a node owns in a lane; `None`: those that were given up and have no owner yet.
-    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
+    /// Open streams that a node owns in a partition; `None`: those that were given up and have no owner yet.
+    async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>>;
 
     /// Makes a running request known, so that a cancellation finds it (§6 step 3). May be asked again at any time, to learn of
-    /// a cancellation whose doorbell was lost, or of the end of its session.
+    /// a cancellation whose message was lost, or of the end of its session.
     async fn register(
         &self,
         session: SessionKey,
@@ -587,11 +587,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The request is over.
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()>;
 
-    /// Rings the node that runs the request, or leaves a tombstone for a moment (§14). Every later `register` of the request
+    /// Notifies the node that runs the request, or leaves a tombstone for a moment (§14). Every later `register` of the request
     /// answers [`Registered::Cancelled`].
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed>;
 
-    /// Stores a client's answer to a question and rings the node that runs the request (§14). Only the first answer counts; the
+    /// Stores a client's answer to a question and notifies the node that runs the request (§14). Only the first answer counts; the
     /// same bytes once more ring once more.
     async fn answer(
         &self,
@@ -605,17 +605,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// loses no answer.
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>>;
 
-    /// Makes or changes a thing on a shelf. What is over goes meanwhile.
-    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved>;
+    /// Makes or changes a thing in a record list. What is over goes meanwhile.
+    async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut>;
 
     /// A thing; `None` if there is none, or no more.
-    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>>;
+    async fn record(&self, item: StreamKey) -> Result<Option<Record>>;
 
-    /// The things on a shelf, in no order.
-    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>>;
+    /// The things in a record list, in no order.
+    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>>;
 
-    /// Rings a node on behalf of a session. Nothing is kept: whoever needs to know that it was heard has to look, and ring again.
-    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
+    /// Notifies a node on behalf of a session. Nothing is kept: whoever needs to know that it was heard has to look, and ring again.
+    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()>;
 
     /// Says that the node lives for `ttl`, and who else does (§12.1).
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members>;
@@ -630,9 +630,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// say it again in time are free again. To be repeated at will.
     async fn hold(&self, node: NodeId, life: Duration, wanted: &HoldWanted) -> Result<Held>;
 
-    /// Doorbells for a node, from now on. To be called once per node; the channel is bounded, what does not fit becomes
-    /// [`Doorbell::Resync`].
-    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>>;
+    /// messages for a node, from now on. To be called once per node; the channel is bounded, what does not fit becomes
+    /// [`NodeMessage::Resync`].
+    async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>>;
 
     /// Operations that wait for an answer now, of all nodes of this process.
     fn in_flight(&self) -> usize {

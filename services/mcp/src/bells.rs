@@ -212,7 +212,7 @@ async fn tell(state: &McpState, nodes: &[NodeId], tenant: TenantId, bell: &Bell)
     let sealed = Bytes::from(sealed);
     let rings = nodes
         .iter()
-        .map(|node| state.node.ring(place, *node, sealed.clone()));
+        .map(|node| state.node.notify(place, *node, sealed.clone()));
     let rung = futures_util::future::join_all(rings).await;
     let were_told = rung.iter().all(Result::is_ok);
     if !were_told {

@@ -66,7 +66,7 @@ fn bound(place: &PayloadPlace<'_>) -> Vec<u8> {
             bound.push(b'q');
             bound.extend_from_slice(question.as_bytes());
         }
-        PayloadPart::Shelved { nonce, is_head } => {
+        PayloadPart::RecordPut { nonce, is_head } => {
             bound.push(if is_head { b'h' } else { b'r' });
             bound.extend_from_slice(&nonce.0);
         }

@@ -27,7 +27,7 @@ use std::{
 use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
-    store::{Nonce, Room, Shelve, Shelved, StreamKey, Version},
+    store::{Nonce, PutRecord, RecordBounds, RecordPut, StreamKey, Version},
 };
 use portolan_keys::{Purpose, digest, random};
 use portolan_model::limits::LimitName;
@@ -223,14 +223,14 @@ impl Shelf {
         })
     }
 
-    fn shelve(&self, record: &Record, expect: Option<Version>) -> Shelve {
+    fn shelve(&self, record: &Record, expect: Option<Version>) -> PutRecord {
         let (head, rest) = record.to_bytes();
-        Shelve {
+        PutRecord {
             expect,
             life: Duration::from_millis(record.ttl),
             head,
             rest: Some(rest),
-            room: Room {
+            room: RecordBounds {
                 items: self.server.limits.at_most(LimitName::Tasks),
                 bytes: SHELF_BYTES,
             },
@@ -250,7 +250,11 @@ impl Shelf {
         if named.is_empty() {
             return Ok(named);
         }
-        let kept = self.state.node.shelf(self.server.tenant, self.key()).await;
+        let kept = self
+            .state
+            .node
+            .records(self.server.tenant, self.key())
+            .await;
         let kept = kept.map_err(|_| NoTask::Away)?;
         named.retain(|(_, item)| kept.iter().any(|kept| kept.nonce == item.nonce));
         Ok(named)
@@ -310,22 +314,22 @@ impl Shelf {
         let made = self
             .state
             .node
-            .shelve(self.server.tenant, item, self.shelve(&record, None));
+            .put_record(self.server.tenant, item, self.shelve(&record, None));
         match made.await.map_err(|_| NoTask::Away)? {
-            Shelved::Done(_) => Ok((place, record)),
-            Shelved::Full => {
+            RecordPut::Done(_) => Ok((place, record)),
+            RecordPut::Full => {
                 self.state
                     .gate
                     .refused(self.server.tenant, LimitName::Tasks);
                 Err(NoTask::Full)
             }
-            Shelved::Conflict(_) | Shelved::Unknown => Err(NoTask::Away),
+            RecordPut::Conflict(_) | RecordPut::Unknown => Err(NoTask::Away),
         }
     }
 
     /// A task as it is now. One whose node died is found to be lost (X-5F).
     async fn look(&self, item: StreamKey) -> Result<Option<Record>, NoTask> {
-        let kept = self.state.node.kept(self.server.tenant, item).await;
+        let kept = self.state.node.record(self.server.tenant, item).await;
         let Some(kept) = kept.map_err(|_| NoTask::Away)? else {
             return Ok(None);
         };
@@ -358,7 +362,7 @@ impl Shelf {
     ) -> Result<Option<Record>, NoTask> {
         let node = &self.state.node;
         let mut kept = node
-            .kept(self.server.tenant, item)
+            .record(self.server.tenant, item)
             .await
             .map_err(|_| NoTask::Away)?;
         for _ in 0..TRIES {
@@ -370,22 +374,22 @@ impl Shelf {
             if !change(&mut record) {
                 return Ok(Some(record));
             }
-            let changed = node.shelve(
+            let changed = node.put_record(
                 self.server.tenant,
                 item,
                 self.shelve(&record, Some(version)),
             );
             match changed.await.map_err(|_| NoTask::Away)? {
-                Shelved::Done(_) => {
+                RecordPut::Done(_) => {
                     self.state.tasks.changed(item);
                     if record.standing() != before {
                         self.tell(item, &record);
                     }
                     return Ok(Some(record));
                 }
-                Shelved::Conflict(newer) => kept = Some(newer),
-                Shelved::Full => return Err(NoTask::Full),
-                Shelved::Unknown => return Ok(None),
+                RecordPut::Conflict(newer) => kept = Some(newer),
+                RecordPut::Full => return Err(NoTask::Full),
+                RecordPut::Unknown => return Ok(None),
             }
         }
         Err(NoTask::Away)
@@ -410,7 +414,7 @@ impl Shelf {
     /// Tells the node that runs a task to look at it. Who does not hear looks by itself after a while.
     async fn ring(&self, item: StreamKey, record: &Record) {
         let note = Bytes::from_static(b"task");
-        let rung = self.state.node.ring(bell(item), record.owner, note).await;
+        let rung = self.state.node.notify(bell(item), record.owner, note).await;
         if rung.is_err() {
             tracing::debug!("the node that runs a task could not be rung");
         }

@@ -421,7 +421,10 @@ async fn deliver(
     };
     let mut heard = state.node.listen(note.heard_key(key));
     for _ in 0..RINGS {
-        let rung = state.node.ring(key, named.card.node, note.to_bytes()).await;
+        let rung = state
+            .node
+            .notify(key, named.card.node, note.to_bytes())
+            .await;
         rung.map_err(|_| McpError::Unavailable)?;
         if tokio::time::timeout(HEARD_WITHIN, heard.next())
             .await
@@ -483,7 +486,7 @@ mod tests {
         assert_eq!(Card::read(b""), None, "a record that was made for a POST");
         let session = SessionKey([7; 16]);
         assert_ne!(Card::key(session), session);
-        assert_eq!(Card::key(session).lane(), session.lane());
+        assert_eq!(Card::key(session).partition(), session.partition());
     }
 
     #[test]

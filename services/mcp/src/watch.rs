@@ -329,7 +329,7 @@ impl Watch {
     async fn tell(&self, state: &McpState, node: NodeId, note: &Note) {
         if let Some(sealed) = note.seal(state, self.key) {
             // A doorbell: what matters is rung again.
-            let _ = state.node.ring(self.key, node, sealed).await;
+            let _ = state.node.notify(self.key, node, sealed).await;
         }
     }
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use portolan_cluster::{
     memory::MemoryStore,
     redis::{RedisOptions, RedisStore},
-    store::{Bounds, Lane, NodeId, Store, StoreError},
+    store::{Bounds, NodeId, Partition, Store, StoreError},
 };
 use portolan_model::Clock;
 use portolan_net::health::Check;
@@ -145,7 +145,7 @@ pub(crate) fn check(store: Arc<dyn Store>) -> Check {
     Arc::new(move || {
         let store = Arc::clone(&store);
         Box::pin(async move {
-            match store.owned_by(Lane(0), None).await {
+            match store.owned_by(Partition(0), None).await {
                 Ok(_) => Ok(()),
                 Err(error) => Err(error.to_string()),
             }
@@ -162,7 +162,7 @@ pub(crate) async fn examine(settings: &Settings) -> Option<Result<(), String>> {
     let _stop_at_the_end = stop.clone().drop_guard();
     let outcome = async {
         let store = RedisStore::connect(options, &tasks, stop).await?;
-        store.doorbells(DOCTOR).await.map(drop)
+        store.subscribe(DOCTOR).await.map(drop)
     };
     Some(outcome.await.map_err(|error| explain(&error)))
 }

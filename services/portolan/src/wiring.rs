@@ -17,9 +17,9 @@ use portolan_auth::{
 };
 use portolan_cluster::{
     Revocations,
-    hearing::Hearing,
     ledger::Ledger,
     node::{Node, NodeSettings},
+    revocation_freshness::RevocationFreshness,
 };
 use portolan_keys::{Keys, MasterSecret, PasswordCost, PasswordHasher, SigningKeys, Verifier};
 use portolan_mcp::{McpConfig, McpParts, McpState, TenantLedger};
@@ -278,8 +278,8 @@ impl Wiring {
     ) -> Result<McpService> {
         let NodeStore { store, is_redis } =
             node_store::open(settings, role, &self.clock, life).await?;
-        let hearing = Hearing::new(self.revocations.clone(), Arc::clone(&store));
-        life.tasks.spawn(hearing.judge(
+        let freshness = RevocationFreshness::new(self.revocations.clone(), Arc::clone(&store));
+        life.tasks.spawn(freshness.judge(
             Duration::from_secs(settings.revocation_max_staleness_secs),
             life.drained.clone(),
         ));
@@ -359,7 +359,7 @@ impl Wiring {
         let (revocations, stop) = (self.revocations.clone(), life.drained.clone());
         life.tasks.spawn(async move {
             let Some(store) = looking.await else { return };
-            let hearing = Hearing::new(revocations, Arc::clone(&store));
+            let freshness = RevocationFreshness::new(revocations, Arc::clone(&store));
             tries.set(Ledger::new(Arc::clone(&store)));
             let ledger = TenantLedger::new(store);
             count_calls(&calls, ledger.clone());
@@ -367,7 +367,7 @@ impl Wiring {
                 let ledger = ledger.clone();
                 Box::pin(async move { ledger.in_use(tenant).await })
             }));
-            hearing.tell(stop).await;
+            freshness.tell(stop).await;
         });
     }
 

@@ -1,16 +1,16 @@
-//! Logs of request streams: append, trim, attach, read, adopt.
+//! Logs of request streams: append, trim, attach, read, take over.
 
 use std::collections::VecDeque;
 
 use super::{
-    lane::{Lane, Moment, Question, Session, Stream},
     ms,
+    partition::{Moment, Partition, Question, Session, Stream},
 };
 use crate::{
     fork,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Attempt, Bounds, Class, Create, Cursor,
-        Doorbell, Event, MOST_SEQ, NodeId, Principal, Read, ReadWanted, State, StreamKey, View,
+        Append, Appended, Attached, Bounds, Class, Create, Cursor, Epoch, Event, MOST_SEQ, NodeId,
+        NodeMessage, Principal, Read, ReadWanted, State, StreamKey, TakeOver, TakenOver, View,
     },
 };
 
@@ -18,15 +18,15 @@ impl Stream {
     fn new(create: &Create, append: &Append, now: u64, bounds: &Bounds) -> Self {
         let deadline = now + ms(create.deadline_in);
         let start = create.start.min(MOST_SEQ);
-        let attempts = if append.attempt.number > 1 {
-            vec![(start, append.attempt)]
+        let epochs = if append.epoch.number > 1 {
+            vec![(start, append.epoch)]
         } else {
             Vec::new()
         };
         Self {
             owner: Some(append.owner),
-            attempt: append.attempt,
-            attempts,
+            epoch: append.epoch,
+            epochs,
             state: State::Open,
             tail: start,
             bytes: 0,
@@ -90,8 +90,8 @@ impl Stream {
             tail: self.tail,
             dropped: self.dropped,
             generation: self.generation,
-            attempt: self.attempt,
-            attempts: self.attempts.clone(),
+            epoch: self.epoch,
+            epochs: self.epochs.clone(),
             deadline_in: self.deadline_in(moment.now),
             events,
             more,
@@ -103,7 +103,7 @@ impl Stream {
     }
 }
 
-impl Lane {
+impl Partition {
     pub(super) fn append(
         &mut self,
         key: StreamKey,
@@ -155,12 +155,12 @@ impl Lane {
         let Some(stream) = session.streams.get_mut(&key.nonce) else {
             return Attached::Gone;
         };
-        let (position, split) = fork::place(cursor.bounded(), &stream.attempts);
+        let (position, split) = fork::place(cursor.bounded(), &stream.epochs);
         if stream.state == State::Open {
             if let Some(former) = stream.attached.filter(|former| *former != node) {
-                moment.ring(
+                moment.notify(
                     former,
-                    Doorbell::Superseded {
+                    NodeMessage::Superseded {
                         stream: key,
                         generation: stream.generation,
                     },
@@ -185,7 +185,7 @@ impl Lane {
         if ours
             && stream.tail == wanted.position
             && stream.state == State::Open
-            && (stream.owner, stream.attempt) == wanted.seen
+            && (stream.owner, stream.epoch) == wanted.seen
         {
             return Read::Unchanged;
         }
@@ -208,58 +208,58 @@ impl Lane {
         }
     }
 
-    pub(super) fn adopt(&mut self, adopt: &Adopt, moment: &mut Moment<'_>) -> Adopted {
-        let (now, key, cursor) = (moment.now, adopt.stream, adopt.shown.bounded());
+    pub(super) fn take_over(&mut self, take_over: &TakeOver, moment: &mut Moment<'_>) -> TakenOver {
+        let (now, key, cursor) = (moment.now, take_over.stream, take_over.shown.bounded());
         let overdue = ms(moment.bounds.overdue);
         let Some(stream) = self
             .stream(key, now)
             .filter(|stream| stream.state == State::Open)
         else {
-            return Adopted::Over;
+            return TakenOver::Over;
         };
-        let shown = cursor.attempt.map_or(0, |attempt| attempt.number);
+        let shown = cursor.epoch.map_or(0, |epoch| epoch.number);
         let former = stream.owner;
-        // The reply to this very adoption was lost.
-        let again = former == adopt.to
+        // The reply to this very takeover was lost.
+        let again = former == take_over.to
             && stream.tail >= cursor.seq
-            && (adopt.to.is_none()
-                || stream.attempt.number > shown.max(1) && stream.attempt.mark == adopt.mark);
+            && (take_over.to.is_none()
+                || stream.epoch.number > shown.max(1) && stream.epoch.mark == take_over.mark);
         if !again {
             let late = now > stream.deadline + overdue;
-            if former != adopt.from && !late {
-                return Adopted::Lost;
+            if former != take_over.from && !late {
+                return TakenOver::Lost;
             }
             if cursor.seq > stream.tail {
                 stream.tail = cursor.seq;
                 stream.dropped = stream.tail;
             }
-            if adopt.to.is_some() {
-                stream.attempt = Attempt {
-                    number: stream.attempt.number.max(shown) + 1,
-                    mark: adopt.mark,
+            if take_over.to.is_some() {
+                stream.epoch = Epoch {
+                    number: stream.epoch.number.max(shown) + 1,
+                    mark: take_over.mark,
                 };
-                stream.attempts.push((stream.tail, stream.attempt));
+                stream.epochs.push((stream.tail, stream.epoch));
             }
-            stream.owner = adopt.to;
-            if let Some(attached) = stream.attached.filter(|node| Some(*node) != adopt.to) {
-                moment.ring(
+            stream.owner = take_over.to;
+            if let Some(attached) = stream.attached.filter(|node| Some(*node) != take_over.to) {
+                moment.notify(
                     attached,
-                    Doorbell::Owner {
+                    NodeMessage::Owner {
                         stream: key,
-                        owner: adopt.to,
+                        owner: take_over.to,
                     },
                 );
             }
         }
-        let done = Adopted::Done {
+        let done = TakenOver::Done {
             tail: stream.tail,
-            attempt: stream.attempt,
+            epoch: stream.epoch,
             about: stream.about.clone(),
             deadline_in: stream.deadline_in(now),
             late: stream.has_final,
         };
         self.disown(former, (key.session, key.nonce));
-        self.own(adopt.to, (key.session, key.nonce));
+        self.own(take_over.to, (key.session, key.nonce));
         done
     }
 
@@ -288,7 +288,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&key.nonce) else {
             return Appended::Gone;
         };
-        if stream.owner != Some(append.owner) || stream.attempt != append.attempt {
+        if stream.owner != Some(append.owner) || stream.epoch != append.epoch {
             return Appended::Fenced;
         }
         if stream.tail != append.expect {
@@ -335,12 +335,12 @@ impl Session {
                 [event] if event.payload.len() <= bounds.inline => stream.events.back().cloned(),
                 _ => None,
             };
-            moment.ring(
+            moment.notify(
                 attached,
-                Doorbell::Appended {
+                NodeMessage::Appended {
                     stream: key,
                     generation: stream.generation,
-                    attempt: stream.attempt,
+                    epoch: stream.epoch,
                     tail: stream.tail,
                     state: stream.state,
                     event,

@@ -1,16 +1,18 @@
-//! Running requests and questions to clients: who is rung when a cancellation or an answer arrives anywhere.
+//! Running requests and questions to clients: who is notified when a cancellation or an answer arrives anywhere.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::{
-    lane::{Lane, Moment, Running},
     ms,
+    partition::{Moment, Partition, Running},
 };
-use crate::store::{Doorbell, NodeId, Nonce, Principal, Registered, Routed, SessionKey, StreamKey};
+use crate::store::{
+    NodeId, NodeMessage, Nonce, Principal, Registered, Routed, SessionKey, StreamKey,
+};
 
-impl Lane {
+impl Partition {
     pub(super) fn register(
         &mut self,
         key: SessionKey,
@@ -82,7 +84,7 @@ impl Lane {
         }) = session.running.get_mut(rpc)
         {
             *cancelled = true;
-            // After an adoption the request runs where its stream is owned.
+            // After an takeover the request runs where its stream is owned.
             let owner = match stream.and_then(|nonce| session.streams.get(&nonce)) {
                 Some(stream) => stream.owner,
                 None => Some(*node),
@@ -90,14 +92,14 @@ impl Lane {
             let Some(owner) = owner else {
                 return Routed::Nobody;
             };
-            moment.ring(
+            moment.notify(
                 owner,
-                Doorbell::Cancel {
+                NodeMessage::Cancel {
                     session: key,
                     rpc: rpc.to_owned(),
                 },
             );
-            return Routed::Rung;
+            return Routed::Notified;
         }
         let tombstones = session
             .running
@@ -142,9 +144,9 @@ impl Lane {
             Some(_) => return Routed::Nobody,
         }
         if let Some(owner) = stream.owner {
-            moment.ring(
+            moment.notify(
                 owner,
-                Doorbell::Answered {
+                NodeMessage::Answered {
                     stream: StreamKey {
                         session: key,
                         nonce: asked.stream,
@@ -154,7 +156,7 @@ impl Lane {
                 },
             );
         }
-        Routed::Rung
+        Routed::Notified
     }
 
     pub(super) fn take_answer(

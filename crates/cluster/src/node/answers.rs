@@ -183,14 +183,16 @@ async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
         payload,
         ..
     } = answer;
-    let link = &inner.link;
-    let reply = if link.is_open() && inner.questions.is_open(*session, question) {
+    let guarded_store = &inner.guarded_store;
+    let reply = if guarded_store.is_open() && inner.questions.is_open(*session, question) {
         Err(StoreError::Down("the breaker is open".to_owned()))
     } else {
-        let offer = link
+        let offer = guarded_store
             .store
             .answer(*session, *principal, question, payload.clone());
-        link.call("answer", inner.settings.call_within, offer).await
+        guarded_store
+            .call("answer", inner.settings.call_within, offer)
+            .await
     };
     let has_no_say = matches!(
         reply,
@@ -201,7 +203,7 @@ async fn offer(inner: &Inner, answer: &Answer) -> store::Result<Routed> {
             .questions
             .answered(*session, question, payload.clone())
     {
-        return Ok(Routed::Rung);
+        return Ok(Routed::Notified);
     }
     reply
 }
@@ -239,7 +241,7 @@ pub(super) async fn try_again(inner: Arc<Inner>) {
 async fn try_one(inner: &Inner, number: u64, answer: Arc<Answer>) {
     let came_of_it = match offer(inner, &answer).await {
         Ok(Routed::Unasked) | Err(StoreError::Down(_) | StoreError::Refused(_)) => None,
-        Ok(Routed::Rung) => Some("late"),
+        Ok(Routed::Notified) => Some("late"),
         Ok(routed) => Some(outcome(routed)),
         Err(StoreError::Corrupt(_)) => Some(outcome(Routed::Unasked)),
     };
@@ -256,7 +258,7 @@ fn count(outcome: &'static str) {
 /// The label of what became of an answer, or of a cancellation.
 pub(super) const fn outcome(routed: Routed) -> &'static str {
     match routed {
-        Routed::Rung => "rung",
+        Routed::Notified => "rung",
         Routed::Nobody => "nobody",
         Routed::Unasked => "unasked",
         Routed::Unknown => "unknown",

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Mutex};
 
 use foldhash::fast::SeedableRandomState;
 
-use super::chance::Chance;
+use super::rng::NodeRng;
 use crate::{lock, store::SessionKey};
 
 /// Few sessions share a lock.
@@ -19,15 +19,15 @@ pub(super) struct BySession<T> {
 }
 
 impl<T: Clone> BySession<T> {
-    pub(super) fn new(chance: &Chance) -> Self {
-        let shard = |_| Mutex::new(HashMap::with_hasher(chance.hashing()));
+    pub(super) fn new(rng: &NodeRng) -> Self {
+        let shard = |_| Mutex::new(HashMap::with_hasher(rng.hashing()));
         Self {
             shards: (0..SHARDS).map(shard).collect(),
         }
     }
 
     fn shard(&self, session: SessionKey) -> &Shard<T> {
-        // The first byte is the lane; the second one is as random.
+        // The first byte is the partition; the second one is as random.
         &self.shards[usize::from(session.0[1]) % SHARDS]
     }
 

@@ -15,7 +15,7 @@ const TENANT: usize = 16;
 pub(super) struct Envelope {
     /// Key of the request among the running ones.
     pub(super) rpc: String,
-    /// Whose stream it is: who adopts it seals its last word under the same key.
+    /// Whose stream it is: who takes over it seals its last word under the same key.
     pub(super) tenant: TenantId,
     /// The span of the call, if it is recorded.
     pub(super) trace: Option<Context>,

@@ -1,4 +1,4 @@
-//! Writers, doorbells, readers and limits in thousands of orders of events (testing.md, layer I; `crate::interleaved`). Time stands still
+//! Writers, messages, readers and limits in thousands of orders of events (testing.md, layer I; `crate::interleaved`). Time stands still
 //! here, so that only wake-ups bring anything: what anti-entropy would find later is a failure.
 
 use std::{sync::Arc, time::Duration};
@@ -60,7 +60,7 @@ impl Pair {
             let settings = NodeSettings {
                 // What is to be done soon is done now, because no time passes.
                 gather: Duration::ZERO,
-                adoption_pace: Duration::ZERO,
+                takeover_pace: Duration::ZERO,
                 sessions_cached: 16,
                 seed: Some(seed),
                 ..NodeSettings::default()
@@ -130,13 +130,13 @@ async fn next(reader: &mut StreamReader) -> Option<(String, Cursor)> {
     match reader.next().await? {
         Delivery::Event {
             seq,
-            attempt,
+            epoch,
             payload,
             ..
         } => {
-            let attempt = Some(attempt);
+            let epoch = Some(epoch);
             let text = String::from_utf8_lossy(&payload).into_owned();
-            Some((text, Cursor { seq, attempt }))
+            Some((text, Cursor { seq, epoch }))
         }
         other => panic!("{other:?}"),
     }
@@ -150,7 +150,7 @@ async fn rest(reader: &mut StreamReader) -> Vec<String> {
     all
 }
 
-/// Kills the mutant that forgets a doorbell which rings while its connection learns its generation, and one that lists a connection without
+/// Kills the mutant that forgets a message which notifies while its connection learns its generation, and one that lists a connection without
 /// waking its reader.
 #[test]
 fn what_is_written_while_a_client_moves_to_another_node_is_brought_by_doorbells_alone() {
@@ -176,7 +176,7 @@ fn what_is_written_while_a_client_moves_to_another_node_is_brought_by_doorbells_
     });
 }
 
-/// Two streams share a lane, and its reader is busy with one of them while the other is rung for.
+/// Two streams share a partition, and its reader is busy with one of them while the other is notified for.
 #[test]
 fn two_streams_of_a_lane_are_both_read_to_their_end() {
     explore(1_000, || async {
@@ -207,7 +207,7 @@ fn two_streams_of_a_lane_are_both_read_to_their_end() {
     });
 }
 
-/// The owner's node feeds the connection itself, and the store rings nobody.
+/// The owner's node feeds the connection itself, and the store notifies nobody.
 #[test]
 fn what_is_written_while_a_client_comes_back_to_the_owner_is_brought_by_its_writer() {
     explore(1_500, || async {
@@ -299,7 +299,7 @@ fn an_answer_on_another_node_reaches_the_call_that_asked() {
         let (question, _) = next(&mut reader).await.expect("the question");
         assert_eq!(question, "what?");
         let routed = there.answer(tenant, SESSION, ME, "q1", text("that")).await;
-        assert_eq!(routed, Ok(Routed::Rung));
+        assert_eq!(routed, Ok(Routed::Notified));
         let answer = asking.await.expect("no panic");
         assert_eq!(answer, Ok(text("that")));
         writer.finish(text("done"));

@@ -142,7 +142,7 @@ impl Limits {
         let inner = &*self.0;
         let (now, nodes) = (Instant::now(), inner.nodes());
         let life = inner.settings.lease_life;
-        let is_down = inner.link.is_open();
+        let is_down = inner.guarded_store.is_open();
         let buckets = &inner.buckets;
         let mut shard = lock(buckets.shard(key));
         let (bucket, is_cold) = match shard.get_mut(key) {
@@ -215,7 +215,7 @@ impl Limits {
         let settings = &inner.settings;
         let mut verdict = pin!(verdict);
         let mut told = tokio::time::timeout(settings.lease_wait, verdict.as_mut()).await;
-        if told.is_err() && !inner.link.is_open() {
+        if told.is_err() && !inner.guarded_store.is_open() {
             let now = Instant::now();
             let on_credit = inner.buckets.with(key, |bucket| {
                 bucket.take_on_credit(now, inner.nodes(), weight)
@@ -294,9 +294,9 @@ async fn lease(inner: Arc<Inner>, keys: Vec<LimitKey>) {
     if wanted.is_empty() {
         return;
     }
-    let leases = inner.link.store.lease(&wanted);
+    let leases = inner.guarded_store.store.lease(&wanted);
     let leases = inner
-        .link
+        .guarded_store
         .call("lease", inner.settings.call_within, leases)
         .await;
     let now = Instant::now();

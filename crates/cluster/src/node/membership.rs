@@ -1,4 +1,4 @@
-//! Who lives, and who is thought to be dead (`streams.md` §12.1). Being wrong costs an attempt that is fenced, never safety.
+//! Who lives, and who is thought to be dead (`streams.md` §12.1). Being wrong costs an epoch that is fenced, never safety.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -17,7 +17,7 @@ use tokio::{
 use super::{Inner, settings::NodeSettings};
 use crate::{
     lock,
-    store::{LANES, Lane, Members, NodeId},
+    store::{Members, NodeId, PARTITIONS, Partition},
 };
 
 /// Own beats that did not show a node, after which it is thought not to write to this store. The node itself beats as often, and may
@@ -41,27 +41,27 @@ impl Membership {
         (self.live.len() as u64).max(1)
     }
 
-    /// The node that looks after a lane: the live one with the highest hash for it (rendezvous).
-    pub fn janitor(&self, lane: Lane) -> Option<NodeId> {
+    /// The node that looks after a partition: the live one with the highest hash for it (rendezvous).
+    pub fn janitor(&self, partition: Partition) -> Option<NodeId> {
         self.live
             .iter()
             .copied()
-            .max_by_key(|node| (weight(*node, lane), *node))
+            .max_by_key(|node| (weight(*node, partition), *node))
     }
 
-    /// The lanes that `node` looks after.
-    pub fn lanes_of(&self, node: NodeId) -> Vec<Lane> {
-        (0..LANES)
-            .filter_map(|lane| u8::try_from(lane).ok().map(Lane))
-            .filter(|lane| self.janitor(*lane) == Some(node))
+    /// The partitions that `node` looks after.
+    pub fn partitions_of(&self, node: NodeId) -> Vec<Partition> {
+        (0..PARTITIONS)
+            .filter_map(|partition| u8::try_from(partition).ok().map(Partition))
+            .filter(|partition| self.janitor(*partition) == Some(node))
             .collect()
     }
 }
 
 /// FNV-1a with a final mix: the same on every node and in every release.
-fn weight(node: NodeId, lane: Lane) -> u64 {
+fn weight(node: NodeId, partition: Partition) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in node.0.iter().chain([&lane.0]) {
+    for byte in node.0.iter().chain([&partition.0]) {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     }
     hash ^= hash >> 32;
@@ -146,7 +146,7 @@ impl Suspicion {
     }
 
     /// Whether a node was not among the living on the last few beats. Weaker than a suspicion: also said in quarantine, and no reason to
-    /// adopt anything.
+    /// take over anything.
     fn is_missing(&self, now: Instant, node: NodeId) -> bool {
         let has_touch = self
             .last_good
@@ -185,32 +185,32 @@ impl Suspicion {
 /// these wake in the order in which they came, so that a simulation can be repeated.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
-    rung: AtomicU64,
-    bell: Notify,
+    notified: AtomicU64,
+    message: Notify,
 }
 
 impl Alarm {
-    pub(super) fn ring(&self) {
-        self.rung.fetch_add(1, Ordering::AcqRel);
-        self.bell.notify_waiters();
+    pub(super) fn notify(&self) {
+        self.notified.fetch_add(1, Ordering::AcqRel);
+        self.message.notify_waiters();
     }
 
-    /// How often it was rung.
+    /// How often it was notified.
     pub(super) fn count(&self) -> u64 {
-        self.rung.load(Ordering::Acquire)
+        self.notified.load(Ordering::Acquire)
     }
 
-    /// Waits until it was rung more often than that. Cancel safe.
+    /// Waits until it was notified more often than that. Cancel safe.
     pub(super) async fn heard(&self, before: &mut u64) {
         loop {
             // Before the look, so that no ring falls between.
-            let bell = self.bell.notified();
+            let message = self.message.notified();
             let count = self.count();
             if count != *before {
                 *before = count;
                 return;
             }
-            bell.await;
+            message.await;
         }
     }
 }
@@ -248,7 +248,7 @@ impl Watcher {
             is_news
         });
         if has_lapsed {
-            self.audits.ring();
+            self.audits.notify();
         }
     }
 
@@ -280,8 +280,10 @@ pub(super) async fn beat(inner: Arc<Inner>) {
             () = inner.left.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let beat = inner.link.store.beat(inner.id, settings.ttl);
-        let members = inner.link.call_always("beat", settings.call_within, beat);
+        let beat = inner.guarded_store.store.beat(inner.id, settings.ttl);
+        let members = inner
+            .guarded_store
+            .call_always("beat", settings.call_within, beat);
         let members = tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
@@ -398,9 +400,9 @@ mod tests {
         };
         let shares: Vec<_> = live
             .iter()
-            .map(|node| members.lanes_of(*node).len())
+            .map(|node| members.partitions_of(*node).len())
             .collect();
-        assert_eq!(shares.iter().sum::<usize>(), usize::from(LANES));
+        assert_eq!(shares.iter().sum::<usize>(), usize::from(PARTITIONS));
         assert!(shares.iter().all(|share| *share > 40), "{shares:?}");
     }
 }

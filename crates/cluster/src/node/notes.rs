@@ -1,4 +1,4 @@
-//! Notes from other nodes for the connections of sessions that this node holds (`protocol.md` O-6). A note is a doorbell: it may get lost, come twice or
+//! Notes from other nodes for the connections of sessions that this node holds (`protocol.md` O-6). A note is a message: it may get lost, come twice or
 //! come late.
 
 use std::{collections::HashMap, fmt, sync::Arc, sync::Mutex};
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::Inner;
 use crate::{lock, store::SessionKey};
 
-/// Notes that may wait for a connection. Whoever finds no place rings again.
+/// Notes that may wait for a connection. Whoever finds no place notifies again.
 pub(super) const QUEUE: usize = 64;
 
 /// Who listens here.

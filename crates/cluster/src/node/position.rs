@@ -2,7 +2,7 @@
 
 use crate::{
     fork,
-    store::{Attempt, Cursor, View},
+    store::{Cursor, Epoch, View},
 };
 
 /// A place in a stream, as the connection and as the client know it.
@@ -23,8 +23,8 @@ pub(super) enum Judgement {
     Superseded,
     /// The store lost our take-over: take it over again.
     Forgotten,
-    /// The store lost the adoption that wrote what the client has seen.
-    LostAdoption,
+    /// The store lost the takeover that wrote what the client has seen.
+    LostTakeover,
     /// Our place is on a branch that is gone; we were moved: tell of a gap, and read again.
     Moved {
         /// The number after which the client goes on.
@@ -50,7 +50,7 @@ impl Position {
     pub(super) const fn start() -> Self {
         Self::shown(Cursor {
             seq: 0,
-            attempt: None,
+            epoch: None,
         })
     }
 
@@ -69,12 +69,12 @@ impl Position {
         }
         if self
             .cursor
-            .attempt
-            .is_some_and(|seen| seen.number > view.attempt.number)
+            .epoch
+            .is_some_and(|seen| seen.number > view.epoch.number)
         {
-            return Judgement::LostAdoption;
+            return Judgement::LostTakeover;
         }
-        let (to, is_split) = fork::place(self.at, &view.attempts);
+        let (to, is_split) = fork::place(self.at, &view.epochs);
         if is_split {
             self.move_to(to, view);
             return Judgement::Moved { to };
@@ -87,25 +87,25 @@ impl Position {
     }
 
     fn move_to(&mut self, seq: u64, view: &View) {
-        let attempt = if seq == self.at.seq && self.at.attempt.is_some() {
-            // An unmoved place may lie beyond the log's end, where nothing tells its attempt.
-            let (_, is_split) = fork::place(self.at, &view.attempts);
+        let epoch = if seq == self.at.seq && self.at.epoch.is_some() {
+            // An unmoved place may lie beyond the log's end, where nothing tells its epoch.
+            let (_, is_split) = fork::place(self.at, &view.epochs);
             if is_split {
-                Some(fork::attempt_of(seq, &view.attempts))
+                Some(fork::attempt_of(seq, &view.epochs))
             } else {
-                self.at.attempt
+                self.at.epoch
             }
         } else {
-            Some(fork::attempt_of(seq, &view.attempts))
+            Some(fork::attempt_of(seq, &view.epochs))
         };
-        self.at = Cursor { seq, attempt };
+        self.at = Cursor { seq, epoch };
     }
 
     /// An event goes to the client.
-    pub(super) fn wrote(&mut self, seq: u64, attempt: Attempt) {
+    pub(super) fn wrote(&mut self, seq: u64, epoch: Epoch) {
         self.at = Cursor {
             seq,
-            attempt: Some(attempt),
+            epoch: Some(epoch),
         };
         self.cursor = self.at;
     }
@@ -130,29 +130,29 @@ mod tests {
     use super::*;
     use crate::store::State;
 
-    const fn attempt(number: u32, mark: u16) -> Attempt {
-        Attempt { number, mark }
+    const fn epoch(number: u32, mark: u16) -> Epoch {
+        Epoch { number, mark }
     }
 
-    fn view(generation: u64, tail: u64, dropped: u64, attempts: &[(u64, Attempt)]) -> View {
+    fn view(generation: u64, tail: u64, dropped: u64, epochs: &[(u64, Epoch)]) -> View {
         View {
             owner: None,
             state: State::Open,
             tail,
             dropped,
             generation,
-            attempt: attempts.last().map_or(Attempt::FIRST, |last| last.1),
-            attempts: attempts.to_vec(),
+            epoch: epochs.last().map_or(Epoch::FIRST, |last| last.1),
+            epochs: epochs.to_vec(),
             deadline_in: Duration::ZERO,
             events: Vec::new(),
             more: false,
         }
     }
 
-    fn at(seq: u64, of: Attempt) -> Position {
+    fn at(seq: u64, of: Epoch) -> Position {
         Position::shown(Cursor {
             seq,
-            attempt: Some(of),
+            epoch: Some(of),
         })
     }
 
@@ -168,29 +168,29 @@ mod tests {
 
     #[test]
     fn an_attempt_below_that_of_the_last_event_seen_is_a_lost_adoption_even_after_a_move() {
-        let second = attempt(2, 7);
+        let second = epoch(2, 7);
         let mut position = at(5, second);
         assert_eq!(
             position.judge(1, &view(1, 5, 0, &[])),
-            Judgement::LostAdoption
+            Judgement::LostTakeover
         );
-        // Moved by another history, the client still holds the event of attempt 2.
+        // Moved by another history, the client still holds the event of epoch 2.
         assert_eq!(
-            position.judge(1, &view(1, 5, 0, &[(3, attempt(2, 8))])),
+            position.judge(1, &view(1, 5, 0, &[(3, epoch(2, 8))])),
             Judgement::Moved { to: 3 }
         );
         assert_eq!(position.at.seq, 3);
-        assert_eq!(position.at.attempt, Some(Attempt::FIRST));
+        assert_eq!(position.at.epoch, Some(Epoch::FIRST));
         assert_eq!(
             position.judge(1, &view(1, 5, 0, &[])),
-            Judgement::LostAdoption
+            Judgement::LostTakeover
         );
     }
 
     #[test]
     fn a_moved_place_lies_in_the_history_it_was_moved_to() {
-        let mut position = at(9, Attempt::FIRST);
-        let history = [(4, attempt(2, 1)), (6, attempt(3, 2))];
+        let mut position = at(9, Epoch::FIRST);
+        let history = [(4, epoch(2, 1)), (6, epoch(3, 2))];
         assert_eq!(
             position.judge(1, &view(1, 8, 0, &history)),
             Judgement::Moved { to: 4 }
@@ -203,17 +203,17 @@ mod tests {
 
     #[test]
     fn the_client_is_told_once_of_each_gap() {
-        let mut position = at(2, Attempt::FIRST);
+        let mut position = at(2, Epoch::FIRST);
         assert_eq!(position.judge(1, &view(1, 9, 5, &[])), Judgement::Dropped);
         assert_eq!(position.judge(1, &view(1, 9, 5, &[])), Judgement::Follows);
         assert_eq!(position.judge(1, &view(1, 9, 7, &[])), Judgement::Dropped);
-        position.wrote(9, Attempt::FIRST);
+        position.wrote(9, Epoch::FIRST);
         assert_eq!(position.judge(1, &view(1, 9, 8, &[])), Judgement::Follows);
     }
 
     #[test]
     fn a_cursor_beyond_the_log_is_held_where_it_is() {
-        let mut position = at(9, Attempt::FIRST);
+        let mut position = at(9, Epoch::FIRST);
         let short = view(1, 4, 0, &[]);
         position.attached(9, &short);
         assert_eq!(position.judge(1, &short), Judgement::Follows);

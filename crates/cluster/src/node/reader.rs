@@ -19,11 +19,11 @@ pub use self::deliveries::StreamReader;
 use super::{
     Inner,
     position::{Judgement, Position},
-    vitals::Since,
+    stream_metrics::Since,
 };
 use crate::{
     fork, lock,
-    store::{Attempt, Class, Cursor, Event, NodeId, Principal, State, StreamKey, View},
+    store::{Class, Cursor, Epoch, Event, NodeId, Principal, State, StreamKey, View},
 };
 
 /// What a client's connection gets.
@@ -33,8 +33,8 @@ pub enum Delivery {
     Event {
         /// Its number.
         seq: u64,
-        /// The attempt in which it was written.
-        attempt: Attempt,
+        /// The epoch in which it was written.
+        epoch: Epoch,
         /// Its kind.
         class: Class,
         /// What the client gets.
@@ -85,13 +85,13 @@ pub(super) enum Next {
     Read,
     /// Take the stream over again.
     Attach,
-    /// The store lost an adoption: adopt from the owner it names.
-    Adopt,
+    /// The store lost an takeover: take over from the owner it names.
+    TakeOver,
     /// The same, but the stream is over: only its last word counts.
     LastWord,
 }
 
-/// One event from a writer or a doorbell.
+/// One event from a writer or a message.
 #[derive(Debug)]
 pub(super) struct Offer {
     pub(super) seq: u64,
@@ -123,8 +123,8 @@ struct Inside {
     since: Instant,
     generation: u64,
     position: Position,
-    /// The attempt of the latest reply.
-    view: Option<Attempt>,
+    /// The epoch of the latest reply.
+    view: Option<Epoch>,
     owner: Option<NodeId>,
     has_view: bool,
     deadline: Option<Instant>,
@@ -135,10 +135,10 @@ struct Inside {
     is_queued: bool,
     /// It is being read, or was to be and the store did not answer.
     is_unread: bool,
-    /// It is read only because it is looked at now and then: what is found was told by no doorbell.
+    /// It is read only because it is looked at now and then: what is found was told by no message.
     is_looked_at: bool,
-    /// The doorbell for which it is read.
-    rung: Option<Since>,
+    /// The message for which it is read.
+    notified: Option<Since>,
     /// Its client was told that events are missing.
     has_gap: bool,
     /// Something came while it was not attached.
@@ -182,16 +182,16 @@ impl Inside {
     fn put_event(
         &mut self,
         since: Option<Since>,
-        (seq, attempt): (u64, Attempt),
+        (seq, epoch): (u64, Epoch),
         class: Class,
         payload: Bytes,
     ) {
-        self.position.wrote(seq, attempt);
+        self.position.wrote(seq, epoch);
         self.put(
             since,
             Delivery::Event {
                 seq,
-                attempt,
+                epoch,
                 class,
                 payload,
             },
@@ -207,7 +207,7 @@ impl Inside {
 
     fn note(&mut self, view: &View) {
         let now = Instant::now();
-        self.view = Some(view.attempt);
+        self.view = Some(view.epoch);
         self.owner = view.owner;
         self.has_view = true;
         self.gone_since = None;
@@ -265,7 +265,7 @@ impl Connection {
                 is_queued: false,
                 is_unread: false,
                 is_looked_at: false,
-                rung: None,
+                notified: None,
                 has_gap: false,
                 has_missed: false,
                 is_starving: false,
@@ -282,7 +282,7 @@ impl Connection {
         let mut inside = lock(&self.state);
         inside.phase = Phase::Attached;
         inside.generation = 1;
-        inside.view = Some(Attempt::FIRST);
+        inside.view = Some(Epoch::FIRST);
         inside.owner = Some(owner);
         inside.has_view = true;
         inside.deadline = Some(deadline);
@@ -315,8 +315,8 @@ impl Connection {
         is_new
     }
 
-    /// It leaves the list. What a `read` has to be told: generation, place, owner and attempt as last seen.
-    pub(super) fn taken(&self) -> Option<(u64, u64, Option<NodeId>, Attempt)> {
+    /// It leaves the list. What a `read` has to be told: generation, place, owner and epoch as last seen.
+    pub(super) fn taken(&self) -> Option<(u64, u64, Option<NodeId>, Epoch)> {
         let mut inside = lock(&self.state);
         inside.is_queued = false;
         inside.is_unread = inside.phase == Phase::Attached;
@@ -325,7 +325,7 @@ impl Connection {
                 inside.generation,
                 inside.position.at.seq,
                 inside.owner,
-                inside.view.unwrap_or(Attempt { number: 0, mark: 0 }),
+                inside.view.unwrap_or(Epoch { number: 0, mark: 0 }),
             )
         })
     }
@@ -341,12 +341,12 @@ impl Connection {
         }
     }
 
-    /// Events that a doorbell carried, or the writer on this node: taken only if they are the next ones of the same
-    /// generation and attempt.
+    /// Events that a message carried, or the writer on this node: taken only if they are the next ones of the same
+    /// generation and epoch.
     pub(super) fn offer(
         &self,
         generation: u64,
-        attempt: Attempt,
+        epoch: Epoch,
         tail: u64,
         state: State,
         since: Since,
@@ -364,9 +364,9 @@ impl Connection {
         if generation > inside.generation {
             return Next::Rest;
         }
-        if generation < inside.generation || inside.view != Some(attempt) {
+        if generation < inside.generation || inside.view != Some(epoch) {
             // Late, or the store lost our take-over: the log knows.
-            inside.rung.get_or_insert(since);
+            inside.notified.get_or_insert(since);
             return Next::Read;
         }
         for event in events {
@@ -376,12 +376,7 @@ impl Connection {
             {
                 continue;
             }
-            inside.put_event(
-                Some(since),
-                (event.seq, attempt),
-                event.class,
-                event.payload,
-            );
+            inside.put_event(Some(since), (event.seq, epoch), event.class, event.payload);
         }
         let has_all = inside.position.at.seq >= tail;
         if has_all && state != State::Open {
@@ -391,7 +386,7 @@ impl Connection {
         if has_all {
             return Next::Rest;
         }
-        inside.rung.get_or_insert(since);
+        inside.notified.get_or_insert(since);
         Next::Read
     }
 
@@ -462,10 +457,10 @@ impl Connection {
                 inside.enter(Phase::Holding);
                 return Next::Attach;
             }
-            Judgement::LostAdoption => {
+            Judgement::LostTakeover => {
                 inside.note(&view);
                 return if view.state == State::Open {
-                    Next::Adopt
+                    Next::TakeOver
                 } else {
                     Next::LastWord
                 };
@@ -501,7 +496,7 @@ impl Connection {
         if view.more {
             return Next::Read;
         }
-        inside.rung = None;
+        inside.notified = None;
         inside.position.reached(view.tail, &view);
         if view.state != State::Open {
             inside.enter(Phase::Ended);
@@ -532,8 +527,8 @@ impl Connection {
                 inside.is_unreadable = true;
                 return false;
             };
-            let attempt = fork::attempt_of(*seq, &view.attempts);
-            inside.put_event(inside.rung, (*seq, attempt), *class, payload);
+            let epoch = fork::attempt_of(*seq, &view.epochs);
+            inside.put_event(inside.notified, (*seq, epoch), *class, payload);
         }
         true
     }
@@ -550,15 +545,15 @@ impl Connection {
     }
 
     /// Takes what a finished stream ends with: a notice and its final response.
-    pub(super) fn last_word(&self, word: Option<(u64, Attempt, Bytes)>) {
+    pub(super) fn last_word(&self, word: Option<(u64, Epoch, Bytes)>) {
         let mut inside = lock(&self.state);
         if inside.phase == Phase::Ended {
             return;
         }
-        if let Some((seq, attempt, payload)) = word {
+        if let Some((seq, epoch, payload)) = word {
             let after = inside.position.cursor.seq;
             inside.put_gap(after, seq);
-            inside.put_event(None, (seq, attempt), Class::Final, payload);
+            inside.put_event(None, (seq, epoch), Class::Final, payload);
         }
         inside.enter(Phase::Ended);
         Self::wake(&mut inside);

@@ -17,7 +17,7 @@ use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::known::Known;
-use super::{Inner, by_session::BySession, chance::Chance, chores::Chore};
+use super::{Inner, by_session::BySession, deferred_writes::DeferredWrite, rng::NodeRng};
 use crate::{
     lock,
     store::{Nonce, Registered, SessionKey},
@@ -25,7 +25,7 @@ use crate::{
 
 /// Registrations under way at once.
 const AT_ONCE: usize = 64;
-/// Requests that run so long are registered again: a cancellation whose doorbell was lost is found then.
+/// Requests that run so long are registered again: a cancellation whose message was lost is found then.
 const AGAIN: Duration = Duration::from_secs(15);
 
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Drop for Running {
             .remove(self.entry.session, |other| Arc::ptr_eq(other, &self.entry));
         // The end of a stream takes the entry with it.
         if was_told && lock(&self.entry.stream).is_none() {
-            self.inner.chores.add(Chore::Unregister {
+            self.inner.deferred_writes.add(DeferredWrite::Unregister {
                 session: self.entry.session,
                 rpc: self.entry.rpc.clone(),
             });
@@ -101,9 +101,9 @@ impl Drop for Running {
 }
 
 impl RunningCalls {
-    pub(super) fn new(chance: &Chance) -> Self {
+    pub(super) fn new(rng: &NodeRng) -> Self {
         Self {
-            entries: BySession::new(chance),
+            entries: BySession::new(rng),
             due: Mutex::default(),
             at_once: Mutex::default(),
             wake: Notify::new(),
@@ -181,7 +181,7 @@ impl RunningCalls {
         }
     }
 
-    /// Doorbells may have been lost: every known request is registered again, which tells of its cancellation.
+    /// messages may have been lost: every known request is registered again, which tells of its cancellation.
     pub(super) fn resync(&self) {
         let known = self.entries.all();
         lock(&self.at_once).extend(known.into_iter().filter(|entry| entry.known.is_told()));
@@ -252,11 +252,11 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
     let deadline_in = entry.ends_at.saturating_duration_since(Instant::now());
     let register =
         inner
-            .link
+            .guarded_store
             .store
             .register(entry.session, &entry.rpc, inner.id, nonce, deadline_in);
     let reply = inner
-        .link
+        .guarded_store
         .call("register", inner.settings.call_within, register)
         .await;
     match reply {
@@ -267,7 +267,7 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
         Ok(Registered::Ended) => {
             metrics::counter!("cancels_total", "outcome" => "ended").increment(1);
             entry.end();
-            // Its doorbell did not come here, or is on its way.
+            // Its message did not come here, or is on its way.
             inner.session_ended(entry.session);
         }
         Ok(Registered::Full) => {
@@ -277,7 +277,7 @@ async fn register_one(inner: Arc<Inner>, entry: Arc<Entry>) {
     }
     // It ended meanwhile, or its stream did: what takes the entry away may have come before the entry.
     if entry.known.is_over() {
-        inner.chores.add(Chore::Unregister {
+        inner.deferred_writes.add(DeferredWrite::Unregister {
             session: entry.session,
             rpc: entry.rpc.clone(),
         });

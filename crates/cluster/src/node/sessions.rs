@@ -13,7 +13,7 @@ use bytes::Bytes;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
 
-use super::{Inner, link::Link, settings::NodeSettings};
+use super::{Inner, guarded_store::GuardedStore, settings::NodeSettings};
 use crate::store::{self, Begin, Fresh, Principal, SessionKey, StoreError, Update, Version};
 
 /// Between two tries of a request that waits for the store.
@@ -156,9 +156,12 @@ async fn begin_once(
     fresh: &Fresh,
 ) -> Result<Option<SessionState>, SessionError> {
     let version = known.map(|known| known.version);
-    let begin = inner.link.store.begin(session, principal, version, fresh);
+    let begin = inner
+        .guarded_store
+        .store
+        .begin(session, principal, version, fresh);
     let reply = inner
-        .link
+        .guarded_store
         .call("begin", inner.settings.begin_within, begin)
         .await;
     let sessions = &inner.sessions;
@@ -210,39 +213,52 @@ async fn begin_once(
 /// are in use (§10). Nobody is refused: a session without a record is made again from its id, so that all that it loses is what its
 /// client set there, after it was left alone for a while.
 pub(super) async fn keep_few(inner: &Inner, session: SessionKey, principal: Principal) {
-    let (link, settings) = (&inner.link, &inner.settings);
-    let most = if link.slowness.is_full() {
+    let (guarded_store, settings) = (&inner.guarded_store, &inner.settings);
+    let most = if guarded_store.slowness.is_full() {
         settings.sessions_of_one / 10
     } else {
         settings.sessions_of_one
     };
-    let noted = link.store.remember(session, principal, most, &[]);
-    let Ok(over) = link.call("remember", settings.call_within, noted).await else {
+    let noted = guarded_store.store.remember(session, principal, most, &[]);
+    let Ok(over) = guarded_store
+        .call("remember", settings.call_within, noted)
+        .await
+    else {
         return;
     };
     let mut gone = Vec::new();
     for old in over {
-        let forget = link.store.forget(old, principal, settings.unused_for);
-        let is_gone = link.call("forget", settings.call_within, forget).await;
+        let forget = guarded_store
+            .store
+            .forget(old, principal, settings.unused_for);
+        let is_gone = guarded_store
+            .call("forget", settings.call_within, forget)
+            .await;
         if matches!(is_gone, Ok(true)) {
             gone.push(old);
         } else {
             // In use: among the newest again.
-            let noted = link.store.remember(old, principal, most, &[]);
-            let _ = link.call("remember", settings.call_within, noted).await;
+            let noted = guarded_store.store.remember(old, principal, most, &[]);
+            let _ = guarded_store
+                .call("remember", settings.call_within, noted)
+                .await;
         }
     }
     if !gone.is_empty() {
         metrics::counter!("mcp_sessions_forgotten_total").increment(gone.len() as u64);
-        let noted = link.store.remember(session, principal, most, &gone);
-        let _ = link.call("remember", settings.call_within, noted).await;
+        let noted = guarded_store
+            .store
+            .remember(session, principal, most, &gone);
+        let _ = guarded_store
+            .call("remember", settings.call_within, noted)
+            .await;
     }
 }
 
 /// The cached record, if it was validated lately and the outage is young.
 fn grace(inner: &Inner, known: &Cached) -> Option<SessionState> {
     let settings = &inner.settings;
-    let since = inner.link.failing_since()?;
+    let since = inner.guarded_store.failing_since()?;
     let age = inner
         .sessions
         .now()
@@ -286,7 +302,7 @@ pub(super) async fn update(
 ) -> Result<Update, Unavailable> {
     let update = patiently(inner, "update", || {
         inner
-            .link
+            .guarded_store
             .store
             .update(session, principal, expect, body.clone())
     })
@@ -311,7 +327,7 @@ pub(super) async fn end(
     life: Duration,
 ) -> Result<(), Unavailable> {
     patiently(inner, "end", || {
-        inner.link.store.end(session, principal, life)
+        inner.guarded_store.store.end(session, principal, life)
     })
     .await
 }
@@ -322,11 +338,14 @@ pub(super) async fn patiently<T, F: Future<Output = store::Result<T>>>(
     op: &'static str,
     operation: impl Fn() -> F,
 ) -> Result<T, Unavailable> {
-    let link: &Link = &inner.link;
+    let guarded_store: &GuardedStore = &inner.guarded_store;
     let until = Instant::now() + inner.settings.redis_wait;
     let mut place = None;
     loop {
-        match link.call(op, inner.settings.call_within, operation()).await {
+        match guarded_store
+            .call(op, inner.settings.call_within, operation())
+            .await
+        {
             Ok(value) => return Ok(value),
             Err(StoreError::Corrupt(_)) => return Err(Unavailable),
             Err(_) if Instant::now() >= until => return Err(Unavailable),

@@ -19,7 +19,7 @@ pub struct NodeSettings {
     pub anti_entropy: Duration,
     /// Between two looks at the streams of dead nodes.
     pub janitor: Duration,
-    /// How long the reader of a lane waits for more streams to read with one call.
+    /// How long the reader of a partition waits for more streams to read with one call.
     pub gather: Duration,
     /// Most streams of one `read`.
     pub read_batch: usize,
@@ -64,7 +64,7 @@ pub struct NodeSettings {
     pub ring_keep: Duration,
     /// Beyond its deadline a stream may be ended by anybody.
     pub late: Duration,
-    /// Between two looks for answers whose doorbell was lost.
+    /// Between two looks for answers whose message was lost.
     pub poll_answers: Duration,
     /// Sessions kept in memory.
     pub sessions_cached: usize,
@@ -74,13 +74,13 @@ pub struct NodeSettings {
     /// How long a session must have been left alone for its record to go.
     pub unused_for: Duration,
     /// Events and bytes of a ring.
-    pub ring: (usize, usize),
+    pub unacked: (usize, usize),
     /// Events and bytes of one `append`.
     pub batch: (usize, usize),
     /// Frames and bytes that wait for one client.
     pub outbound: (usize, usize),
-    /// Between two adoptions.
-    pub adoption_pace: Duration,
+    /// Between two takeovers.
+    pub takeover_pace: Duration,
     /// Connections that may be held at once.
     pub held: usize,
     /// What the node draws its random values from: `None` for the operating system. A number is for simulations: the same one leads to the
@@ -125,10 +125,10 @@ impl Default for NodeSettings {
             sessions_cached: 100_000,
             sessions_of_one: 200,
             unused_for: Duration::from_secs(600),
-            ring: (256, 1024 * 1024),
+            unacked: (256, 1024 * 1024),
             batch: (32, 64 * 1024),
             outbound: (16, 64 * 1024),
-            adoption_pace: Duration::from_millis(2),
+            takeover_pace: Duration::from_millis(2),
             held: 20_000,
             seed: None,
             standstill: None,

@@ -85,12 +85,17 @@ impl Slowness {
 impl Inner {
     /// Twice as long while the store is slow.
     pub(super) fn anti_entropy(&self) -> Duration {
-        self.settings.anti_entropy * if self.link.slowness.is_slow() { 2 } else { 1 }
+        self.settings.anti_entropy
+            * if self.guarded_store.slowness.is_slow() {
+                2
+            } else {
+                1
+            }
     }
 
     /// When a request is made known to the other nodes.
     pub(super) fn register_after(&self) -> Duration {
-        if self.link.slowness.is_slow() {
+        if self.guarded_store.slowness.is_slow() {
             self.settings.register_after_if_slow
         } else {
             self.settings.register_after

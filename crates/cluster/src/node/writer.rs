@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Inner, Lost, PayloadPlace, envelope};
 use crate::{
     lock,
-    store::{Attempt, Class, Principal, StreamKey},
+    store::{Class, Epoch, Principal, StreamKey},
 };
 
 /// Events and bytes that wait for the writer; beyond that, who pushes waits.
@@ -38,7 +38,7 @@ pub struct NewStream {
     pub rpc: String,
     /// Time that the request has.
     pub deadline: Duration,
-    /// What an adopter must know of the request, for [`super::Payloads::lost`].
+    /// What an new owner must know of the request, for [`super::Payloads::lost`].
     pub about: Bytes,
     /// Whose: under its key the payloads are sealed, and among its logs the stream counts.
     pub tenant: TenantId,
@@ -285,7 +285,7 @@ pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
     task::start(
         inner,
         &shared,
-        Attempt::FIRST,
+        Epoch::FIRST,
         0,
         envelope::seal(
             &new.rpc,
@@ -302,11 +302,11 @@ pub(super) fn open(inner: &Arc<Inner>, new: &NewStream) -> StreamWriter {
     }))
 }
 
-/// Starts the writer of a stream that this node adopted, only to end it.
-pub(super) fn finish_adopted(
+/// Starts the writer of a stream that this node taken over, only to end it.
+pub(super) fn finish_taken_over(
     inner: &Arc<Inner>,
     stream: StreamKey,
-    attempt: Attempt,
+    epoch: Epoch,
     tail: u64,
     envelope: Bytes,
     trace: Option<Arc<Span>>,
@@ -316,5 +316,5 @@ pub(super) fn finish_adopted(
     let deadline = Instant::now() + inner.settings.hold * 10;
     let shared = Arc::new(Shared::new(stream, envelope::open(&envelope).tenant));
     shared.finish(ending);
-    task::start(inner, &shared, attempt, tail, envelope, trace, deadline);
+    task::start(inner, &shared, epoch, tail, envelope, trace, deadline);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 
-use super::doorbells::text::{parse_attempt, parse_class, parse_owner, parse_state};
-use crate::store::{Attempt, Event, NodeId, Result, State, StoreError, Version, View};
+use super::messages::text::{parse_attempt, parse_class, parse_owner, parse_state};
+use crate::store::{Epoch, Event, NodeId, Result, State, StoreError, Version, View};
 
 /// The elements of an answer, taken one after the other.
 #[derive(Debug)]
@@ -86,13 +86,13 @@ impl Answer {
         parse_state(&text).ok_or_else(|| self.corrupt())
     }
 
-    pub(super) fn attempt(&mut self) -> Result<Attempt> {
+    pub(super) fn epoch(&mut self) -> Result<Epoch> {
         let text = self.bytes()?;
         parse_attempt(&text).ok_or_else(|| self.corrupt())
     }
 
     /// `<number>:<start>:<mark>,` for each.
-    fn attempts(&mut self) -> Result<Vec<(u64, Attempt)>> {
+    fn epochs(&mut self) -> Result<Vec<(u64, Epoch)>> {
         let text = self.bytes()?;
         let text = std::str::from_utf8(&text).map_err(|_| self.corrupt())?;
         text.split_terminator(',')
@@ -101,7 +101,7 @@ impl Answer {
                 let number = parts.next()?.parse().ok()?;
                 let start = parts.next()?.parse().ok()?;
                 let mark = u16::from_str_radix(parts.next()?, 16).ok()?;
-                Some((start, Attempt { number, mark }))
+                Some((start, Epoch { number, mark }))
             })
             .collect::<Option<_>>()
             .ok_or_else(|| self.corrupt())
@@ -128,16 +128,16 @@ impl Answer {
         let deadline_in = self.millis()?;
         let more = self.flag()?;
         let events = self.events()?;
-        let attempt = self.attempt()?;
-        let attempts = self.attempts()?;
+        let epoch = self.epoch()?;
+        let epochs = self.epochs()?;
         Ok(View {
             owner,
             state,
             tail,
             dropped,
             generation,
-            attempt,
-            attempts,
+            epoch,
+            epochs,
             deadline_in,
             events,
             more,

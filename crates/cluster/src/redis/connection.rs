@@ -223,7 +223,7 @@ impl Greeting {
 pub(super) struct Link {
     server: Arc<Server>,
     live: Mutex<Option<Live>>,
-    /// When connecting failed last, and how. Held while one connects, so that a thousand callers are one attempt.
+    /// When connecting failed last, and how. Held while one connects, so that a thousand callers are one epoch.
     connecting: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
     permits: Semaphore,
     made: AtomicU64,

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::OnceLock};
 
-use crate::store::{LANES, Lane, NodeId, Nonce, Principal, SessionKey, StreamKey};
+use crate::store::{NodeId, Nonce, PARTITIONS, Partition, Principal, SessionKey, StreamKey};
 
 /// Slots of a Redis Cluster.
 pub(super) const SLOTS: u16 = 16384;
@@ -34,11 +34,11 @@ impl Place {
     }
 }
 
-impl From<Lane> for Place {
-    fn from(lane: Lane) -> Self {
+impl From<Partition> for Place {
+    fn from(partition: Partition) -> Self {
         Self {
-            slot: lane_slots()[usize::from(lane.0)],
-            turn: lane.0,
+            slot: partition_slots()[usize::from(partition.0)],
+            turn: partition.0,
         }
     }
 }
@@ -55,7 +55,7 @@ fn shard_tag(shard: &str) -> String {
     format!("q:{shard}")
 }
 
-fn lane_slots() -> &'static [u16] {
+fn partition_slots() -> &'static [u16] {
     static SLOTS_OF_LANES: OnceLock<Vec<u16>> = OnceLock::new();
     SLOTS_OF_LANES.get_or_init(|| tags().iter().map(|tag| slot(tag.as_bytes())).collect())
 }
@@ -73,13 +73,17 @@ impl Keys {
         }
     }
 
-    /// `pl1:{<n>}:`, before every key of a lane.
-    pub(super) fn lane(&self, lane: Lane) -> String {
-        format!("{}:{{{}}}:", self.prefix, tags()[usize::from(lane.0)])
+    /// `pl1:{<n>}:`, before every key of a partition.
+    pub(super) fn partition(&self, partition: Partition) -> String {
+        format!("{}:{{{}}}:", self.prefix, tags()[usize::from(partition.0)])
     }
 
     pub(super) fn session(&self, session: SessionKey) -> String {
-        format!("{}s:{}", self.lane(session.lane()), hex(&session.0))
+        format!(
+            "{}s:{}",
+            self.partition(session.partition()),
+            hex(&session.0)
+        )
     }
 
     pub(super) fn meta(&self, stream: StreamKey) -> String {
@@ -87,47 +91,71 @@ impl Keys {
     }
 
     pub(super) fn events(&self, stream: StreamKey) -> String {
-        format!("{}e:{}", self.lane(stream.session.lane()), member(stream))
+        format!(
+            "{}e:{}",
+            self.partition(stream.session.partition()),
+            member(stream)
+        )
     }
 
     /// Before the nonce in the meta keys of a session.
     pub(super) fn metas(&self, session: SessionKey) -> String {
-        format!("{}m:{}:", self.lane(session.lane()), hex(&session.0))
+        format!(
+            "{}m:{}:",
+            self.partition(session.partition()),
+            hex(&session.0)
+        )
     }
 
-    /// Before `session:nonce` in the meta keys of a lane.
-    pub(super) fn metas_of_lane(&self, lane: Lane) -> String {
-        format!("{}m:", self.lane(lane))
+    /// Before `session:nonce` in the meta keys of a partition.
+    pub(super) fn metas_of_partition(&self, partition: Partition) -> String {
+        format!("{}m:", self.partition(partition))
     }
 
     /// Which streams a session has.
     pub(super) fn index(&self, session: SessionKey) -> String {
-        format!("{}x:{}", self.lane(session.lane()), hex(&session.0))
+        format!(
+            "{}x:{}",
+            self.partition(session.partition()),
+            hex(&session.0)
+        )
     }
 
     /// Running requests of a session.
     pub(super) fn running(&self, session: SessionKey) -> String {
-        format!("{}f:{}", self.lane(session.lane()), hex(&session.0))
+        format!(
+            "{}f:{}",
+            self.partition(session.partition()),
+            hex(&session.0)
+        )
     }
 
     /// Questions to the client of a session.
     pub(super) fn questions(&self, session: SessionKey) -> String {
-        format!("{}q:{}", self.lane(session.lane()), hex(&session.0))
+        format!(
+            "{}q:{}",
+            self.partition(session.partition()),
+            hex(&session.0)
+        )
     }
 
-    /// Things on a shelf.
-    pub(super) fn shelf(&self, shelf: SessionKey) -> String {
-        format!("{}k:{}", self.lane(shelf.lane()), hex(&shelf.0))
+    /// Things in a record list.
+    pub(super) fn records(&self, shelf: SessionKey) -> String {
+        format!("{}k:{}", self.partition(shelf.partition()), hex(&shelf.0))
     }
 
-    /// The rest of a thing on a shelf.
+    /// The rest of a thing in a record list.
     pub(super) fn rest(&self, item: StreamKey) -> String {
-        format!("{}r:{}", self.lane(item.session.lane()), member(item))
+        format!(
+            "{}r:{}",
+            self.partition(item.session.partition()),
+            member(item)
+        )
     }
 
-    /// Open streams of a node in a lane; `None`: those without an owner.
-    pub(super) fn owned(&self, lane: Lane, node: Option<NodeId>) -> Vec<u8> {
-        let mut key = format!("{}o:", self.lane(lane)).into_bytes();
+    /// Open streams of a node in a partition; `None`: those without an owner.
+    pub(super) fn owned(&self, partition: Partition, node: Option<NodeId>) -> Vec<u8> {
+        let mut key = format!("{}o:", self.partition(partition)).into_bytes();
         key.extend_from_slice(owner(node.as_ref()));
         key
     }
@@ -145,7 +173,7 @@ impl Keys {
         format!("{}:{{{}}}:{bucket}", self.prefix, shard_tag(shard))
     }
 
-    /// Sessions of a principal, of all lanes.
+    /// Sessions of a principal, of all partitions.
     pub(super) fn sessions(&self, principal: Principal) -> String {
         self.bucket(&hex(&principal.0), "s")
     }
@@ -167,7 +195,7 @@ pub(super) fn owner(node: Option<&NodeId>) -> &[u8] {
     node.map_or(b"-", |node| &node.0)
 }
 
-/// How a stream is named within its lane.
+/// How a stream is named within its partition.
 pub(super) fn member(stream: StreamKey) -> String {
     format!("{}:{}", hex(&stream.session.0), hex(&stream.nonce.0))
 }
@@ -201,18 +229,18 @@ pub(super) fn parse_member(text: &[u8]) -> Option<StreamKey> {
     })
 }
 
-/// Hash tag of each lane: the smallest number, in base 36, whose slot is among the lane's. Lanes spread evenly over whatever
+/// Hash tag of each partition: the smallest number, in base 36, whose slot is among the partition's. Lanes spread evenly over whatever
 /// slots the shards of a cluster have.
 fn tags() -> &'static [String] {
     static TAGS: OnceLock<Vec<String>> = OnceLock::new();
     TAGS.get_or_init(|| {
-        let mut tags = vec![String::new(); usize::from(LANES)];
+        let mut tags = vec![String::new(); usize::from(PARTITIONS)];
         let mut missing = tags.len();
         for number in 0_u32.. {
             let tag = base36(number);
-            let lane = usize::from(slot(tag.as_bytes()) / (SLOTS / LANES));
-            if tags[lane].is_empty() {
-                tags[lane] = tag;
+            let partition = usize::from(slot(tag.as_bytes()) / (SLOTS / PARTITIONS));
+            if tags[partition].is_empty() {
+                tags[partition] = tag;
                 missing -= 1;
                 if missing == 0 {
                     break;
@@ -263,10 +291,10 @@ mod tests {
             PINNED
         );
         assert_eq!(slot(all.as_bytes()), PINNED_SUM, "of all tags, joined");
-        for (lane, tag) in tags.iter().enumerate() {
-            let place = Place::from(Lane(u8::try_from(lane).expect("256")));
+        for (partition, tag) in tags.iter().enumerate() {
+            let place = Place::from(Partition(u8::try_from(partition).expect("256")));
             assert_eq!(place.slot, slot(tag.as_bytes()));
-            assert_eq!(usize::from(slot(tag.as_bytes()) / 64), lane);
+            assert_eq!(usize::from(slot(tag.as_bytes()) / 64), partition);
             assert!(tag.len() <= 3);
         }
     }
@@ -285,9 +313,9 @@ mod tests {
                 session,
                 nonce: Nonce([0x7d; 8]),
             };
-            let lane = session.lane();
+            let partition = session.partition();
             let node = NodeId([b'}'; 14]);
-            let owned = String::from_utf8(keys.owned(lane, Some(node))).expect("text");
+            let owned = String::from_utf8(keys.owned(partition, Some(node))).expect("text");
             let names = [
                 keys.session(session),
                 keys.meta(stream),
@@ -295,11 +323,11 @@ mod tests {
                 keys.index(session),
                 keys.running(session),
                 keys.questions(session),
-                keys.shelf(session),
+                keys.records(session),
                 keys.rest(stream),
                 owned,
                 format!("{}{}", keys.metas(session), hex(&stream.nonce.0)),
-                format!("{}{}", keys.metas_of_lane(lane), member(stream)),
+                format!("{}{}", keys.metas_of_partition(partition), member(stream)),
             ];
             for name in names {
                 let tag = name

@@ -12,17 +12,18 @@ use super::{
     RedisStore, SUBSCRIBE,
     answers::{Answer, corrupt},
     connection::Link,
-    doorbells::text::{attempt_text, note_bell},
     keys::{Place, hex, member, owner, parse_member, unhex},
-    vitals,
+    messages::text::{attempt_text, note_message},
+    server_metrics,
 };
 use crate::{
     gcra::Wanted,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Class, Cursor, Doorbell, FORGET_AT_ONCE,
-        Fresh, Held, HoldWanted, Kept, LANES, Lane, Lease, LeaseWanted, MOST_SEQ, Member, Members,
-        NEARLY_FULL, NodeId, Nonce, OnShelf, Principal, Read, ReadWanted, Registered, Result,
-        Routed, SessionKey, Shelve, Shelved, State, Store, StoreError, StreamKey, Update, Version,
+        Append, Appended, Attached, Begin, Class, Cursor, FORGET_AT_ONCE, Fresh, Held, HoldWanted,
+        Lease, LeaseWanted, MOST_SEQ, Member, Members, NEARLY_FULL, NodeId, NodeMessage, Nonce,
+        PARTITIONS, Partition, Principal, PutRecord, Read, ReadWanted, Record, RecordPut,
+        RecordSummary, Registered, Result, Routed, SessionKey, State, Store, StoreError, StreamKey,
+        TakeOver, TakenOver, Update, Version,
     },
 };
 
@@ -96,7 +97,7 @@ impl Store for RedisStore {
         }
         let known = known.map_or_else(String::new, |version| format!("{:08x}", version.0));
         let mut answer = self
-            .run_list(session.lane(), &self.scripts().begin, |call| {
+            .run_list(session.partition(), &self.scripts().begin, |call| {
                 call.arg(1)
                     .arg(self.keys().session(session))
                     .arg(&principal.0[..])
@@ -130,7 +131,7 @@ impl Store for RedisStore {
         body: Bytes,
     ) -> Result<Update> {
         let mut answer = self
-            .run_list(session.lane(), &self.scripts().update, |call| {
+            .run_list(session.partition(), &self.scripts().update, |call| {
                 call.arg(1)
                     .arg(self.keys().session(session))
                     .arg(&principal.0[..])
@@ -186,7 +187,7 @@ impl Store for RedisStore {
     ) -> Result<bool> {
         let used_since = self.bounds.idle.saturating_sub(unused_for);
         let answer = self
-            .run_int(session.lane(), &self.scripts().forget, |call| {
+            .run_int(session.partition(), &self.scripts().forget, |call| {
                 call.arg(1)
                     .arg(self.keys().session(session))
                     .arg(&principal.0[..])
@@ -198,7 +199,7 @@ impl Store for RedisStore {
 
     async fn end(&self, session: SessionKey, principal: Principal, life: Duration) -> Result<()> {
         let keys = self.keys();
-        self.run_int(session.lane(), &self.scripts().end, |call| {
+        self.run_int(session.partition(), &self.scripts().end, |call| {
             call.arg(4)
                 .arg(keys.session(session))
                 .arg(keys.index(session))
@@ -207,7 +208,7 @@ impl Store for RedisStore {
                 .arg(&principal.0[..])
                 .arg(ms(life))
                 .arg(hex(&session.0))
-                .arg(keys.lane(session.lane()))
+                .arg(keys.partition(session.partition()))
                 .arg(keys.channels());
         })
         .await
@@ -215,7 +216,7 @@ impl Store for RedisStore {
     }
 
     async fn append(&self, stream: StreamKey, append: &Append) -> Result<Appended> {
-        let (keys, session, lane) = (self.keys(), stream.session, stream.session.lane());
+        let (keys, session, partition) = (self.keys(), stream.session, stream.session.partition());
         let (deadline, start, about) = append.create.as_ref().map_or((0, 0, &[][..]), |create| {
             (
                 ms(create.deadline_in),
@@ -224,7 +225,7 @@ impl Store for RedisStore {
             )
         });
         let mut answer = self
-            .run_list(lane, &self.scripts().append, |call| {
+            .run_list(partition, &self.scripts().append, |call| {
                 call.arg(7)
                     .arg(keys.meta(stream))
                     .arg(keys.events(stream))
@@ -232,9 +233,9 @@ impl Store for RedisStore {
                     .arg(keys.running(session))
                     .arg(keys.index(session))
                     .arg(keys.session(session))
-                    .arg(keys.owned(lane, Some(append.owner)))
+                    .arg(keys.owned(partition, Some(append.owner)))
                     .arg(&append.owner.0[..])
-                    .arg(attempt_text(append.attempt))
+                    .arg(attempt_text(append.epoch))
                     .arg(append.expect)
                     .arg(self.bounds.events)
                     .arg(self.bounds.bytes)
@@ -291,17 +292,17 @@ impl Store for RedisStore {
         let (keys, session) = (self.keys(), stream.session);
         let cursor = cursor.bounded();
         let mut answer = self
-            .run_list(session.lane(), &self.scripts().attach, |call| {
+            .run_list(session.partition(), &self.scripts().attach, |call| {
                 call.arg(3)
                     .arg(keys.session(session))
                     .arg(keys.meta(stream))
                     .arg(keys.events(stream))
                     .arg(&principal.0[..])
                     .arg(cursor.seq)
-                    .arg(cursor.attempt.map_or(0, |attempt| attempt.number))
+                    .arg(cursor.epoch.map_or(0, |epoch| epoch.number))
                     .arg(format!(
                         "{:04x}",
-                        cursor.attempt.map_or(0, |attempt| attempt.mark)
+                        cursor.epoch.map_or(0, |epoch| epoch.mark)
                     ))
                     .arg(&node.0[..])
                     .arg(keys.channels())
@@ -324,13 +325,13 @@ impl Store for RedisStore {
         }
     }
 
-    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+    async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
         let keys = self.keys();
         let mut answers = self
-            .run_list(lane, &self.scripts().read, |call| {
+            .run_list(partition, &self.scripts().read, |call| {
                 call.arg(wanted.len() * 2);
                 for wanted in wanted {
                     call.arg(keys.meta(wanted.stream))
@@ -361,7 +362,7 @@ impl Store for RedisStore {
     }
 
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
-        self.run_int(stream.session.lane(), &self.scripts().detach, |call| {
+        self.run_int(stream.session.partition(), &self.scripts().detach, |call| {
             call.arg(1)
                 .arg(self.keys().meta(stream))
                 .arg(&node.0[..])
@@ -371,34 +372,38 @@ impl Store for RedisStore {
         .map(|_| ())
     }
 
-    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
-        let (keys, stream, lane) = (self.keys(), adopt.stream, adopt.stream.session.lane());
-        let shown = adopt.shown.bounded();
+    async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
+        let (keys, stream, partition) = (
+            self.keys(),
+            take_over.stream,
+            take_over.stream.session.partition(),
+        );
+        let shown = take_over.shown.bounded();
         let mut answer = self
-            .run_list(lane, &self.scripts().adopt, |call| {
+            .run_list(partition, &self.scripts().take_over, |call| {
                 call.arg(3)
                     .arg(keys.meta(stream))
-                    .arg(keys.owned(lane, adopt.from))
-                    .arg(keys.owned(lane, adopt.to))
-                    .arg(owner(adopt.from.as_ref()))
-                    .arg(owner(adopt.to.as_ref()))
+                    .arg(keys.owned(partition, take_over.from))
+                    .arg(keys.owned(partition, take_over.to))
+                    .arg(owner(take_over.from.as_ref()))
+                    .arg(owner(take_over.to.as_ref()))
                     .arg(ms(self.bounds.overdue))
                     .arg(shown.seq)
-                    .arg(shown.attempt.map_or(0, |attempt| attempt.number))
-                    .arg(format!("{:04x}", adopt.mark))
+                    .arg(shown.epoch.map_or(0, |epoch| epoch.number))
+                    .arg(format!("{:04x}", take_over.mark))
                     .arg(member(stream))
-                    .arg(keys.lane(lane))
+                    .arg(keys.partition(partition))
                     .arg(keys.channels())
                     .arg(hex(&stream.session.0))
                     .arg(hex(&stream.nonce.0));
             })
             .await?;
         match answer.int()? {
-            0 => Ok(Adopted::Over),
-            1 => Ok(Adopted::Lost),
-            2 => Ok(Adopted::Done {
+            0 => Ok(TakenOver::Over),
+            1 => Ok(TakenOver::Lost),
+            2 => Ok(TakenOver::Done {
                 tail: answer.number()?,
-                attempt: answer.attempt()?,
+                epoch: answer.epoch()?,
                 about: answer.bytes()?,
                 deadline_in: answer.millis()?,
                 late: answer.flag()?,
@@ -407,14 +412,14 @@ impl Store for RedisStore {
         }
     }
 
-    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+    async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
         let keys = self.keys();
         let mut answer = self
-            .run_list(lane, &self.scripts().owned, |call| {
+            .run_list(partition, &self.scripts().owned, |call| {
                 call.arg(1)
-                    .arg(keys.owned(lane, node))
+                    .arg(keys.owned(partition, node))
                     .arg(owner(node.as_ref()))
-                    .arg(keys.metas_of_lane(lane));
+                    .arg(keys.metas_of_partition(partition));
             })
             .await?;
         let mut streams = Vec::with_capacity(answer.left());
@@ -435,7 +440,7 @@ impl Store for RedisStore {
     ) -> Result<Registered> {
         let nonce = stream.map_or_else(|| "-".to_owned(), |nonce| hex(&nonce.0));
         let answer = self
-            .run_int(session.lane(), &self.scripts().register, |call| {
+            .run_int(session.partition(), &self.scripts().register, |call| {
                 call.arg(2)
                     .arg(self.keys().session(session))
                     .arg(self.keys().running(session))
@@ -458,13 +463,13 @@ impl Store for RedisStore {
     async fn unregister(&self, session: SessionKey, rpc: &str) -> Result<()> {
         let mut command = redis::cmd("HDEL");
         command.arg(self.keys().running(session)).arg(rpc);
-        self.send(session.lane(), &command).await.map(|_| ())
+        self.send(session.partition(), &command).await.map(|_| ())
     }
 
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
         let keys = self.keys();
         let answer = self
-            .run_int(session.lane(), &self.scripts().cancel, |call| {
+            .run_int(session.partition(), &self.scripts().cancel, |call| {
                 call.arg(2)
                     .arg(keys.session(session))
                     .arg(keys.running(session))
@@ -489,7 +494,7 @@ impl Store for RedisStore {
     ) -> Result<Routed> {
         let keys = self.keys();
         let answer = self
-            .run_int(session.lane(), &self.scripts().answer, |call| {
+            .run_int(session.partition(), &self.scripts().answer, |call| {
                 call.arg(2)
                     .arg(keys.session(session))
                     .arg(keys.questions(session))
@@ -507,7 +512,7 @@ impl Store for RedisStore {
 
     async fn take_answer(&self, session: SessionKey, question: &str) -> Result<Option<Bytes>> {
         let answer = self
-            .run(session.lane(), &self.scripts().take_answer, |call| {
+            .run(session.partition(), &self.scripts().take_answer, |call| {
                 call.arg(1)
                     .arg(self.keys().questions(session))
                     .arg(question)
@@ -521,59 +526,63 @@ impl Store for RedisStore {
         }
     }
 
-    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
-        let expect = shelve
+    async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut> {
+        let expect = put_record
             .expect
             .map_or_else(String::new, |version| format!("{:08x}", version.0));
         let mut answer = self
-            .run_list(item.session.lane(), &self.scripts().shelve, |call| {
-                call.arg(2)
-                    .arg(self.keys().shelf(item.session))
-                    .arg(self.keys().rest(item))
-                    .arg(hex(&item.nonce.0))
-                    .arg(&expect)
-                    .arg(ms(shelve.life))
-                    .arg(shelve.room.items)
-                    .arg(shelve.room.bytes)
-                    .arg(&shelve.head[..])
-                    .arg(if shelve.rest.is_some() { "1" } else { "" })
-                    .arg(shelve.rest.as_deref().unwrap_or_default());
-            })
+            .run_list(
+                item.session.partition(),
+                &self.scripts().put_record,
+                |call| {
+                    call.arg(2)
+                        .arg(self.keys().records(item.session))
+                        .arg(self.keys().rest(item))
+                        .arg(hex(&item.nonce.0))
+                        .arg(&expect)
+                        .arg(ms(put_record.life))
+                        .arg(put_record.room.items)
+                        .arg(put_record.room.bytes)
+                        .arg(&put_record.head[..])
+                        .arg(if put_record.rest.is_some() { "1" } else { "" })
+                        .arg(put_record.rest.as_deref().unwrap_or_default());
+                },
+            )
             .await?;
         match answer.int()? {
-            0 => Ok(Shelved::Unknown),
-            1 => Ok(Shelved::Done(answer.version()?)),
-            2 => Ok(Shelved::Conflict(kept(&mut answer)?)),
-            3 => Ok(Shelved::Full),
+            0 => Ok(RecordPut::Unknown),
+            1 => Ok(RecordPut::Done(answer.version()?)),
+            2 => Ok(RecordPut::Conflict(record(&mut answer)?)),
+            3 => Ok(RecordPut::Full),
             _ => Err(corrupt("shelve")),
         }
     }
 
-    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
+    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
         let mut answer = self
-            .run_list(item.session.lane(), &self.scripts().kept, |call| {
+            .run_list(item.session.partition(), &self.scripts().kept, |call| {
                 call.arg(2)
-                    .arg(self.keys().shelf(item.session))
+                    .arg(self.keys().records(item.session))
                     .arg(self.keys().rest(item))
                     .arg(hex(&item.nonce.0));
             })
             .await?;
         match answer.left() {
             0 => Ok(None),
-            _ => kept(&mut answer).map(Some),
+            _ => record(&mut answer).map(Some),
         }
     }
 
-    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
+    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
         let mut answer = self
-            .run_list(shelf.lane(), &self.scripts().shelf, |call| {
-                call.arg(1).arg(self.keys().shelf(shelf));
+            .run_list(shelf.partition(), &self.scripts().shelf, |call| {
+                call.arg(1).arg(self.keys().records(shelf));
             })
             .await?;
         let mut items = Vec::with_capacity(answer.left() / 3);
         while answer.left() > 0 {
             let name = answer.bytes()?;
-            items.push(OnShelf {
+            items.push(RecordSummary {
                 nonce: unhex(&name).map(Nonce).ok_or_else(|| corrupt("shelf"))?,
                 left: answer.millis()?,
                 head: answer.bytes()?,
@@ -582,16 +591,16 @@ impl Store for RedisStore {
         Ok(items)
     }
 
-    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
         let mut command = redis::cmd("PUBLISH");
         command
             .arg(self.keys().channel(node))
-            .arg(note_bell(session, &note));
-        self.send(session.lane(), &command).await.map(|_| ())
+            .arg(note_message(session, &note));
+        self.send(session.partition(), &command).await.map(|_| ())
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
-        let sent = vitals::Sent::now();
+        let sent = server_metrics::Sent::now();
         let mut answer = self
             .run_list(Place::of_nodes(), &self.scripts().beat, |call| {
                 call.arg(1)
@@ -675,9 +684,9 @@ impl Store for RedisStore {
         })
     }
 
-    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
+    async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
         // Heard from now on, also if the subscriber has to connect first.
-        let hears = self.bells.listen(node);
+        let messages = self.subscribers.listen(node);
         let (done, opened) = oneshot::channel();
         let work = async {
             self.wishes
@@ -691,11 +700,11 @@ impl Store for RedisStore {
         tokio::time::timeout(SUBSCRIBE, work)
             .await
             .map_err(|_| StoreError::Down("no subscription in time".to_owned()))??;
-        Ok(hears)
+        Ok(messages)
     }
 
     fn is_in_doubt(&self) -> bool {
-        self.bells.is_deaf()
+        self.subscribers.is_deaf()
     }
 
     fn in_flight(&self) -> usize {
@@ -709,7 +718,7 @@ impl Store for RedisStore {
         let shards = self.shards.all();
         let asked = shards
             .iter()
-            .map(|shard| vitals::used_memory(&shard.links[0]));
+            .map(|shard| server_metrics::used_memory(&shard.links[0]));
         let used = try_join_all(asked).await?.into_iter().flatten();
         let used = used.max_by(f64::total_cmp);
         let is_nearly_full = used.is_some_and(|used| used >= NEARLY_FULL);
@@ -722,8 +731,8 @@ impl Store for RedisStore {
     }
 }
 
-fn kept(answer: &mut Answer) -> Result<Kept> {
-    Ok(Kept {
+fn record(answer: &mut Answer) -> Result<Record> {
+    Ok(Record {
         version: answer.version()?,
         left: answer.millis()?,
         head: answer.bytes()?,
@@ -734,7 +743,7 @@ fn kept(answer: &mut Answer) -> Result<Kept> {
 fn routed(script: &'static str, answer: i64) -> Result<Routed> {
     match answer {
         0 => Ok(Routed::Unknown),
-        1 => Ok(Routed::Rung),
+        1 => Ok(Routed::Notified),
         2 => Ok(Routed::Nobody),
         3 => Ok(Routed::Unasked),
         _ => Err(corrupt(script)),
@@ -742,4 +751,4 @@ fn routed(script: &'static str, answer: i64) -> Result<Routed> {
 }
 
 /// Lanes are numbered by a byte.
-const _: () = assert!(LANES == 256);
+const _: () = assert!(PARTITIONS == 256);

@@ -38,7 +38,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Operations of a lane take the same connection and so keep their order.
+    /// Operations of a partition take the same connection and so keep their order.
     fn link(&self, place: Place) -> &Link {
         &self.links[usize::from(place.turn) % self.links.len()]
     }

@@ -17,7 +17,7 @@ pub struct Bounds {
     pub open_grace: Duration,
     /// Events and bytes of one answer of `attach` and `read`: as much as may wait for a client (§8), because what finds no room is read again.
     pub page: (usize, usize),
-    /// Largest event that a doorbell carries.
+    /// Largest event that a message carries.
     pub inline: usize,
     /// Running requests of a session.
     pub running: usize,

@@ -1,14 +1,14 @@
 //! One suite that every store has to pass: the same cases, the same answers (`streams.md` §18).
 
-mod adoption;
 mod attach;
 mod holds;
 mod limits;
 mod logs;
 mod principals;
+mod records;
 mod routing;
 mod sessions;
-mod shelves;
+mod takeover;
 mod trimming;
 
 use std::pin::Pin;
@@ -50,11 +50,11 @@ use {cases, first_of};
 /// Those that need no time to pass.
 pub(crate) fn quick() -> Vec<Case> {
     let mut cases = attach::cases();
-    cases.extend(adoption::cases());
+    cases.extend(takeover::cases());
     cases.extend(logs::cases());
     cases.extend(trimming::cases());
     cases.extend(sessions::cases());
-    cases.extend(shelves::cases());
+    cases.extend(records::cases());
     cases.extend(routing::cases());
     cases.retain(|case| !case.name.contains("life") && !case.name.contains("time"));
     cases
@@ -105,5 +105,5 @@ macro_rules! groups {
 }
 
 groups!(
-    adoption, attach, holds, limits, logs, principals, routing, sessions, shelves, trimming
+    takeover, attach, holds, limits, logs, principals, routing, sessions, records, trimming
 );

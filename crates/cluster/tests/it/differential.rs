@@ -1,4 +1,4 @@
-//! The same random operations on Redis and on the model (layer D): every answer and every doorbell must be the same.
+//! The same random operations on Redis and on the model (layer D): every answer and every message must be the same.
 //! `PROPTEST_CASES` asks for more walks; a fifth of them go to a cluster.
 
 use portolan_cluster::store::Store;
@@ -87,6 +87,6 @@ async fn run(store: &dyn Store, walk: u32, draws: &[Draw]) -> usize {
             &done[done.len().saturating_sub(4)..]
         );
     }
-    ears.expect(&model.rung).await;
+    ears.expect(&model.notified).await;
     done.len()
 }

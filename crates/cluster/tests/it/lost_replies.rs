@@ -7,7 +7,8 @@ use portolan_cluster::{
     fault::{Fault, FaultStore, Rates},
     memory::MemoryStore,
     store::{
-        Adopted, Appended, Begin, Bounds, Class, Doorbell, Registered, Routed, State, Store, Update,
+        Appended, Begin, Bounds, Class, NodeMessage, Registered, Routed, State, Store, TakenOver,
+        Update,
     },
 };
 use portolan_model::{Clock, Timestamp};
@@ -70,7 +71,7 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
         assert!(is_down(&answer().await));
         assert_eq!(
             answer().await,
-            Ok(Routed::Rung),
+            Ok(Routed::Notified),
             "{name}: not a second answer"
         );
         lose();
@@ -83,16 +84,20 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
 
         lose();
         assert!(is_down(&store.cancel(S, ME, "i:1").await));
-        assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Rung), "{name}");
+        assert_eq!(
+            store.cancel(S, ME, "i:1").await,
+            Ok(Routed::Notified),
+            "{name}"
+        );
         lose();
         assert!(is_down(&register().await));
         assert_eq!(register().await, Ok(Registered::Cancelled), "{name}");
 
-        let take = adopt(key, Some(A), Some(B), 0x1234);
+        let take = take_over(key, Some(A), Some(B), 0x1234);
         lose();
-        assert!(is_down(&store.adopt(&take).await));
+        assert!(is_down(&store.take_over(&take).await));
         assert!(
-            matches!(store.adopt(&take).await, Ok(Adopted::Done { attempt, .. }) if attempt == crate::fixture::names::attempt(2, 0x1234)),
+            matches!(store.take_over(&take).await, Ok(TakenOver::Done { epoch, .. }) if epoch == crate::fixture::names::epoch(2, 0x1234)),
             "{name}: adopted once"
         );
 
@@ -106,7 +111,7 @@ async fn what_was_applied_without_a_reply_is_recognised_when_repeated() {
 
         let last = portolan_cluster::store::Append {
             owner: B,
-            attempt: attempt(2, 0x1234),
+            epoch: epoch(2, 0x1234),
             ..closing(2, vec![event(Class::Final, "f")])
         };
         lose();
@@ -146,32 +151,38 @@ async fn a_fault_does_what_its_name_says() {
     store.cut_off(false);
     begun(&store).await;
 
-    // Doorbells of the time without a line are lost, and the node is told to look when it is back.
-    let mut hears = store.doorbells(A).await.expect("heard");
+    // messages of the time without a line are lost, and the node is told to look when it is back.
+    let mut messages = store.subscribe(A).await.expect("heard");
     store
         .register(S, "i:1", A, None, MINUTE)
         .await
         .expect("registered");
     let cancel = || memory.cancel(S, ME, "i:1");
-    store.cut_off_doorbells(true);
+    store.cut_off_messages(true);
     cancel().await.expect("rung");
     tokio::task::yield_now().await;
     tokio::task::yield_now().await;
-    store.cut_off_doorbells(false);
-    assert_eq!(hears.recv().await, Some(Doorbell::Resync));
+    store.cut_off_messages(false);
+    assert_eq!(messages.recv().await, Some(NodeMessage::Resync));
     cancel().await.expect("rung");
-    assert!(matches!(hears.recv().await, Some(Doorbell::Cancel { .. })));
+    assert!(matches!(
+        messages.recv().await,
+        Some(NodeMessage::Cancel { .. })
+    ));
 
     store.set_rates(Rates {
-        bell_twice: 1000,
+        message_twice: 1000,
         ..Rates::default()
     });
     cancel().await.expect("rung");
     for _ in 0..2 {
-        assert!(matches!(hears.recv().await, Some(Doorbell::Cancel { .. })));
+        assert!(matches!(
+            messages.recv().await,
+            Some(NodeMessage::Cancel { .. })
+        ));
     }
     store.set_rates(Rates {
-        bell_lost: 1000,
+        message_lost: 1000,
         before: 1000,
         ..Rates::default()
     });
@@ -181,8 +192,11 @@ async fn a_fault_does_what_its_name_says() {
     tokio::task::yield_now().await;
     store.set_rates(Rates::default());
     memory.end(S, ME, LIFE).await.expect("ended");
-    assert_eq!(hears.recv().await, Some(Doorbell::Ended { session: S }));
-    drop(hears);
+    assert_eq!(
+        messages.recv().await,
+        Some(NodeMessage::Ended { session: S })
+    );
+    drop(messages);
 }
 
 #[tokio::test]

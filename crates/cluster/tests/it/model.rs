@@ -1,5 +1,5 @@
 //! A reference model of the store, written from `streams.md` §3–§14 and not from an implementation: plain lists, no cleverness, the
-//! whole history kept. Random walks compare it with the memory store, answers and doorbells (layer M).
+//! whole history kept. Random walks compare it with the memory store, answers and messages (layer M).
 
 use std::{
     collections::{BTreeMap, btree_map::Entry as Slot},
@@ -8,9 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Adopt, Adopted, Append, Appended, Attached, Attempt, Begin, Bounds, Class, Create, Cursor,
-    Doorbell, Event, Lease, LeaseWanted, NodeId, Nonce, Principal, Read, ReadWanted, Registered,
-    Routed, SessionKey, State, StreamKey, Update, Version, View,
+    Append, Appended, Attached, Begin, Bounds, Class, Create, Cursor, Epoch, Event, Lease,
+    LeaseWanted, NodeId, NodeMessage, Nonce, Principal, Read, ReadWanted, Registered, Routed,
+    SessionKey, State, StreamKey, TakeOver, TakenOver, Update, Version, View,
 };
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) struct Model {
     pub(crate) now: Duration,
     sessions: BTreeMap<SessionKey, Session>,
     buckets: BTreeMap<String, u64>,
-    pub(crate) rung: Vec<(NodeId, Doorbell)>,
+    pub(crate) notified: Vec<(NodeId, NodeMessage)>,
 }
 
 #[derive(Default)]
@@ -67,7 +67,7 @@ struct Entry {
 struct Stream {
     owner: Option<NodeId>,
     /// Attempts above 1 with their starts; the last one runs.
-    attempts: Vec<(u64, Attempt)>,
+    epochs: Vec<(u64, Epoch)>,
     state: State,
     tail: u64,
     dropped: u64,
@@ -83,13 +83,13 @@ struct Stream {
 impl Stream {
     fn new(create: &Create, append: &Append, now: Duration, bounds: &Bounds) -> Self {
         let deadline = now + create.deadline_in;
-        let mut attempts = Vec::new();
-        if append.attempt.number > 1 {
-            attempts.push((create.start, append.attempt));
+        let mut epochs = Vec::new();
+        if append.epoch.number > 1 {
+            epochs.push((create.start, append.epoch));
         }
         Self {
             owner: Some(append.owner),
-            attempts,
+            epochs,
             state: State::Open,
             tail: create.start,
             dropped: create.start,
@@ -102,10 +102,8 @@ impl Stream {
         }
     }
 
-    fn attempt(&self) -> Attempt {
-        self.attempts
-            .last()
-            .map_or(Attempt::FIRST, |(_, attempt)| *attempt)
+    fn epoch(&self) -> Epoch {
+        self.epochs.last().map_or(Epoch::FIRST, |(_, epoch)| *epoch)
     }
 
     fn retained(&self) -> impl Iterator<Item = &Event> {
@@ -123,24 +121,20 @@ impl Stream {
 
     /// §8 rule 3: what both histories share ends where either leaves the other.
     fn place(&self, cursor: Cursor) -> (u64, bool) {
-        let Some(shown) = cursor.attempt else {
+        let Some(shown) = cursor.epoch else {
             return (cursor.seq, false);
         };
-        let mut ranges = vec![(Attempt::FIRST, 0)];
-        ranges.extend(
-            self.attempts
-                .iter()
-                .map(|(start, attempt)| (*attempt, *start)),
-        );
+        let mut ranges = vec![(Epoch::FIRST, 0)];
+        ranges.extend(self.epochs.iter().map(|(start, epoch)| (*epoch, *start)));
         let end = ranges
             .iter()
-            .find(|(attempt, _)| attempt.number > shown.number)
+            .find(|(epoch, _)| epoch.number > shown.number)
             .map(|(_, start)| *start);
         let mine = ranges
             .iter()
-            .find(|(attempt, _)| attempt.number == shown.number);
+            .find(|(epoch, _)| epoch.number == shown.number);
         let bound = match mine {
-            Some((attempt, start)) if attempt.mark != shown.mark && attempt.number > 1 => {
+            Some((epoch, start)) if epoch.mark != shown.mark && epoch.number > 1 => {
                 return (cursor.seq.min(*start), true);
             }
             Some((_, start)) => cursor.seq.max(*start).min(end.unwrap_or(u64::MAX)),
@@ -170,8 +164,8 @@ impl Stream {
             tail: self.tail,
             dropped: self.dropped,
             generation: self.generation,
-            attempt: self.attempt(),
-            attempts: self.attempts.clone(),
+            epoch: self.epoch(),
+            epochs: self.epochs.clone(),
             deadline_in: coarse(self.deadline.saturating_sub(now)),
             events,
             more,
@@ -206,7 +200,7 @@ impl Model {
             now: Duration::ZERO,
             sessions: BTreeMap::new(),
             buckets: BTreeMap::new(),
-            rung: Vec::new(),
+            notified: Vec::new(),
         }
     }
 
@@ -224,8 +218,8 @@ impl Model {
         Facts {
             version,
             owner: stream.owner,
-            attempt: Some(stream.attempt()),
-            attempts: stream.attempts.clone(),
+            epoch: Some(stream.epoch()),
+            epochs: stream.epochs.clone(),
             tail: stream.tail,
             generation: stream.generation,
         }
@@ -237,8 +231,8 @@ impl Model {
         session
     }
 
-    fn ring(&mut self, node: Option<NodeId>, bell: Doorbell) {
-        self.rung.extend(node.map(|node| (node, bell)));
+    fn notify(&mut self, node: Option<NodeId>, message: NodeMessage) {
+        self.notified.extend(node.map(|node| (node, message)));
     }
 
     pub(crate) fn perform(&mut self, op: &Op) -> Outcome {
@@ -308,7 +302,7 @@ impl Model {
                     ..Session::default()
                 };
                 for node in nodes {
-                    self.ring(Some(node), Doorbell::Ended { session: *key });
+                    self.notify(Some(node), NodeMessage::Ended { session: *key });
                 }
                 Outcome::Nothing
             }
@@ -327,13 +321,13 @@ impl Model {
                 }
                 Outcome::Nothing
             }
-            Op::Adopt(adopt) => Outcome::Adopt(self.adopt(adopt)),
+            Op::TakeOver(take_over) => Outcome::TakeOver(self.take_over(take_over)),
             Op::OwnedBy(session, node) => {
-                let lane = session.lane();
+                let partition = session.partition();
                 let mut owned = Vec::new();
                 for key in self.sessions.keys().copied().collect::<Vec<_>>() {
                     for (nonce, stream) in &self.session(key).streams {
-                        if key.lane() == lane
+                        if key.partition() == partition
                             && stream.owner == *node
                             && stream.state == State::Open
                         {
@@ -412,8 +406,8 @@ impl Model {
             (Slot::Vacant(slot), Some(made)) => slot.insert(made),
             (Slot::Vacant(_), None) => return Appended::Gone,
         };
-        // A first attempt has no mark that could differ, but a writer that says so is another one.
-        if stream.owner != Some(append.owner) || stream.attempt() != append.attempt {
+        // A first epoch has no mark that could differ, but a writer that says so is another one.
+        if stream.owner != Some(append.owner) || stream.epoch() != append.epoch {
             return Appended::Fenced;
         }
         if append.expect != stream.tail {
@@ -475,15 +469,15 @@ impl Model {
             }
             _ => None,
         };
-        let bell = Doorbell::Appended {
+        let message = NodeMessage::Appended {
             stream: key,
             generation,
-            attempt: append.attempt,
+            epoch: append.epoch,
             tail,
             state: stream.state,
             event: inline,
         };
-        self.ring(attached.filter(|node| *node != append.owner), bell);
+        self.notify(attached.filter(|node| *node != append.owner), message);
         Appended::Done {
             tail,
             attached,
@@ -520,11 +514,11 @@ impl Model {
         }
         let view = stream.view(Some(position), &bounds, now);
         let about = stream.about.clone();
-        let bell = Doorbell::Superseded {
+        let message = NodeMessage::Superseded {
             stream: key,
             generation: superseded.1,
         };
-        self.ring(superseded.0, bell);
+        self.notify(superseded.0, message);
         Attached::Stream {
             view,
             position,
@@ -540,7 +534,7 @@ impl Model {
             return Read::Gone;
         };
         let holder = stream.generation == wanted.generation;
-        let same = (stream.owner, stream.attempt()) == wanted.seen;
+        let same = (stream.owner, stream.epoch()) == wanted.seen;
         if holder && same && stream.tail == wanted.position && stream.state == State::Open {
             return Read::Unchanged;
         }
@@ -548,45 +542,45 @@ impl Model {
         Read::View(stream.view(from, &bounds, now), stream.attached)
     }
 
-    fn adopt(&mut self, adopt: &Adopt) -> Adopted {
+    fn take_over(&mut self, take_over: &TakeOver) -> TakenOver {
         let (now, bounds) = (self.now, self.bounds.clone());
-        let session = self.session(adopt.stream.session);
+        let session = self.session(take_over.stream.session);
         let Some(stream) = session
             .streams
-            .get_mut(&adopt.stream.nonce)
+            .get_mut(&take_over.stream.nonce)
             .filter(|stream| stream.state == State::Open)
         else {
-            return Adopted::Over;
+            return TakenOver::Over;
         };
-        let seen = adopt.shown.attempt.map_or(0, |attempt| attempt.number);
-        let seq = adopt.shown.seq.min(1 << 48);
-        let running = stream.attempt();
-        let mine = stream.owner == adopt.to
+        let seen = take_over.shown.epoch.map_or(0, |epoch| epoch.number);
+        let seq = take_over.shown.seq.min(1 << 48);
+        let running = stream.epoch();
+        let mine = stream.owner == take_over.to
             && seq <= stream.tail
-            && (adopt.to.is_none()
-                || (running.number > 1 && running.number > seen && running.mark == adopt.mark));
-        let mut bell = None;
+            && (take_over.to.is_none()
+                || (running.number > 1 && running.number > seen && running.mark == take_over.mark));
+        let mut message = None;
         if !mine {
-            if stream.owner != adopt.from && now <= stream.deadline + bounds.overdue {
-                return Adopted::Lost;
+            if stream.owner != take_over.from && now <= stream.deadline + bounds.overdue {
+                return TakenOver::Lost;
             }
             if seq > stream.tail {
                 (stream.tail, stream.dropped) = (seq, seq);
             }
-            if adopt.to.is_some() {
+            if take_over.to.is_some() {
                 let number = running.number.max(seen) + 1;
-                let attempt = Attempt {
+                let epoch = Epoch {
                     number,
-                    mark: adopt.mark,
+                    mark: take_over.mark,
                 };
-                stream.attempts.push((stream.tail, attempt));
+                stream.epochs.push((stream.tail, epoch));
             }
-            stream.owner = adopt.to;
-            bell = stream.attached.filter(|node| Some(*node) != adopt.to);
+            stream.owner = take_over.to;
+            message = stream.attached.filter(|node| Some(*node) != take_over.to);
         }
-        let adopted = Adopted::Done {
+        let taken_over = TakenOver::Done {
             tail: stream.tail,
-            attempt: stream.attempt(),
+            epoch: stream.epoch(),
             about: stream.about.clone(),
             deadline_in: coarse(stream.deadline.saturating_sub(now)),
             late: stream
@@ -594,12 +588,12 @@ impl Model {
                 .iter()
                 .any(|(event, _)| event.class == Class::Final),
         };
-        let owner = Doorbell::Owner {
-            stream: adopt.stream,
-            owner: adopt.to,
+        let owner = NodeMessage::Owner {
+            stream: take_over.stream,
+            owner: take_over.to,
         };
-        self.ring(bell, owner);
-        adopted
+        self.notify(message, owner);
+        taken_over
     }
 
     fn cancel(&mut self, key: SessionKey, principal: Principal, rpc: &str) -> Routed {
@@ -614,12 +608,12 @@ impl Model {
             entry.cancelled = true;
             let stream = entry.stream.and_then(|nonce| session.streams.get(&nonce));
             let owner = stream.map_or(Some(node), |stream| stream.owner);
-            let bell = Doorbell::Cancel {
+            let message = NodeMessage::Cancel {
                 session: key,
                 rpc: rpc.to_owned(),
             };
-            self.ring(owner, bell);
-            return owner.map_or(Routed::Nobody, |_| Routed::Rung);
+            self.notify(owner, message);
+            return owner.map_or(Routed::Nobody, |_| Routed::Notified);
         }
         let others = session
             .running
@@ -663,13 +657,13 @@ impl Model {
             nonce: *nonce,
         };
         let owner = session.streams[nonce].owner;
-        let bell = Doorbell::Answered {
+        let message = NodeMessage::Answered {
             stream,
             question: question.to_owned(),
             payload: (payload.len() <= bounds.inline).then(|| payload.clone()),
         };
-        self.ring(owner, bell);
-        Routed::Rung
+        self.notify(owner, message);
+        Routed::Notified
     }
 
     /// In tokens: none comes while a walk lasts, and the clock of a walk moves less than one token's time.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portolan_cluster::{
     memory::MemoryStore,
-    store::{Doorbell, NodeId, Store},
+    store::{NodeId, NodeMessage, Store},
 };
 use portolan_model::{Clock, Timestamp};
 use proptest::prelude::*;
@@ -16,34 +16,38 @@ use crate::{
     walk::{Bases, Draw, Op, draws, perform},
 };
 
-/// Doorbells of three nodes.
-pub(crate) struct Ears(Vec<(NodeId, mpsc::Receiver<Doorbell>)>);
+/// messages of three nodes.
+pub(crate) struct Ears(Vec<(NodeId, mpsc::Receiver<NodeMessage>)>);
 
 impl Ears {
     pub(crate) async fn of(store: &dyn Store) -> Self {
         let mut ears = Vec::new();
         for node in [A, B, C] {
-            ears.push((node, store.doorbells(node).await.expect("heard")));
+            ears.push((node, store.subscribe(node).await.expect("heard")));
         }
         Self(ears)
     }
 
     /// What rang so far, for those that ring within a call.
-    fn heard(&mut self) -> Vec<(NodeId, Doorbell)> {
+    fn heard(&mut self) -> Vec<(NodeId, NodeMessage)> {
         let mut heard = Vec::new();
         for (node, ears) in &mut self.0 {
-            while let Ok(bell) = ears.try_recv() {
-                heard.push((*node, bell));
+            while let Ok(message) = ears.try_recv() {
+                heard.push((*node, message));
             }
         }
         heard
     }
 
-    /// Waits for everything that should have rung, in order for each node.
-    pub(crate) async fn expect(&mut self, rung: &[(NodeId, Doorbell)]) {
+    /// Waits for everything that should have notified, in order for each node.
+    pub(crate) async fn expect(&mut self, notified: &[(NodeId, NodeMessage)]) {
         for (node, ears) in &mut self.0 {
-            for (_, bell) in rung.iter().filter(|(other, _)| other == node) {
-                assert_eq!(&crate::fixture::names::heard(ears).await, bell, "{node:?}");
+            for (_, message) in notified.iter().filter(|(other, _)| other == node) {
+                assert_eq!(
+                    &crate::fixture::names::heard(ears).await,
+                    message,
+                    "{node:?}"
+                );
             }
         }
     }
@@ -74,16 +78,16 @@ async fn walk(draws: Vec<Draw>) {
             "\n after {:#?}",
             &done[done.len().saturating_sub(4)..]
         );
-        let mut rung = std::mem::take(&mut model.rung);
-        rung.sort_by_key(|(node, _)| *node);
-        assert_eq!(ears.heard(), rung, "\n after {:#?}", done.last());
+        let mut notified = std::mem::take(&mut model.notified);
+        notified.sort_by_key(|(node, _)| *node);
+        assert_eq!(ears.heard(), notified, "\n after {:#?}", done.last());
     }
 }
 
 /// Walks of every push, over all four; `PROPTEST_CASES` asks for more.
 const WALKS: u32 = 20_000;
 
-/// Every answer and every doorbell of the memory store is the model's (layer M). Four, so that none takes a minute.
+/// Every answer and every message of the memory store is the model's (layer M). Four, so that none takes a minute.
 macro_rules! quarters {
     ($($name:ident),*) => {
         proptest! {

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Begin, Bounds, Doorbell, Lease, LeaseWanted, NodeId, Routed, SessionKey, Store, StoreError,
+        Begin, Bounds, Lease, LeaseWanted, NodeId, NodeMessage, Routed, SessionKey, Store,
+        StoreError,
     },
 };
 use redis::Value;
@@ -17,15 +18,15 @@ use crate::fixture::{
     options_at,
 };
 
-fn session(lane: u8) -> SessionKey {
-    SessionKey([lane; 16])
+fn session(partition: u8) -> SessionKey {
+    SessionKey([partition; 16])
 }
 
 async fn connect(cluster: &RedisCluster) -> RedisStore {
     connect_with(options_at(cluster.url(), Bounds::default())).await
 }
 
-/// The slot of a lane, as the cluster counts it: of any key that a session of the lane has.
+/// The slot of a partition, as the cluster counts it: of any key that a session of the partition has.
 async fn slot_of(cluster: &RedisCluster, session: SessionKey) -> (u16, String) {
     for master in &cluster.masters {
         let Value::Array(keys) = master.command(&["KEYS", "*:s:*"]).await else {
@@ -44,14 +45,14 @@ async fn slot_of(cluster: &RedisCluster, session: SessionKey) -> (u16, String) {
     panic!("no record")
 }
 
-/// Sessions of all lanes, nodes and tenants; doorbells of every master come to the one subscriber.
+/// Sessions of all partitions, nodes and tenants; messages of every master come to the one subscriber.
 #[tokio::test]
 async fn every_lane_is_served_by_its_master_and_rings_everybody() {
     let cluster = RedisCluster::start().await;
     let store = connect(&cluster).await;
-    let mut hears = store.doorbells(A).await.expect("heard");
-    for lane in 0..=255 {
-        let session = session(lane);
+    let mut messages = store.subscribe(A).await.expect("heard");
+    for partition in 0..=255 {
+        let session = session(partition);
         store
             .begin(session, ME, None, &fresh("x"))
             .await
@@ -61,9 +62,12 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
             .await
             .expect("registered");
         let routed = store.cancel(session, ME, "i:1").await;
-        assert_eq!(routed, Ok(Routed::Rung));
+        assert_eq!(routed, Ok(Routed::Notified));
         let rpc = "i:1".to_owned();
-        assert_eq!(heard(&mut hears).await, Doorbell::Cancel { session, rpc });
+        assert_eq!(
+            heard(&mut messages).await,
+            NodeMessage::Cancel { session, rpc }
+        );
     }
     let mut of_masters = Vec::new();
     for master in &cluster.masters {
@@ -72,7 +76,7 @@ async fn every_lane_is_served_by_its_master_and_rings_everybody() {
         };
         of_masters.push(keys);
     }
-    // A record and a running request for each lane.
+    // A record and a running request for each partition.
     assert_eq!(of_masters.iter().sum::<i64>(), 512);
     assert!(of_masters.iter().all(|keys| *keys > 150), "{of_masters:?}");
 
@@ -159,15 +163,15 @@ async fn a_master_that_dies_takes_only_its_own_lanes_along() {
     let mut cluster = RedisCluster::start().await;
     let store = Arc::new(connect(&cluster).await);
     let mut incarnation = store.incarnation();
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     let mut of_master: [Vec<SessionKey>; 3] = Default::default();
-    for lane in [0, 30, 60, 90, 120, 150, 180, 210, 240] {
+    for partition in [0, 30, 60, 90, 120, 150, 180, 210, 240] {
         store
-            .begin(session(lane), ME, None, &fresh("x"))
+            .begin(session(partition), ME, None, &fresh("x"))
             .await
             .expect("made");
-        let (slot, _) = slot_of(&cluster, session(lane)).await;
-        of_master[cluster.of(slot)].push(session(lane));
+        let (slot, _) = slot_of(&cluster, session(partition)).await;
+        of_master[cluster.of(slot)].push(session(partition));
     }
     cluster.masters[2].stop();
     for session in &of_master[2] {
@@ -201,20 +205,20 @@ async fn a_master_that_dies_takes_only_its_own_lanes_along() {
         assert_eq!(node, A);
         let until = std::time::Instant::now() + Duration::from_secs(10);
         loop {
-            // Until the subscriber has moved, what is rung is lost, and everybody is told to look.
+            // Until the subscriber has moved, what is notified is lost, and everybody is told to look.
             store
                 .register(there, "i:1", A, None, MINUTE)
                 .await
                 .expect("registered");
             store.cancel(there, ME, "i:1").await.expect("rung");
             store.unregister(there, "i:1").await.expect("gone");
-            let bell = tokio::time::timeout(ms(200), hears.recv()).await;
-            if matches!(bell, Ok(Some(Doorbell::Cancel { .. }))) {
+            let message = tokio::time::timeout(ms(200), messages.recv()).await;
+            if matches!(message, Ok(Some(NodeMessage::Cancel { .. }))) {
                 break;
             }
             assert!(std::time::Instant::now() < until, "nothing rings");
         }
-        while hears.try_recv().is_ok() {}
+        while messages.try_recv().is_ok() {}
         cluster.masters[master].again();
         cluster.wait().await;
     }
@@ -237,9 +241,9 @@ async fn several_addresses_are_a_cluster_or_a_mistake() {
     // Any one of its masters leads to the others.
     let cluster = RedisCluster::start().await;
     let store = connect_with(options_at(cluster.masters[1].url(), Bounds::default())).await;
-    for lane in [0, 100, 200] {
+    for partition in [0, 100, 200] {
         store
-            .begin(session(lane), ME, None, &fresh("x"))
+            .begin(session(partition), ME, None, &fresh("x"))
             .await
             .expect("made");
     }

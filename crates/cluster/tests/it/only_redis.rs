@@ -10,9 +10,9 @@ use bytes::Bytes;
 use portolan_cluster::{
     redis::RedisStore,
     store::{
-        Adopted, Append, Appended, Attached, Attempt, Begin, Bounds, Class, Doorbell, HoldWanted,
-        LeaseWanted, NodeId, Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store,
-        StoreError, StreamKey, Version,
+        Append, Appended, Attached, Begin, Bounds, Class, Epoch, HoldWanted, LeaseWanted, NodeId,
+        NodeMessage, Nonce, Read, ReadWanted, Registered, Routed, SessionKey, Store, StoreError,
+        StreamKey, TakenOver, Version,
     },
 };
 use redis::Value;
@@ -25,7 +25,7 @@ fn wanted(position: u64) -> ReadWanted {
         stream: stream(1),
         generation: 1,
         position,
-        seen: (Some(A), Attempt::FIRST),
+        seen: (Some(A), Epoch::FIRST),
     }
 }
 
@@ -85,11 +85,11 @@ async fn every_operation_is_one_round_trip() {
     attach(&store, key, START, B).await;
     spent("attach");
     let many: Vec<_> = (0..128).map(wanted).collect();
-    store.read(S.lane(), &many).await.expect("ok");
+    store.read(S.partition(), &many).await.expect("ok");
     spent("read of 128 streams");
     store.detach(key, B, 2).await.expect("ok");
     spent("detach");
-    store.owned_by(S.lane(), Some(A)).await.expect("ok");
+    store.owned_by(S.partition(), Some(A)).await.expect("ok");
     spent("owned_by");
     store
         .register(S, "i:1", A, Some(key.nonce), MINUTE)
@@ -105,7 +105,7 @@ async fn every_operation_is_one_round_trip() {
     store.take_answer(S, "q1").await.expect("ok");
     spent("take_answer");
     store
-        .adopt(&adopt(key, Some(A), Some(B), 1))
+        .take_over(&take_over(key, Some(A), Some(B), 1))
         .await
         .expect("ok");
     spent("adopt");
@@ -178,11 +178,11 @@ async fn out_of_memory_only_what_stores_much_is_refused_and_as_a_whole() {
     );
     let (view, ..) = attach(&store, key, START, B).await;
     assert_eq!(seqs(&view.events), [1, 2]);
-    let read = store.read(S.lane(), &[wanted(0)]).await.expect("read");
+    let read = store.read(S.partition(), &[wanted(0)]).await.expect("read");
     assert!(matches!(&read[..], [Read::View(view, Some(B))] if view.tail == 2));
     store.detach(key, B, 2).await.expect("detached");
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(vec![key]));
-    adopted(&store, &adopt(key, Some(A), Some(B), 1)).await;
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(vec![key]));
+    taken_over(&store, &take_over(key, Some(A), Some(B), 1)).await;
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Nobody));
     assert_eq!(store.take_answer(S, "q1").await, Ok(None));
     let members = store.beat(B, MINUTE).await.expect("beat");
@@ -252,8 +252,8 @@ async fn every_key_ends_by_itself() {
             .expect("registered");
         store.cancel(S, ME, &format!("c:{n}")).await.expect("kept");
     }
-    adopted(&store, &adopt(stream(1), Some(A), Some(B), 1)).await;
-    adopted(&store, &adopt(stream(2), Some(A), None, 1)).await;
+    taken_over(&store, &take_over(stream(1), Some(A), Some(B), 1)).await;
+    taken_over(&store, &take_over(stream(2), Some(A), None, 1)).await;
     store
         .append(stream(3), &closing(2, vec![event(Class::Final, "f")]))
         .await
@@ -451,7 +451,7 @@ async fn another_server_is_noticed_before_anything_goes_to_it() {
     let options = options(&server, Bounds::default());
     let store = connect_with(options.clone()).await;
     let mut incarnation = store.incarnation();
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     begun(&store).await;
     connect_with(options.clone()).await;
     assert!(
@@ -479,8 +479,8 @@ async fn another_server_is_noticed_before_anything_goes_to_it() {
     assert!(*incarnation.borrow() >= 1);
 
     // Its node hears again, and was told to look at everything.
-    assert_eq!(within(hears.recv()).await, Some(Doorbell::Resync));
-    nothing_else(&store, &mut hears, A).await;
+    assert_eq!(within(messages.recv()).await, Some(NodeMessage::Resync));
+    nothing_else(&store, &mut messages, A).await;
 }
 
 /// Calls until the store answers.
@@ -509,18 +509,18 @@ async fn cut_connections_come_back_without_a_changed_incarnation() {
     let server = RedisServer::start();
     let store = connect(&server, Bounds::default()).await;
     let incarnation = store.incarnation();
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     let store = Retry(Arc::new(store));
     for _ in 0..3 {
         // The first connection may have been made when the node was there already.
-        while hears.try_recv().is_ok() {}
+        while messages.try_recv().is_ok() {}
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-        assert_eq!(within(hears.recv()).await, Some(Doorbell::Resync));
-        nothing_else(&store, &mut hears, A).await;
+        assert_eq!(within(messages.recv()).await, Some(NodeMessage::Resync));
+        nothing_else(&store, &mut messages, A).await;
         server
             .command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
             .await;
-        nothing_else(&store, &mut hears, A).await;
+        nothing_else(&store, &mut messages, A).await;
     }
     assert!(
         !incarnation.has_changed().expect("there"),
@@ -624,13 +624,13 @@ async fn a_store_holds_few_connections_and_lets_them_go() {
     let store = RedisStore::connect(options(&server, Bounds::default()), &tracker, stop.clone())
         .await
         .expect("connected");
-    let mut hears = Vec::new();
+    let mut messages = Vec::new();
     for n in 0..20 {
         let node = NodeId([b'a' + n; 14]);
-        hears.push((node, store.doorbells(node).await.expect("heard")));
+        messages.push((node, store.subscribe(node).await.expect("heard")));
     }
-    for (node, hears) in &mut hears {
-        nothing_else(&store, hears, *node).await;
+    for (node, messages) in &mut messages {
+        nothing_else(&store, messages, *node).await;
     }
     let Value::BulkString(clients) = server.command(&["CLIENT", "LIST"]).await else {
         panic!("CLIENT LIST")
@@ -653,15 +653,15 @@ async fn garbage_in_the_store_is_an_error_and_nothing_worse() {
     let options = options(&server, Bounds::default());
     let prefix = options.prefix.clone();
     let store = connect_with(options).await;
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     begun(&store).await;
     open(&store, stream(1), 2).await;
     let channel = format!("{prefix}:d:{}", std::str::from_utf8(&A.0).expect("text"));
     for message in ["", "Q", "E1:x", "X32:zz", "C5:ab", "A1:a1:b1:c"] {
         server.command(&["PUBLISH", &channel, message]).await;
         assert_eq!(
-            within(hears.recv()).await,
-            Some(Doorbell::Resync),
+            within(messages.recv()).await,
+            Some(NodeMessage::Resync),
             "{message}"
         );
     }
@@ -701,8 +701,10 @@ async fn garbage_in_the_store_is_an_error_and_nothing_worse() {
         Ok(Attached::Unknown)
     );
     assert_eq!(
-        store.adopt(&adopt(stream(2), Some(A), Some(B), 1)).await,
-        Ok(Adopted::Over)
+        store
+            .take_over(&take_over(stream(2), Some(A), Some(B), 1))
+            .await,
+        Ok(TakenOver::Over)
     );
     assert_eq!(
         store.append(stream(2), &append(0, vec![])).await,

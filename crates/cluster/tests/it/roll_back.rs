@@ -3,7 +3,7 @@
 use portolan_cluster::{
     fork,
     memory::MemoryStore,
-    store::{Adopt, Append, Appended, Attempt, Bounds, Class, Doorbell, State, Store},
+    store::{Append, Appended, Bounds, Class, Epoch, NodeMessage, State, Store, TakeOver},
 };
 use portolan_model::{Clock, Timestamp};
 
@@ -16,10 +16,10 @@ fn store() -> MemoryStore {
     )
 }
 
-fn by(owner: portolan_cluster::store::NodeId, attempt: Attempt, append: Append) -> Append {
+fn by(owner: portolan_cluster::store::NodeId, epoch: Epoch, append: Append) -> Append {
     Append {
         owner,
-        attempt,
+        epoch,
         ..append
     }
 }
@@ -28,14 +28,14 @@ fn by(owner: portolan_cluster::store::NodeId, attempt: Attempt, append: Append) 
 async fn a_roll_back_raises_the_incarnation_and_makes_everybody_look() {
     let store = store();
     let mut incarnation = store.incarnation();
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     let before = store.snapshot();
     begun(&store).await;
     store.end(S, ME, LIFE).await.expect("ended");
     store.roll_back(&before);
     assert!(incarnation.has_changed().expect("the store is there"));
     assert_eq!(*incarnation.borrow_and_update(), 1);
-    assert_eq!(hears.recv().await, Some(Doorbell::Resync));
+    assert_eq!(messages.recv().await, Some(NodeMessage::Resync));
     assert!(store.is_empty(), "the record and the tombstone were lost");
 }
 
@@ -69,18 +69,18 @@ async fn an_owner_heals_its_stream_from_its_ring() {
         store.append(key, &opening(all)).await,
         Ok(done(4, Some(A), 1))
     );
-    let (view, position, split) = attach(&store, key, cursor(3, Attempt::FIRST), B).await;
+    let (view, position, split) = attach(&store, key, cursor(3, Epoch::FIRST), B).await;
     assert_eq!((seqs(&view.events), position, split), (vec![4], 3, false));
 }
 
-/// Found in an earlier draft (2): the store lost an adoption, and two owners used the same numbers.
+/// Found in an earlier draft (2): the store lost an takeover, and two owners used the same numbers.
 #[tokio::test]
 async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
     let store = store();
     let key = stream(1);
     open(&store, key, 2).await;
     let before = store.snapshot();
-    let (_, lost) = adopted(&store, &adopt(key, Some(A), Some(B), 7)).await;
+    let (_, lost) = taken_over(&store, &take_over(key, Some(A), Some(B), 7)).await;
     store
         .append(key, &by(B, lost, append(2, vec![note("B3"), note("B4")])))
         .await
@@ -93,15 +93,12 @@ async fn a_client_of_a_lost_adoption_is_led_back_by_another_one() {
         .expect("written");
     let shown = cursor(4, lost);
     let (view, ..) = attach(&store, key, shown, C).await;
-    assert!(
-        view.attempt.number < lost.number,
-        "§8 rule 2: to be adopted"
-    );
-    let wanted = Adopt {
+    assert!(view.epoch.number < lost.number, "§8 rule 2: to be adopted");
+    let wanted = TakeOver {
         shown,
-        ..adopt(key, view.owner, Some(C), 8)
+        ..take_over(key, view.owner, Some(C), 8)
     };
-    let (tail, now) = adopted(&store, &wanted).await;
+    let (tail, now) = taken_over(&store, &wanted).await;
     assert_eq!((tail, now.number), (4, 3));
     assert_eq!(
         store.append(key, &append(4, vec![note("A5")])).await,
@@ -126,13 +123,13 @@ async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
     let key = stream(1);
     open(&store, key, 2).await;
     let before = store.snapshot();
-    let (_, lost) = adopted(&store, &adopt(key, Some(A), Some(B), 0x0b0b)).await;
+    let (_, lost) = taken_over(&store, &take_over(key, Some(A), Some(B), 0x0b0b)).await;
     store
         .append(key, &by(B, lost, append(2, vec![note("B3"), note("B4")])))
         .await
         .expect("written");
     store.roll_back(&before);
-    let (_, kept) = adopted(&store, &adopt(key, Some(A), Some(C), 0x0c0c)).await;
+    let (_, kept) = taken_over(&store, &take_over(key, Some(A), Some(C), 0x0c0c)).await;
     assert_eq!(kept.number, lost.number);
     store
         .append(
@@ -152,7 +149,7 @@ async fn two_adopters_after_a_roll_back_do_not_pass_for_one() {
     );
     // The cursor of what it gets now lies in this history.
     for event in &view.events {
-        let wrote = fork::attempt_of(event.seq, &view.attempts);
+        let wrote = fork::attempt_of(event.seq, &view.epochs);
         let (_, position, split) = attach(&store, key, cursor(event.seq, wrote), A).await;
         assert_eq!((position, split), (event.seq, false));
     }
@@ -165,9 +162,9 @@ async fn a_node_that_adopts_twice_is_fenced_from_its_first_attempt() {
     let key = stream(1);
     open(&store, key, 1).await;
     let before = store.snapshot();
-    let (_, first) = adopted(&store, &adopt(key, Some(A), Some(B), 1)).await;
+    let (_, first) = taken_over(&store, &take_over(key, Some(A), Some(B), 1)).await;
     store.roll_back(&before);
-    let (_, second) = adopted(&store, &adopt(key, Some(A), Some(B), 2)).await;
+    let (_, second) = taken_over(&store, &take_over(key, Some(A), Some(B), 2)).await;
     assert_eq!(first.number, second.number);
     let old = by(B, first, append(1, vec![note("2")]));
     assert_eq!(store.append(key, &old).await, Ok(Appended::Fenced));

@@ -4,9 +4,9 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Adopt, Adopted, Append, Appended, Attached, Attempt, Begin, Class, Create, Cursor, Fresh,
-    Lease, LeaseWanted, NewEvent, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result,
-    Routed, SessionKey, State, Store, StreamKey, Update, Version,
+    Append, Appended, Attached, Begin, Class, Create, Cursor, Epoch, Fresh, Lease, LeaseWanted,
+    NewEvent, NodeId, Nonce, Principal, Read, ReadWanted, Registered, Result, Routed, SessionKey,
+    State, Store, StreamKey, TakeOver, TakenOver, Update, Version,
 };
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ pub(crate) enum Op {
     Attach(StreamKey, Principal, Cursor, NodeId),
     Read(Vec<ReadWanted>),
     Detach(StreamKey, NodeId, u64),
-    Adopt(Adopt),
+    TakeOver(TakeOver),
     OwnedBy(SessionKey, Option<NodeId>),
     Register(SessionKey, String, NodeId, Option<Nonce>),
     Unregister(SessionKey, String),
@@ -42,7 +42,7 @@ pub(crate) enum Outcome {
     Append(Appended),
     Attach(Attached),
     Read(Vec<Read>),
-    Adopt(Adopted),
+    TakeOver(TakenOver),
     OwnedBy(Vec<StreamKey>),
     Register(Registered),
     Routed(Routed),
@@ -73,8 +73,8 @@ pub(crate) struct Draw {
 pub(crate) struct Facts {
     pub(crate) version: u32,
     pub(crate) owner: Option<NodeId>,
-    pub(crate) attempt: Option<Attempt>,
-    pub(crate) attempts: Vec<(u64, Attempt)>,
+    pub(crate) epoch: Option<Epoch>,
+    pub(crate) epochs: Vec<(u64, Epoch)>,
     pub(crate) tail: u64,
     pub(crate) generation: u64,
 }
@@ -153,22 +153,22 @@ impl Draw {
         format!("q{}|\0{}", self.name, self.nonce)
     }
 
-    fn attempt(&self, facts: &Facts) -> Attempt {
-        let known = facts.attempt.unwrap_or(Attempt::FIRST);
+    fn epoch(&self, facts: &Facts) -> Epoch {
+        let known = facts.epoch.unwrap_or(Epoch::FIRST);
         match self.wrong {
-            2 => Attempt {
+            2 => Epoch {
                 number: known.number + 1,
                 mark: self.mark,
             },
-            3 if facts.attempt.is_some() => Attempt {
+            3 if facts.epoch.is_some() => Epoch {
                 mark: known.mark ^ 1,
                 ..known
             },
             4 => facts
-                .attempts
+                .epochs
                 .first()
-                .map_or(Attempt::FIRST, |(_, attempt)| *attempt),
-            5 => Attempt::FIRST,
+                .map_or(Epoch::FIRST, |(_, epoch)| *epoch),
+            5 => Epoch::FIRST,
             _ => known,
         }
     }
@@ -184,18 +184,18 @@ impl Draw {
         match self.wrong {
             6 => Cursor {
                 seq: 0,
-                attempt: None,
+                epoch: None,
             },
             7 => Cursor {
                 seq: u64::MAX,
-                attempt: Some(Attempt {
+                epoch: Some(Epoch {
                     number: 2,
                     mark: self.mark,
                 }),
             },
             _ => Cursor {
                 seq: self.seq(facts),
-                attempt: Some(self.attempt(facts)),
+                epoch: Some(self.epoch(facts)),
             },
         }
     }
@@ -220,14 +220,14 @@ impl Draw {
             })
             .collect();
         let start = if self.wrong == 8 { 5 } else { 0 };
-        let fresh = facts.attempt.is_none();
+        let fresh = facts.epoch.is_none();
         let owner = match self.wrong {
             9 => self.node(),
             _ => facts.owner.unwrap_or(self.node()),
         };
         Append {
             owner,
-            attempt: self.attempt(facts),
+            epoch: self.epoch(facts),
             expect: match self.wrong {
                 10 => self.seq(facts),
                 _ if fresh => start,
@@ -269,7 +269,7 @@ impl Draw {
                     stream,
                     generation: facts.generation.saturating_sub(u64::from(self.wrong == 2)),
                     position: self.seq(facts),
-                    seen: (facts.owner, self.attempt(facts)),
+                    seen: (facts.owner, self.epoch(facts)),
                 })
                 .collect(),
             ),
@@ -278,7 +278,7 @@ impl Draw {
                 self.node(),
                 facts.generation.saturating_sub(u64::from(self.wrong == 2)),
             ),
-            66..=73 => Op::Adopt(Adopt {
+            66..=73 => Op::TakeOver(TakeOver {
                 stream,
                 from: if self.wrong == 9 {
                     Some(self.node())
@@ -398,7 +398,9 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
             Outcome::Attach(attached)
         }
         Op::Read(wanted) => {
-            let mut reads = store.read(wanted[0].stream.session.lane(), wanted).await?;
+            let mut reads = store
+                .read(wanted[0].stream.session.partition(), wanted)
+                .await?;
             for read in &mut reads {
                 if let Read::View(view, _) = read {
                     view.deadline_in = coarse(view.deadline_in);
@@ -410,15 +412,15 @@ async fn perform_once(store: &dyn Store, op: &Op, bases: &mut Bases) -> Result<O
             store.detach(*stream, *node, *generation).await?;
             Outcome::Nothing
         }
-        Op::Adopt(adopt) => {
-            let mut adopted = store.adopt(adopt).await?;
-            if let Adopted::Done { deadline_in, .. } = &mut adopted {
+        Op::TakeOver(take_over) => {
+            let mut taken_over = store.take_over(take_over).await?;
+            if let TakenOver::Done { deadline_in, .. } = &mut taken_over {
                 *deadline_in = coarse(*deadline_in);
             }
-            Outcome::Adopt(adopted)
+            Outcome::TakeOver(taken_over)
         }
         Op::OwnedBy(session, node) => {
-            let mut owned = store.owned_by(session.lane(), *node).await?;
+            let mut owned = store.owned_by(session.partition(), *node).await?;
             owned.sort();
             Outcome::OwnedBy(owned)
         }

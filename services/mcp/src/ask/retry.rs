@@ -170,12 +170,12 @@ impl Follow {
             let (payload, cursor) = match delivery {
                 Delivery::Event {
                     seq,
-                    attempt,
+                    epoch,
                     payload,
                     ..
                 } => {
-                    let attempt = Some(attempt);
-                    (payload, Some(Cursor { seq, attempt }))
+                    let epoch = Some(epoch);
+                    (payload, Some(Cursor { seq, epoch }))
                 }
                 Delivery::Unlogged { payload } => (payload, None),
                 Delivery::Gap { .. } => continue,

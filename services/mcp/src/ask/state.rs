@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portolan_cluster::{
     SessionKey,
-    store::{Attempt, Cursor, Nonce, StreamKey},
+    store::{Cursor, Epoch, Nonce, StreamKey},
 };
 use portolan_keys::{OpenError, Purpose, digest, digests_equal};
 use portolan_model::Digest;
@@ -112,12 +112,12 @@ impl Standing {
     }
 
     pub(super) fn seal_parked(&self, at: &ParkedAt) -> Option<String> {
-        let attempt = at.cursor.attempt;
+        let epoch = at.cursor.epoch;
         let about = About::Parked {
             session: at.stream.session.0,
             nonce: at.stream.nonce.0,
             seq: at.cursor.seq,
-            attempt: attempt.map(|attempt| (attempt.number, attempt.mark)),
+            epoch: epoch.map(|epoch| (epoch.number, epoch.mark)),
         };
         self.seal(at.round, about)
     }
@@ -176,7 +176,7 @@ impl Standing {
                 session,
                 nonce,
                 seq,
-                attempt,
+                epoch,
             } => Opened::Parked(ParkedAt {
                 stream: StreamKey {
                     session: SessionKey(session),
@@ -184,7 +184,7 @@ impl Standing {
                 },
                 cursor: Cursor {
                     seq,
-                    attempt: attempt.map(|(number, mark)| Attempt { number, mark }),
+                    epoch: epoch.map(|(number, mark)| Epoch { number, mark }),
                 },
                 round,
             }),

@@ -184,7 +184,7 @@ pub(crate) async fn run_with(
     };
     let start = Cursor {
         seq: 0,
-        attempt: None,
+        epoch: None,
     };
     let place = primed.then_some(start);
     Ok(Reply::Stream(answer.respond(visit, reader, place)))
@@ -464,13 +464,13 @@ impl Answer {
         let frame = match delivery {
             Delivery::Event {
                 seq,
-                attempt,
+                epoch,
                 payload,
                 ..
             } => {
                 let cursor = Cursor {
                     seq: *seq,
-                    attempt: Some(*attempt),
+                    epoch: Some(*epoch),
                 };
                 sse::message(Some(&self.event_id(cursor, None)), payload)
             }

@@ -2,7 +2,7 @@
 
 use portolan_cluster::{
     SessionKey,
-    store::{Attempt, Cursor, Nonce},
+    store::{Cursor, Epoch, Nonce},
 };
 use portolan_keys::{Keys, Purpose};
 use portolan_protocol::jsonrpc::{Raw, RequestId};
@@ -63,9 +63,9 @@ impl EventId {
                 payload.extend_from_slice(again.as_ref().map_or(&[][..], |again| &again[..]));
                 payload.extend_from_slice(&nonce.0);
                 payload.extend_from_slice(&cursor.seq.to_be_bytes());
-                let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
-                payload.extend_from_slice(&attempt.number.to_be_bytes());
-                payload.extend_from_slice(&attempt.mark.to_be_bytes());
+                let epoch = cursor.epoch.unwrap_or(Epoch { number: 0, mark: 0 });
+                payload.extend_from_slice(&epoch.number.to_be_bytes());
+                payload.extend_from_slice(&epoch.mark.to_be_bytes());
                 let before = payload.len();
                 if let Some(request) = request {
                     request.write(&mut payload);
@@ -115,7 +115,7 @@ impl EventId {
                     nonce: Nonce(*stream),
                     cursor: Cursor {
                         seq: u64::from_be_bytes(*seq),
-                        attempt: (number > 0).then_some(Attempt { number, mark }),
+                        epoch: (number > 0).then_some(Epoch { number, mark }),
                     },
                     request: request.as_ref().and_then(RequestId::from_raw),
                     again,
@@ -156,7 +156,7 @@ mod tests {
             nonce: Nonce([2; 8]),
             cursor: Cursor {
                 seq,
-                attempt: Some(Attempt {
+                epoch: Some(Epoch {
                     number: 3,
                     mark: 0xabcd,
                 }),
@@ -198,7 +198,7 @@ mod tests {
         let others = Keys::new(&MasterSecret::from_bytes([8; 32]), &[]).unwrap();
         let event = |seq| EventId::Answer {
             nonce: Nonce([2; 8]),
-            cursor: Cursor { seq, attempt: None },
+            cursor: Cursor { seq, epoch: None },
             request: Some(RequestId::from(1)),
             again: None,
         };
@@ -242,7 +242,7 @@ mod tests {
             nonce: Nonce([2; 8]),
             cursor: Cursor {
                 seq: 1,
-                attempt: None,
+                epoch: None,
             },
             request: Some(RequestId::from("x".repeat(300))),
             again: None,

@@ -450,7 +450,7 @@ mod tests {
         let chi_square = |keys: &[SessionKey]| -> f64 {
             let mut lanes = [0_u32; 256];
             for key in keys {
-                lanes[usize::from(key.lane().0)] += 1;
+                lanes[usize::from(key.partition().0)] += 1;
             }
             let expected = f64::from(SAMPLE) / 256.0;
             let distance = |count: &u32| (f64::from(*count) - expected).powi(2) / expected;

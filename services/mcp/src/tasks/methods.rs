@@ -150,7 +150,7 @@ async fn list(cx: &Context<'_>, shelf: &Shelf, request: &Request) -> Result<Vec<
             Some(place.ok_or_else(|| cx.fail(&ErrorKind::InvalidCursor, id))?)
         }
     };
-    let kept = cx.state.node.shelf(cx.server.tenant, shelf.key()).await;
+    let kept = cx.state.node.records(cx.server.tenant, shelf.key()).await;
     let kept = kept.map_err(|_| McpError::Unavailable)?;
     // The newest has the lowest place.
     let place = |item: StreamKey, record: &Record| {

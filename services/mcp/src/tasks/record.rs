@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use portolan_cluster::{
     SessionKey,
-    store::{Kept, NodeId},
+    store::{NodeId, Record as StoredRecord},
 };
 use portolan_model::Timestamp;
 use portolan_protocol::{
@@ -169,7 +169,7 @@ impl Record {
     }
 
     /// The whole.
-    pub(super) fn read(kept: &Kept) -> Option<Self> {
+    pub(super) fn read(kept: &StoredRecord) -> Option<Self> {
         let rest = Raw::parse(kept.rest.clone()).ok()?;
         let requests = InputRequired::requests(&rest.get("requests")?).ok()?;
         let answers = read_responses(&rest.get("answers")?).ok()?;
@@ -403,7 +403,7 @@ mod tests {
 
     fn again(record: &Record) -> Record {
         let (head, rest) = record.to_bytes();
-        let kept = Kept {
+        let kept = StoredRecord {
             version: portolan_cluster::store::Version(1),
             left: Duration::from_secs(1),
             head,

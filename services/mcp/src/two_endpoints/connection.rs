@@ -154,7 +154,7 @@ impl Connection {
         if !self.followed.contains(&note.nonce) {
             let start = Cursor {
                 seq: 0,
-                attempt: None,
+                epoch: None,
             };
             match self
                 .state
@@ -174,7 +174,7 @@ impl Connection {
         }
         let heard = note.heard_key(self.session);
         // If this is lost, it rings again.
-        let _ = self.state.node.ring(heard, note.from, Bytes::new()).await;
+        let _ = self.state.node.notify(heard, note.from, Bytes::new()).await;
     }
 
     /// The session ends with its connection, and with it what runs on whatever node (O-6).

@@ -225,8 +225,13 @@ impl Limits {
             used: 0,
             want: 0,
         };
-        let hold = inner.link.store.hold(inner.id, inner.settings.ttl, &wanted);
-        let held = inner.link.call("hold", inner.settings.call_within, hold);
+        let hold = inner
+            .guarded_store
+            .store
+            .hold(inner.id, inner.settings.ttl, &wanted);
+        let held = inner
+            .guarded_store
+            .call("hold", inner.settings.call_within, hold);
         Some(held.await.ok()?.used_elsewhere)
     }
 
@@ -234,7 +239,7 @@ impl Limits {
     pub fn try_enter(&self, places: &Arc<Places>) -> Option<Result<Place, RetryAfter>> {
         let inner = &*self.0;
         let decisions = &inner.buckets.decisions;
-        if inner.link.is_open() {
+        if inner.guarded_store.is_open() {
             let place = places.enter(Some(places.share(inner.nodes())));
             decisions.count(places.limit, Source::Local, place.is_some());
             return Some(place.ok_or(COME_BACK));
@@ -333,7 +338,7 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         let (held, used) = places.counts.get();
         let need = used + waiters as u64;
         let want = places.target(need, held, nodes, now, &mut queue);
-        // What is given back is not handed out any more before the store hears of it.
+        // What is given back is not handed out any more before the store is notified of it.
         let used = places.counts.hold(|held, used| held.min(want).max(used));
         let wanted = HoldWanted {
             shard: places.key.shard.clone(),
@@ -344,9 +349,12 @@ async fn ask(inner: &Inner, places: Arc<Places>) {
         };
         (wanted, waiters)
     };
-    let hold = inner.link.store.hold(inner.id, inner.settings.ttl, &wanted);
+    let hold = inner
+        .guarded_store
+        .store
+        .hold(inner.id, inner.settings.ttl, &wanted);
     let held = inner
-        .link
+        .guarded_store
         .call("hold", inner.settings.call_within, hold)
         .await;
     let (mut refused, mut admitted) = (Vec::new(), Vec::new());

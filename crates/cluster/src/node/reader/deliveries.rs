@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{Connection, Delivery, Phase};
 use crate::{
     lock,
-    node::{Inner, chores::Chore},
+    node::{Inner, deferred_writes::DeferredWrite},
 };
 
 /// What a client gets of one stream, in order. Ends when the stream is over, or when the client had better come back. To drop it
@@ -89,10 +89,10 @@ impl Stream for StreamReader {
         inside.is_starving &= !wants_more;
         drop(inside);
         if let Some(since) = since {
-            this.inner.vitals.delivered(since, now);
+            this.inner.stream_metrics.delivered(since, now);
         }
         if wants_more {
-            this.inner.lanes.go_on(&this.connection);
+            this.inner.partitions.go_on(&this.connection);
         }
         Poll::Ready(Some(delivery))
     }
@@ -110,7 +110,7 @@ impl Drop for StreamReader {
                 Arc::ptr_eq(other, connection)
             });
         if standing.phase == Phase::Attached {
-            self.inner.chores.add(Chore::Detach {
+            self.inner.deferred_writes.add(DeferredWrite::Detach {
                 stream: connection.stream,
                 generation: standing.generation,
             });

@@ -12,18 +12,18 @@ use tokio::time::Instant;
 use super::{
     super::{
         Inner, PayloadPlace,
-        adoption::Claim,
         envelope::{self, Envelope},
         reader::{Connection, Offer, Phase},
-        ring::{self, Ring, Verdict},
-        vitals::Since,
+        stream_metrics::Since,
+        takeover::Claim,
+        unacked_buffer::{self, UnackedBuffer, Verdict},
     },
     Ending, Shared,
 };
 use crate::{
     lock,
     node::Lost,
-    store::{Appended, Attempt, Class, Cursor, State, StoreError},
+    store::{Appended, Class, Cursor, Epoch, State, StoreError},
 };
 
 /// Between two tries while the store is down.
@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(250);
 struct Task {
     inner: Arc<Inner>,
     shared: Arc<Shared>,
-    ring: Ring,
+    unacked: UnackedBuffer,
     rpc: String,
     about: Bytes,
     envelope: Bytes,
@@ -52,7 +52,7 @@ struct Task {
 pub(super) fn start(
     inner: &Arc<Inner>,
     shared: &Arc<Shared>,
-    attempt: Attempt,
+    epoch: Epoch,
     tail: u64,
     envelope: Bytes,
     trace: Option<Arc<Span>>,
@@ -63,7 +63,7 @@ pub(super) fn start(
         .writers
         .insert(shared.stream.session, Arc::clone(shared));
     let task = Task {
-        ring: Ring::new(inner.id, attempt, tail, rpc.clone(), &inner.settings),
+        unacked: UnackedBuffer::new(inner.id, epoch, tail, rpc.clone(), &inner.settings),
         rpc,
         about,
         envelope,
@@ -93,7 +93,9 @@ impl Task {
         self.answered();
         self.shared.abandon();
         self.shared.done.cancel();
-        self.inner.vitals.closed(&self.shared, self.closed_at);
+        self.inner
+            .stream_metrics
+            .closed(&self.shared, self.closed_at);
         self.inner
             .writers
             .remove(self.shared.stream.session, |other| {
@@ -115,11 +117,11 @@ impl Task {
         if self.next_try.is_some() {
             self.feed_unlogged();
         }
-        let has_news = self.ring.has_news() || self.must_audit;
+        let has_news = self.unacked.has_news() || self.must_audit;
         if has_news && !is_waiting {
             return self.append().await;
         }
-        if self.ring.is_closed() {
+        if self.unacked.is_closed() {
             self.shared.done.cancel();
         }
         let wake_at = if has_news {
@@ -156,9 +158,9 @@ impl Task {
     fn take(&mut self) {
         let shared = Arc::clone(&self.shared);
         let mut has_taken = false;
-        while !self.ring.is_closing() && (self.next_try.is_some() || !self.ring.has_batch()) {
-            let is_full = self.ring.is_full();
-            let is_shedding = is_full || self.inner.link.slowness.sheds();
+        while !self.unacked.is_closing() && (self.next_try.is_some() || !self.unacked.has_batch()) {
+            let is_full = self.unacked.is_full();
+            let is_shedding = is_full || self.inner.guarded_store.slowness.sheds();
             let mut queue = lock(&shared.queue);
             let Some(item) = queue.items.front() else {
                 if let Some(ending) = queue.ending.take() {
@@ -188,16 +190,19 @@ impl Task {
             }
         }
         if has_taken {
-            self.shared.held.store(self.ring.bytes(), Ordering::Relaxed);
+            self.shared
+                .held
+                .store(self.unacked.bytes(), Ordering::Relaxed);
             shared.room.notify_waiters();
         }
     }
 
     fn number(&mut self, class: Class, question: Option<String>, payload: Bytes) {
         let Shared { stream, tenant, .. } = *self.shared;
-        let place = PayloadPlace::event(tenant, stream, self.ring.last() + 1, class);
+        let place = PayloadPlace::event(tenant, stream, self.unacked.last() + 1, class);
         let sealed = self.inner.payloads.seal(&place, payload.clone());
-        self.ring.add(ring::event(class, question, sealed), payload);
+        self.unacked
+            .add(unacked_buffer::event(class, question, sealed), payload);
     }
 
     fn close(&mut self, ending: Ending) {
@@ -206,11 +211,11 @@ impl Task {
             .closes(self.shared.stream.session, &self.rpc);
         let payload = match ending {
             Ending::Cancelled => {
-                self.ring.close(State::Cancelled);
+                self.unacked.close(State::Cancelled);
                 return;
             }
             Ending::Logged => {
-                self.ring.close(State::Closed);
+                self.unacked.close(State::Closed);
                 return;
             }
             Ending::Final(payload) => payload,
@@ -221,18 +226,21 @@ impl Task {
             }
         };
         self.number(Class::Final, None, payload);
-        self.ring.close(State::Closed);
+        self.unacked.close(State::Closed);
     }
 
     async fn append(&mut self) -> Go {
         let began = Since::appended();
         let deadline_in = self.deadline.saturating_duration_since(began.at);
         let span = self.trace.as_ref().and_then(|call| call.part("append"));
-        let sent = self.ring.next_append(deadline_in, &self.envelope);
+        let sent = self.unacked.next_append(deadline_in, &self.envelope);
         let inner = Arc::clone(&self.inner);
-        let append = inner.link.store.append(self.shared.stream, &sent.append);
+        let append = inner
+            .guarded_store
+            .store
+            .append(self.shared.stream, &sent.append);
         let reply = inner
-            .link
+            .guarded_store
             .call("append", inner.settings.append_within, append)
             .await;
         let reply = match reply {
@@ -255,7 +263,7 @@ impl Task {
         };
         self.answered();
         self.must_audit = false;
-        let verdict = self.ring.answered(&sent, &reply);
+        let verdict = self.unacked.answered(&sent, &reply);
         let outcome = match verdict {
             Verdict::Acked { healed: false } => "ok",
             // A reply was lost, nothing else.
@@ -270,7 +278,7 @@ impl Task {
         if let Some(span) = span {
             span.set("portolan.node.owner", self.inner.id.to_string());
             span.set("portolan.nonce", self.shared.stream.nonce.to_string());
-            span.set("portolan.seq", self.ring.acked());
+            span.set("portolan.seq", self.unacked.acked());
             span.set("portolan.outcome", outcome);
         }
         match verdict {
@@ -297,12 +305,12 @@ impl Task {
             }
             Verdict::Broken => {
                 tracing::error!("a log lost events that its owner has no more");
-                self.inner.adoptions.claim(Claim {
+                self.inner.takeovers.claim(Claim {
                     stream: self.shared.stream,
                     from: Some(self.inner.id),
                     shown: Cursor {
-                        seq: self.ring.last(),
-                        attempt: Some(self.ring.attempt()),
+                        seq: self.unacked.last(),
+                        epoch: Some(self.unacked.epoch()),
                     },
                     why: Lost::Stream,
                 });
@@ -320,8 +328,8 @@ impl Task {
 
     /// The log has it: now the client may.
     fn committed(&mut self, reply: &Appended, began: Since) {
-        let plain = self.ring.take_plain();
-        let state = self.ring.state();
+        let plain = self.unacked.take_plain();
+        let state = self.unacked.state();
         if let Appended::Done {
             attached,
             generation,
@@ -332,13 +340,13 @@ impl Task {
             if *attached == Some(self.inner.id) {
                 self.deliver(*generation, state, began, plain);
             }
-            if *overflow && !self.ring.is_closing() {
+            if *overflow && !self.unacked.is_closing() {
                 self.shared.cut(Lost::Overflow);
             }
         } else {
             self.read_locally();
         }
-        if self.ring.is_closed() && self.closed_at.is_none() {
+        if self.unacked.is_closed() && self.closed_at.is_none() {
             self.closed_at = Some(Instant::now());
             self.trace = None;
             self.shared.done.cancel();
@@ -364,8 +372,8 @@ impl Task {
             });
             let next = connection.offer(
                 generation,
-                self.ring.attempt(),
-                self.ring.acked(),
+                self.unacked.epoch(),
+                self.unacked.acked(),
                 state,
                 began,
                 offers,
@@ -379,7 +387,7 @@ impl Task {
         let stream = self.shared.stream;
         for connection in self.inner.connections.of(stream.session) {
             if connection.stream == stream {
-                self.inner.lanes.mark(&connection);
+                self.inner.partitions.mark(&connection);
             }
         }
     }
@@ -389,19 +397,19 @@ impl Task {
         let Some((connection, generation)) = self.local_connection() else {
             return;
         };
-        let offers = self.ring.unacked().filter_map(|entry| {
+        let offers = self.unacked.unacked().filter_map(|entry| {
             Some(Offer {
                 seq: entry.seq,
                 class: entry.event.class,
                 payload: entry.plain.clone()?,
             })
         });
-        let state = self.ring.ending();
+        let state = self.unacked.ending();
         // What it cannot take now it reads later.
         connection.offer(
             generation,
-            self.ring.attempt(),
-            self.ring.last(),
+            self.unacked.epoch(),
+            self.unacked.last(),
             state,
             Since::appended(),
             offers,
@@ -413,7 +421,7 @@ impl Task {
         let Some((connection, _)) = self.local_connection() else {
             return false;
         };
-        connection.standing().shown.seq == self.ring.last()
+        connection.standing().shown.seq == self.unacked.last()
             && connection.offer_unlogged(payload.clone())
     }
 

@@ -1,6 +1,6 @@
 //! A client's connection takes a stream over, on any node (`streams.md` §8, §9, §11).
 
-use portolan_cluster::store::{Adopt, Append, Attached, Attempt, Class, Doorbell, State};
+use portolan_cluster::store::{Append, Attached, Class, Epoch, NodeMessage, State, TakeOver};
 
 use crate::fixture::{Ground, names::*};
 
@@ -21,14 +21,14 @@ super::cases![
 async fn the_newest_connection_wins_and_the_former_node_is_told(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut a = store.doorbells(A).await.expect("heard");
-    let mut b = store.doorbells(B).await.expect("heard");
+    let mut a = store.subscribe(A).await.expect("heard");
+    let mut b = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     let (view, ..) = attach(store, key, START, B).await;
     assert_eq!(view.generation, 2);
     let (view, ..) = attach(store, key, START, C).await;
     assert_eq!(view.generation, 3);
-    let superseded = |generation| Doorbell::Superseded {
+    let superseded = |generation| NodeMessage::Superseded {
         stream: key,
         generation,
     };
@@ -44,7 +44,7 @@ async fn the_newest_connection_wins_and_the_former_node_is_told(ground: &Ground)
 
 async fn the_same_node_is_not_told_of_itself(ground: &Ground) {
     let store = &*ground.store;
-    let mut a = store.doorbells(A).await.expect("heard");
+    let mut a = store.subscribe(A).await.expect("heard");
     open(store, stream(1), 0).await;
     let (view, ..) = attach(store, stream(1), START, A).await;
     assert_eq!(
@@ -62,9 +62,9 @@ async fn a_closed_stream_is_shown_and_not_taken_over(ground: &Ground) {
         .append(key, &closing(1, vec![event(Class::Final, "f")]))
         .await
         .expect("closed");
-    let mut a = store.doorbells(A).await.expect("heard");
+    let mut a = store.subscribe(A).await.expect("heard");
     for _ in 0..2 {
-        let (view, position, split) = attach(store, key, cursor(1, Attempt::FIRST), B).await;
+        let (view, position, split) = attach(store, key, cursor(1, Epoch::FIRST), B).await;
         assert_eq!((view.generation, view.state), (1, State::Closed));
         assert_eq!((seqs(&view.events), position, split), (vec![2], 1, false));
     }
@@ -99,7 +99,7 @@ async fn exactly_the_missed_events_follow_the_cursor(ground: &Ground) {
     let key = stream(1);
     open(store, key, 4).await;
     for seen in 0..=4 {
-        let (view, position, split) = attach(store, key, cursor(seen, Attempt::FIRST), B).await;
+        let (view, position, split) = attach(store, key, cursor(seen, Epoch::FIRST), B).await;
         assert_eq!(seqs(&view.events), (seen + 1..=4).collect::<Vec<_>>());
         assert_eq!((position, split, view.tail), (seen, false, 4));
     }
@@ -110,11 +110,11 @@ async fn a_cursor_beyond_the_tail_is_held(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    let (view, position, split) = attach(store, key, cursor(5, Attempt::FIRST), B).await;
+    let (view, position, split) = attach(store, key, cursor(5, Epoch::FIRST), B).await;
     assert_eq!((view.events.len(), position, split), (0, 5, false));
     let again = (3..=6).map(|n| note(&n.to_string())).collect();
     store.append(key, &append(2, again)).await.expect("written");
-    let (view, ..) = attach(store, key, cursor(5, Attempt::FIRST), B).await;
+    let (view, ..) = attach(store, key, cursor(5, Epoch::FIRST), B).await;
     assert_eq!(seqs(&view.events), [6]);
 }
 
@@ -142,22 +142,22 @@ async fn only_the_holder_of_the_generation_detaches(ground: &Ground) {
     store.detach(stream(9), B, 1).await.expect("of no stream");
 }
 
-/// A stream of three attempts: 1 wrote 1–3, 2 (mark 7) 4–6, 3 (mark 9) 7–8.
+/// A stream of three epochs: 1 wrote 1–3, 2 (mark 7) 4–6, 3 (mark 9) 7–8.
 async fn three_attempts(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 3).await;
-    adopted(store, &adopt(key, Some(A), Some(B), 7)).await;
+    taken_over(store, &take_over(key, Some(A), Some(B), 7)).await;
     let second = Append {
         owner: B,
-        attempt: attempt(2, 7),
+        epoch: epoch(2, 7),
         ..append(3, vec![note("4"), note("5"), note("6")])
     };
     store.append(key, &second).await.expect("written");
-    adopted(store, &adopt(key, Some(B), Some(C), 9)).await;
+    taken_over(store, &take_over(key, Some(B), Some(C), 9)).await;
     let third = Append {
         owner: C,
-        attempt: attempt(3, 9),
+        epoch: epoch(3, 9),
         ..append(6, vec![note("7"), note("8")])
     };
     store.append(key, &third).await.expect("written");
@@ -168,14 +168,14 @@ async fn a_cursor_of_a_lost_branch_is_moved_to_the_fork(ground: &Ground) {
     let store = &*ground.store;
     let cases = [
         ("none shown", START, 0, false),
-        ("first, within", cursor(3, Attempt::FIRST), 3, false),
-        ("first, beyond its end", cursor(5, Attempt::FIRST), 3, true),
-        ("second, at its start", cursor(3, attempt(2, 7)), 3, false),
-        ("second, below its start", cursor(2, attempt(2, 7)), 3, true),
-        ("second, within", cursor(5, attempt(2, 7)), 5, false),
-        ("second, beyond its end", cursor(8, attempt(2, 7)), 6, true),
-        ("third, within", cursor(7, attempt(3, 9)), 7, false),
-        ("third, below its start", cursor(1, attempt(3, 9)), 6, true),
+        ("first, within", cursor(3, Epoch::FIRST), 3, false),
+        ("first, beyond its end", cursor(5, Epoch::FIRST), 3, true),
+        ("second, at its start", cursor(3, epoch(2, 7)), 3, false),
+        ("second, below its start", cursor(2, epoch(2, 7)), 3, true),
+        ("second, within", cursor(5, epoch(2, 7)), 5, false),
+        ("second, beyond its end", cursor(8, epoch(2, 7)), 6, true),
+        ("third, within", cursor(7, epoch(3, 9)), 7, false),
+        ("third, below its start", cursor(1, epoch(3, 9)), 6, true),
     ];
     for (case, cursor, expected, moved) in cases {
         let (view, position, split) = attach(store, stream(1), cursor, B).await;
@@ -185,11 +185,7 @@ async fn a_cursor_of_a_lost_branch_is_moved_to_the_fork(ground: &Ground) {
             (expected + 1..=8).collect::<Vec<_>>(),
             "{case}"
         );
-        assert_eq!(
-            view.attempts,
-            [(3, attempt(2, 7)), (6, attempt(3, 9))],
-            "{case}"
-        );
+        assert_eq!(view.epochs, [(3, epoch(2, 7)), (6, epoch(3, 9))], "{case}");
     }
 }
 
@@ -198,9 +194,9 @@ async fn equal_numbers_with_another_mark_are_another_branch(ground: &Ground) {
     three_attempts(ground).await;
     let store = &*ground.store;
     for (case, cursor, expected) in [
-        ("second", cursor(5, attempt(2, 8)), 3),
-        ("second, near", cursor(2, attempt(2, 8)), 2),
-        ("third", cursor(8, attempt(3, 1)), 6),
+        ("second", cursor(5, epoch(2, 8)), 3),
+        ("second, near", cursor(2, epoch(2, 8)), 2),
+        ("third", cursor(8, epoch(3, 1)), 6),
     ] {
         let (view, position, split) = attach(store, stream(1), cursor, B).await;
         assert_eq!((position, split), (expected, true), "{case}");
@@ -217,11 +213,11 @@ async fn an_event_belongs_to_the_attempt_that_wrote_it(ground: &Ground) {
     let store = &*ground.store;
     let (view, ..) = attach(store, stream(1), START, B).await;
     for event in &view.events {
-        let wrote = portolan_cluster::fork::attempt_of(event.seq, &view.attempts);
+        let wrote = portolan_cluster::fork::attempt_of(event.seq, &view.epochs);
         let expected = match event.seq {
-            1..=3 => Attempt::FIRST,
-            4..=6 => attempt(2, 7),
-            _ => attempt(3, 9),
+            1..=3 => Epoch::FIRST,
+            4..=6 => epoch(2, 7),
+            _ => epoch(3, 9),
         };
         assert_eq!(wrote, expected, "{}", event.seq);
         let (rest, position, split) = attach(store, stream(1), cursor(event.seq, wrote), B).await;
@@ -230,7 +226,7 @@ async fn an_event_belongs_to_the_attempt_that_wrote_it(ground: &Ground) {
     }
     // Told of the gap, the client still shows the old cursor: it is moved to the same place again.
     for _ in 0..2 {
-        let (_, position, split) = attach(store, stream(1), cursor(5, attempt(2, 8)), B).await;
+        let (_, position, split) = attach(store, stream(1), cursor(5, epoch(2, 8)), B).await;
         assert_eq!((position, split), (3, true));
     }
 }
@@ -239,14 +235,14 @@ async fn a_cursor_of_a_higher_attempt_is_left_to_an_adoption(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    let shown = cursor(4, attempt(3, 5));
+    let shown = cursor(4, epoch(3, 5));
     let (view, position, split) = attach(store, key, shown, B).await;
-    assert_eq!((view.attempt, position, split), (Attempt::FIRST, 4, false));
-    let wanted = Adopt {
+    assert_eq!((view.epoch, position, split), (Epoch::FIRST, 4, false));
+    let wanted = TakeOver {
         shown,
-        ..adopt(key, Some(A), Some(B), 6)
+        ..take_over(key, Some(A), Some(B), 6)
     };
-    assert_eq!(adopted(store, &wanted).await, (4, attempt(4, 6)));
+    assert_eq!(taken_over(store, &wanted).await, (4, epoch(4, 6)));
     let (view, position, split) = attach(store, key, shown, B).await;
     assert_eq!(
         (position, split),

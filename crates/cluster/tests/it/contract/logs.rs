@@ -1,8 +1,8 @@
-//! Logs of request streams: writing, fencing, numbers, doorbells, ends (`streams.md` §7, §11).
+//! Logs of request streams: writing, fencing, numbers, messages, ends (`streams.md` §7, §11).
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Append, Appended, Attempt, Bounds, Class, Create, Doorbell, Event, MOST_SEQ, NewEvent, Read,
+    Append, Appended, Bounds, Class, Create, Epoch, Event, MOST_SEQ, NewEvent, NodeMessage, Read,
     ReadWanted, Registered, State,
 };
 
@@ -56,8 +56,8 @@ async fn events_are_numbered_densely_from_one(ground: &Ground) {
     assert_eq!(payloads, [b"1", b"2", b"3", b"4", b"5"]);
     assert_eq!(seqs(&view.events), [1, 2, 3, 4, 5]);
     assert_eq!((view.tail, view.dropped, view.more), (5, 0, false));
-    assert_eq!((view.owner, view.attempt), (Some(A), Attempt::FIRST));
-    assert!(view.attempts.is_empty());
+    assert_eq!((view.owner, view.epoch), (Some(A), Epoch::FIRST));
+    assert!(view.epochs.is_empty());
     assert!(view.deadline_in <= MINUTE && view.deadline_in > MINUTE / 2);
 }
 
@@ -72,7 +72,7 @@ async fn open_is_no_way_to_end(ground: &Ground) {
         store.append(key, &not_closing).await,
         Ok(done(1, Some(A), 1))
     );
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(vec![key]));
     let more = store.append(key, &append(1, vec![note("2")])).await;
     assert_eq!(more, Ok(done(2, Some(A), 1)));
 }
@@ -136,7 +136,7 @@ async fn a_lost_stream_is_made_again_from_the_ring(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     let again = Append {
-        attempt: attempt(3, 0xbeef),
+        epoch: epoch(3, 0xbeef),
         create: Some(Create {
             start: 40,
             ..create()
@@ -147,25 +147,25 @@ async fn a_lost_stream_is_made_again_from_the_ring(ground: &Ground) {
     let view = look(store, key).await;
     assert_eq!(seqs(&view.events), [41, 42]);
     assert_eq!(view.dropped, 40, "what lies below is a hole, and says so");
-    assert_eq!(view.attempt, attempt(3, 0xbeef));
-    assert_eq!(view.attempts, [(40, attempt(3, 0xbeef))]);
+    assert_eq!(view.epoch, epoch(3, 0xbeef));
+    assert_eq!(view.epochs, [(40, epoch(3, 0xbeef))]);
 }
 
-/// Found in an earlier draft (6): a node that adopts twice is not fenced by its name.
+/// Found in an earlier draft (6): a node that takes over twice is not fenced by its name.
 async fn a_foreign_writer_is_fenced(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 1).await;
     let mine = append(1, vec![note("2")]);
     let cases = [
-        ("another node", B, Attempt::FIRST),
-        ("another number", A, attempt(2, 0)),
-        ("another mark", A, attempt(1, 1)),
+        ("another node", B, Epoch::FIRST),
+        ("another number", A, epoch(2, 0)),
+        ("another mark", A, epoch(1, 1)),
     ];
-    for (case, owner, attempt) in cases {
+    for (case, owner, epoch) in cases {
         let foreign = Append {
             owner,
-            attempt,
+            epoch,
             close: Some(State::Closed),
             ..mine.clone()
         };
@@ -185,14 +185,14 @@ async fn a_foreign_writer_is_fenced(ground: &Ground) {
         );
     }
     assert_eq!(look(store, key).await.tail, 1);
-    let (_, second) = adopted(store, &adopt(key, Some(A), Some(A), 7)).await;
+    let (_, second) = taken_over(store, &take_over(key, Some(A), Some(A), 7)).await;
     assert_eq!(
         store.append(key, &mine).await,
         Ok(Appended::Fenced),
         "its former self"
     );
     let now = Append {
-        attempt: second,
+        epoch: second,
         ..mine
     };
     assert_eq!(store.append(key, &now).await, Ok(done(2, Some(A), 1)));
@@ -230,12 +230,12 @@ async fn closing_removes_the_running_request_and_the_open_stream(ground: &Ground
     }
     let full = store.register(S, "i:999", A, None, MINUTE).await;
     assert_eq!(full, Ok(Registered::Full));
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(vec![key]));
     store
         .append(key, &closing(0, vec![event(Class::Final, "f")]))
         .await
         .expect("closed");
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(Vec::new()));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(Vec::new()));
     let room = store.register(S, "i:999", A, None, MINUTE).await;
     assert_eq!(
         room,
@@ -247,7 +247,7 @@ async fn closing_removes_the_running_request_and_the_open_stream(ground: &Ground
 async fn payloads_and_names_hold_any_bytes(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut hears = store.doorbells(B).await.expect("heard");
+    let mut messages = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     attach(store, key, START, B).await;
     let payloads: [&[u8]; 6] = [
@@ -266,7 +266,7 @@ async fn payloads_and_names_hold_any_bytes(ground: &Ground) {
         };
         let written = store.append(key, &append(n as u64, vec![one])).await;
         assert_eq!(written, Ok(done(n as u64 + 1, Some(B), 2)));
-        let Doorbell::Appended { event, .. } = heard(&mut hears).await else {
+        let NodeMessage::Appended { event, .. } = heard(&mut messages).await else {
             panic!("another doorbell")
         };
         assert_eq!(
@@ -288,13 +288,13 @@ async fn payloads_and_names_hold_any_bytes(ground: &Ground) {
 async fn the_attached_node_is_rung_and_the_writer_is_not(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut writer = store.doorbells(A).await.expect("heard");
-    let mut reader = store.doorbells(B).await.expect("heard");
+    let mut writer = store.subscribe(A).await.expect("heard");
+    let mut reader = store.subscribe(B).await.expect("heard");
     open(store, key, 1).await;
     attach(store, key, START, B).await;
     assert_eq!(
         heard(&mut writer).await,
-        Doorbell::Superseded {
+        NodeMessage::Superseded {
             stream: key,
             generation: 1
         }
@@ -305,10 +305,10 @@ async fn the_attached_node_is_rung_and_the_writer_is_not(ground: &Ground) {
         .expect("written");
     assert_eq!(
         heard(&mut reader).await,
-        Doorbell::Appended {
+        NodeMessage::Appended {
             stream: key,
             generation: 2,
-            attempt: Attempt::FIRST,
+            epoch: Epoch::FIRST,
             tail: 2,
             state: State::Closed,
             event: Some(Event {
@@ -326,7 +326,7 @@ async fn large_and_many_events_ring_without_payload(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     let inline = Bounds::default().inline;
-    let mut reader = store.doorbells(B).await.expect("heard");
+    let mut reader = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     attach(store, key, START, B).await;
     let cases = [
@@ -342,7 +342,7 @@ async fn large_and_many_events_ring_without_payload(ground: &Ground) {
             .await
             .expect("written");
         expect = tail;
-        let Doorbell::Appended {
+        let NodeMessage::Appended {
             event, tail: told, ..
         } = heard(&mut reader).await
         else {
@@ -385,31 +385,31 @@ async fn an_open_log_outlives_its_deadline_by_the_grace(ground: &Ground) {
     ground.pass(ms(1000)).await;
     let gone = store.append(key, &append(2, vec![note("3")])).await;
     assert_eq!(gone, Ok(Appended::Gone));
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(Vec::new()));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(Vec::new()));
 }
 
 async fn a_read_tells_what_changed_and_no_more(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 3).await;
-    let lane = S.lane();
+    let partition = S.partition();
     let wanted = |stream, position, seen| ReadWanted {
         stream,
         generation: 1,
         position,
         seen,
     };
-    let seen = (Some(A), Attempt::FIRST);
+    let seen = (Some(A), Epoch::FIRST);
     let answers = store
         .read(
-            lane,
+            partition,
             &[
                 wanted(key, 3, seen),
                 wanted(stream(2), 0, seen),
                 wanted(key, 1, seen),
-                wanted(key, 3, (Some(B), Attempt::FIRST)),
-                wanted(key, 3, (None, Attempt::FIRST)),
-                wanted(key, 3, (Some(A), attempt(1, 1))),
+                wanted(key, 3, (Some(B), Epoch::FIRST)),
+                wanted(key, 3, (None, Epoch::FIRST)),
+                wanted(key, 3, (Some(A), epoch(1, 1))),
                 wanted(key, 9, seen),
             ],
         )
@@ -433,14 +433,14 @@ async fn a_read_tells_what_changed_and_no_more(ground: &Ground) {
         .await
         .expect("closed");
     let answers = store
-        .read(lane, &[wanted(key, 3, seen)])
+        .read(partition, &[wanted(key, 3, seen)])
         .await
         .expect("read");
     assert!(
         matches!(&answers[..], [Read::View(view, _)] if view.state == State::Closed),
         "an end is a change"
     );
-    assert_eq!(store.read(lane, &[]).await, Ok(Vec::new()));
+    assert_eq!(store.read(partition, &[]).await, Ok(Vec::new()));
 }
 
 /// §11 *Across connections*.
@@ -454,9 +454,9 @@ async fn a_read_of_a_superseded_connection_holds_no_events(ground: &Ground) {
             stream: key,
             generation,
             position: 0,
-            seen: (Some(A), Attempt::FIRST),
+            seen: (Some(A), Epoch::FIRST),
         };
-        let answers = store.read(S.lane(), &[wanted]).await.expect("read");
+        let answers = store.read(S.partition(), &[wanted]).await.expect("read");
         assert!(
             matches!(&answers[..], [Read::View(view, Some(B))] if view.events.is_empty() && view.generation == 2),
             "{generation}: {answers:?}"
@@ -476,9 +476,9 @@ async fn numbers_are_exact_up_to_the_highest(ground: &Ground) {
             store.append(key, &high).await,
             Ok(done(start + 2, Some(A), 1))
         );
-        let (view, position, _) = attach(store, key, cursor(start + 1, Attempt::FIRST), A).await;
+        let (view, position, _) = attach(store, key, cursor(start + 1, Epoch::FIRST), A).await;
         assert_eq!((seqs(&view.events), position), (vec![start + 2], start + 1));
-        let (view, position, _) = attach(store, key, cursor(u64::MAX, Attempt::FIRST), A).await;
+        let (view, position, _) = attach(store, key, cursor(u64::MAX, Epoch::FIRST), A).await;
         assert_eq!(
             (view.events.len(), position),
             (0, MOST_SEQ),

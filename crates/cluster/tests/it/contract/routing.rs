@@ -1,7 +1,7 @@
 //! Answers and cancellations find the node that runs the request (`streams.md` §14).
 
 use bytes::Bytes;
-use portolan_cluster::store::{Bounds, Doorbell, Registered, Routed};
+use portolan_cluster::store::{Bounds, NodeMessage, Registered, Routed};
 
 use crate::fixture::{Ground, names::*};
 
@@ -46,8 +46,8 @@ fn few() -> Bounds {
     }
 }
 
-fn cancel(rpc: &str) -> Doorbell {
-    Doorbell::Cancel {
+fn cancel(rpc: &str) -> NodeMessage {
+    NodeMessage::Cancel {
         session: S,
         rpc: rpc.to_owned(),
     }
@@ -55,28 +55,32 @@ fn cancel(rpc: &str) -> Doorbell {
 
 async fn a_cancellation_rings_the_node_that_runs_the_request(ground: &Ground) {
     let store = &*ground.store;
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     for rpc in ["i:1", "s:|\0:1", ""] {
         let registered = store.register(S, rpc, A, None, MINUTE).await;
         assert_eq!(registered, Ok(Registered::Done));
-        assert_eq!(store.cancel(S, ME, rpc).await, Ok(Routed::Rung));
-        assert_eq!(heard(&mut hears).await, cancel(rpc));
+        assert_eq!(store.cancel(S, ME, rpc).await, Ok(Routed::Notified));
+        assert_eq!(heard(&mut messages).await, cancel(rpc));
     }
-    assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Rung), "again");
-    assert_eq!(heard(&mut hears).await, cancel("i:1"));
+    assert_eq!(
+        store.cancel(S, ME, "i:1").await,
+        Ok(Routed::Notified),
+        "again"
+    );
+    assert_eq!(heard(&mut messages).await, cancel("i:1"));
 }
 
 async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground: &Ground) {
     let store = &*ground.store;
     let (mut a, mut b) = (
-        store.doorbells(A).await.expect("heard"),
-        store.doorbells(B).await.expect("heard"),
+        store.subscribe(A).await.expect("heard"),
+        store.subscribe(B).await.expect("heard"),
     );
     for note in [&b"\x01\xff:\0"[..], b""] {
         let note = Bytes::copy_from_slice(note);
-        assert_eq!(store.ring(S, B, note.clone()).await, Ok(()));
+        assert_eq!(store.notify(S, B, note.clone()).await, Ok(()));
         let heard = heard(&mut b).await;
-        assert_eq!(heard, Doorbell::Note { session: S, note });
+        assert_eq!(heard, NodeMessage::Note { session: S, note });
     }
     // Nobody else hears it.
     nothing_else(store, &mut a, A).await;
@@ -85,16 +89,16 @@ async fn o_6_a_note_rings_the_node_that_holds_the_connection_of_a_session(ground
 async fn a_cancellation_follows_an_adoption(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut b = store.doorbells(B).await.expect("heard");
+    let mut b = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     store
         .register(S, "i:1", A, Some(key.nonce), MINUTE)
         .await
         .expect("registered");
-    adopted(store, &adopt(key, Some(A), Some(B), 1)).await;
-    assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Rung));
+    taken_over(store, &take_over(key, Some(A), Some(B), 1)).await;
+    assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Notified));
     assert_eq!(heard(&mut b).await, cancel("i:1"));
-    adopted(store, &adopt(key, Some(B), None, 1)).await;
+    taken_over(store, &take_over(key, Some(B), None, 1)).await;
     assert_eq!(
         store.cancel(S, ME, "i:1").await,
         Ok(Routed::Nobody),
@@ -140,7 +144,7 @@ async fn a_cancellation_that_comes_first_is_remembered(ground: &Ground) {
 
 async fn a_cancellation_reaches_no_other_request_and_no_other_session(ground: &Ground) {
     let store = &*ground.store;
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     let mut other = S;
     other.0[1] ^= 0xff;
     store
@@ -152,7 +156,7 @@ async fn a_cancellation_reaches_no_other_request_and_no_other_session(ground: &G
         .await
         .expect("registered");
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Nobody));
-    nothing_else(store, &mut hears, A).await;
+    nothing_else(store, &mut messages, A).await;
     let untouched = store.register(other, "i:1", A, None, MINUTE).await;
     assert_eq!(untouched, Ok(Registered::Done));
 }
@@ -217,22 +221,22 @@ async fn a_request_may_be_registered_again_with_its_stream(ground: &Ground) {
         Ok(Registered::Done),
         "also when there is no room for another one"
     );
-    adopted(store, &adopt(key, Some(A), Some(B), 1)).await;
-    let mut hears = store.doorbells(B).await.expect("heard");
+    taken_over(store, &take_over(key, Some(A), Some(B), 1)).await;
+    let mut messages = store.subscribe(B).await.expect("heard");
     store.cancel(S, ME, "i:2").await.expect("cancelled");
-    assert_eq!(heard(&mut hears).await, cancel("i:2"));
+    assert_eq!(heard(&mut messages).await, cancel("i:2"));
 }
 
 async fn an_answer_rings_the_owner_with_the_payload(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     begun(store).await;
-    // Before the client moves on: in a cluster what was rung may come to who begins to listen a moment later.
-    let mut hears = store.doorbells(A).await.expect("heard");
+    // Before the client moves on: in a cluster what was notified may come to who begins to listen a moment later.
+    let mut messages = store.subscribe(A).await.expect("heard");
     open(store, key, 0).await;
     attach(store, key, START, B).await;
-    let moved = heard(&mut hears).await;
-    assert!(matches!(moved, Doorbell::Superseded { .. }), "{moved:?}");
+    let moved = heard(&mut messages).await;
+    assert!(matches!(moved, NodeMessage::Superseded { .. }), "{moved:?}");
     for (n, id) in ["q1", "q|:\0"].into_iter().enumerate() {
         store
             .append(key, &append(n as u64, vec![question(id)]))
@@ -242,11 +246,11 @@ async fn an_answer_rings_the_owner_with_the_payload(ground: &Ground) {
         assert_eq!(store.take_answer(S, id).await, Ok(None));
         assert_eq!(
             store.answer(S, ME, id, payload.clone()).await,
-            Ok(Routed::Rung)
+            Ok(Routed::Notified)
         );
         assert_eq!(
-            heard(&mut hears).await,
-            Doorbell::Answered {
+            heard(&mut messages).await,
+            NodeMessage::Answered {
                 stream: key,
                 question: id.to_owned(),
                 payload: Some(payload.clone()),
@@ -266,7 +270,7 @@ async fn an_answer_rings_the_owner_with_the_payload(ground: &Ground) {
 async fn a_large_answer_is_fetched(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     open(store, key, 0).await;
     store
         .append(key, &append(0, vec![question("q1"), question("q2")]))
@@ -279,10 +283,13 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
             .answer(S, ME, id, payload.clone())
             .await
             .expect("answered");
-        let Doorbell::Answered { payload: rung, .. } = heard(&mut hears).await else {
+        let NodeMessage::Answered {
+            payload: notified, ..
+        } = heard(&mut messages).await
+        else {
             panic!("another doorbell")
         };
-        assert_eq!(rung.is_some(), size == inline, "{id}");
+        assert_eq!(notified.is_some(), size == inline, "{id}");
         assert_eq!(store.take_answer(S, id).await, Ok(Some(payload)));
     }
 }
@@ -290,7 +297,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
 /// C7, B12.
 async fn only_the_first_answer_counts(ground: &Ground) {
     let store = &*ground.store;
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     let answer =
         |payload: &'static str| store.answer(S, ME, "q1", Bytes::from_static(payload.as_bytes()));
     open(store, stream(1), 0).await;
@@ -298,20 +305,20 @@ async fn only_the_first_answer_counts(ground: &Ground) {
         .append(stream(1), &append(0, vec![question("q1")]))
         .await
         .expect("asked");
-    assert_eq!(answer("first").await, Ok(Routed::Rung));
+    assert_eq!(answer("first").await, Ok(Routed::Notified));
     assert_eq!(answer("second").await, Ok(Routed::Nobody));
     assert_eq!(
         answer("first").await,
-        Ok(Routed::Rung),
+        Ok(Routed::Notified),
         "its reply was lost"
     );
     for _ in 0..2 {
-        let Doorbell::Answered { payload, .. } = heard(&mut hears).await else {
+        let NodeMessage::Answered { payload, .. } = heard(&mut messages).await else {
             panic!("another doorbell")
         };
         assert_eq!(payload, Some(Bytes::from_static(b"first")));
     }
-    nothing_else(store, &mut hears, A).await;
+    nothing_else(store, &mut messages, A).await;
     assert_eq!(
         store.take_answer(S, "q1").await,
         Ok(Some(Bytes::from_static(b"first")))
@@ -321,23 +328,25 @@ async fn only_the_first_answer_counts(ground: &Ground) {
 async fn an_answer_follows_an_adoption(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let mut b = store.doorbells(B).await.expect("heard");
+    let mut b = store.subscribe(B).await.expect("heard");
     open(store, key, 0).await;
     store
         .append(key, &append(0, vec![question("q1"), question("q2")]))
         .await
         .expect("asked");
-    adopted(store, &adopt(key, Some(A), Some(B), 1)).await;
+    taken_over(store, &take_over(key, Some(A), Some(B), 1)).await;
     let yes = Bytes::from_static(b"yes");
     assert_eq!(
         store.answer(S, ME, "q1", yes.clone()).await,
-        Ok(Routed::Rung)
+        Ok(Routed::Notified)
     );
-    assert!(matches!(heard(&mut b).await, Doorbell::Answered { question, .. } if question == "q1"));
-    adopted(store, &adopt(key, Some(B), None, 1)).await;
+    assert!(
+        matches!(heard(&mut b).await, NodeMessage::Answered { question, .. } if question == "q1")
+    );
+    taken_over(store, &take_over(key, Some(B), None, 1)).await;
     assert_eq!(
         store.answer(S, ME, "q2", yes.clone()).await,
-        Ok(Routed::Rung)
+        Ok(Routed::Notified)
     );
     nothing_else(store, &mut b, B).await;
     assert_eq!(
@@ -391,7 +400,10 @@ async fn questions_go_with_their_stream(ground: &Ground) {
         store.take_answer(S, "answered 2").await,
         Ok(Some(yes.clone()))
     );
-    assert_eq!(store.answer(S, ME, "open 2", yes).await, Ok(Routed::Rung));
+    assert_eq!(
+        store.answer(S, ME, "open 2", yes).await,
+        Ok(Routed::Notified)
+    );
 }
 
 /// §7: an owner that writes its ring again after a roll-back.

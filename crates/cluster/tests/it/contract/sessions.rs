@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Appended, Attached, Begin, Bounds, Doorbell, Fresh, Registered, Routed, State, Update, Version,
+    Appended, Attached, Begin, Bounds, Fresh, NodeMessage, Registered, Routed, State, Update,
+    Version,
 };
 
 use crate::fixture::{Ground, names::*};
@@ -77,7 +78,7 @@ async fn another_principal_learns_and_changes_nothing(ground: &Ground) {
         .register(S, "i:1", A, Some(key.nonce), MINUTE)
         .await
         .expect("registered");
-    let mut hears = store.doorbells(A).await.expect("heard");
+    let mut messages = store.subscribe(A).await.expect("heard");
     assert_eq!(
         store.begin(S, OTHER, Some(version), &fresh("x")).await,
         Ok(Begin::Unknown)
@@ -109,7 +110,7 @@ async fn another_principal_learns_and_changes_nothing(ground: &Ground) {
     );
     assert_eq!(store.take_answer(S, "q1").await, Ok(None));
     assert_eq!(look(store, key).await.generation, 1);
-    nothing_else(store, &mut hears, A).await;
+    nothing_else(store, &mut messages, A).await;
 }
 
 async fn an_update_is_a_compare_and_swap(ground: &Ground) {
@@ -208,7 +209,7 @@ async fn ending_takes_everything_along_and_may_be_repeated(ground: &Ground) {
         .append(stream(2), &append(0, vec![question("q1")]))
         .await
         .expect("written");
-    adopted(store, &adopt(stream(1), Some(A), Some(B), 1)).await;
+    taken_over(store, &take_over(stream(1), Some(A), Some(B), 1)).await;
     store
         .answer(S, ME, "q1", Bytes::from_static(b"yes"))
         .await
@@ -216,7 +217,7 @@ async fn ending_takes_everything_along_and_may_be_repeated(ground: &Ground) {
     for _ in 0..2 {
         store.end(S, ME, LIFE).await.expect("ended");
         for node in [Some(A), Some(B), None] {
-            assert_eq!(store.owned_by(S.lane(), node).await, Ok(Vec::new()));
+            assert_eq!(store.owned_by(S.partition(), node).await, Ok(Vec::new()));
         }
         assert_eq!(store.take_answer(S, "q1").await, Ok(None));
         assert_eq!(
@@ -258,27 +259,27 @@ async fn every_node_concerned_hears_of_the_end(ground: &Ground) {
     let store = &*ground.store;
     let mut nodes = Vec::new();
     for node in [A, B, C] {
-        nodes.push((node, store.doorbells(node).await.expect("heard")));
+        nodes.push((node, store.subscribe(node).await.expect("heard")));
     }
     begun(store).await;
     open(store, stream(1), 0).await; // A owns it
     attach(store, stream(1), START, B).await; // B shows it
     assert!(matches!(
         heard(&mut nodes[0].1).await,
-        Doorbell::Superseded { .. }
+        NodeMessage::Superseded { .. }
     ));
     store
         .register(S, "s:|\0", C, None, MINUTE)
         .await
         .expect("registered");
     store.end(S, ME, LIFE).await.expect("ended");
-    for (node, hears) in &mut nodes {
+    for (node, messages) in &mut nodes {
         assert_eq!(
-            heard(hears).await,
-            Doorbell::Ended { session: S },
+            heard(messages).await,
+            NodeMessage::Ended { session: S },
             "{node:?}"
         );
-        nothing_else(store, hears, *node).await;
+        nothing_else(store, messages, *node).await;
     }
 }
 

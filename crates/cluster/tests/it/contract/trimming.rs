@@ -1,7 +1,7 @@
 //! Bounds of logs, and what is never dropped (`streams.md` §10).
 
 use bytes::Bytes;
-use portolan_cluster::store::{Adopt, Append, Appended, Attempt, Bounds, Class};
+use portolan_cluster::store::{Append, Appended, Bounds, Class, Epoch, TakeOver};
 
 use crate::fixture::{Ground, names::*};
 
@@ -86,7 +86,7 @@ async fn what_a_client_must_have_is_never_dropped(ground: &Ground) {
     let generation = look(store, key).await.generation;
     assert_eq!(generation, 1);
     let (first, ..) = attach(store, key, START, A).await;
-    let position = cursor(first.events.last().expect("some").seq, Attempt::FIRST);
+    let position = cursor(first.events.last().expect("some").seq, Epoch::FIRST);
     let (second, ..) = attach(store, key, position, A).await;
     let all: Vec<_> = first.events.iter().chain(&second.events).collect();
     let kept: Vec<_> = all
@@ -158,7 +158,7 @@ async fn the_newest_event_is_never_dropped(ground: &Ground) {
     assert_eq!((seqs(&view.events), view.dropped), (vec![2], 1));
 }
 
-/// The adopter goes on after what a client has shown, so that what the log ends with is not the newest event any more: it makes room like
+/// The new owner goes on after what a client has shown, so that what the log ends with is not the newest event any more: it makes room like
 /// any other, and fills nothing.
 async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(ground: &Ground) {
     let store = &*ground.store;
@@ -169,15 +169,15 @@ async fn the_last_event_below_what_an_adopter_was_shown_is_no_longer_the_newest(
         matches!(written, Ok(Appended::Done { overflow: true, .. })),
         "{written:?}"
     );
-    let wanted = Adopt {
-        shown: cursor(4, Attempt::FIRST),
-        ..adopt(key, Some(A), Some(B), 7)
+    let wanted = TakeOver {
+        shown: cursor(4, Epoch::FIRST),
+        ..take_over(key, Some(A), Some(B), 7)
     };
-    let (tail, attempt) = adopted(store, &wanted).await;
+    let (tail, epoch) = taken_over(store, &wanted).await;
     assert_eq!(tail, 4);
     let nothing = Append {
         owner: B,
-        attempt,
+        epoch,
         ..append(4, Vec::new())
     };
     assert_eq!(store.append(key, &nothing).await, Ok(done(4, Some(A), 1)));
@@ -192,7 +192,7 @@ async fn an_answer_holds_one_page(ground: &Ground) {
     open(store, key, 7).await;
     let (view, ..) = attach(store, key, START, B).await;
     assert_eq!((view.events.len(), view.more), (5, true));
-    let (view, ..) = attach(store, key, cursor(5, Attempt::FIRST), B).await;
+    let (view, ..) = attach(store, key, cursor(5, Epoch::FIRST), B).await;
     assert_eq!((seqs(&view.events), view.more), (vec![6, 7], false));
     let key = stream(2);
     let big = (0..3)

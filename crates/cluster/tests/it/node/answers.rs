@@ -91,7 +91,7 @@ async fn an_answer_waits_for_a_full_store_and_needs_none_where_the_call_runs() {
     }
     let here = answer(&a, session, "q1", "so");
     let (got, took, taken) = asked((&writer, &mut reader), "q1", here).await;
-    assert_eq!((got, taken), (Ok(text("so")), Ok(Routed::Rung)));
+    assert_eq!((got, taken), (Ok(text("so")), Ok(Routed::Notified)));
     assert!(took < Duration::from_millis(50), "{took:?}");
 
     let (got, took, taken) = asked((&writer, &mut reader), "q2", async {

@@ -14,14 +14,14 @@ use portolan_cluster::{
 use tokio::time::Instant;
 
 use super::{
-    chance::Chance,
+    rng::NodeRng,
     world::{ME, Member, NOTE, START, TENANT, World, cursor_of, text},
 };
 
 /// What may happen in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Weather {
-    /// Calls and doorbells get lost.
+    /// Calls and messages get lost.
     Lossy,
     /// Nodes are cut off for long, or die.
     Cuts,
@@ -82,44 +82,39 @@ impl Client {
     }
 }
 
-async fn work(writer: StreamWriter, mut chance: Chance, count: u64) {
+async fn work(writer: StreamWriter, mut rng: NodeRng, count: u64) {
     for number in 1..=count {
-        tokio::time::sleep(chance.ms(if chance.0.is_multiple_of(3) {
-            3000
-        } else {
-            100
-        }))
-        .await;
+        tokio::time::sleep(rng.ms(if rng.0.is_multiple_of(3) { 3000 } else { 100 })).await;
         if writer.push(NOTE, text(format!("n{number}"))).await.is_err() {
             return;
         }
     }
-    tokio::time::sleep(chance.ms(2000)).await;
+    tokio::time::sleep(rng.ms(2000)).await;
     writer.finish(text("done"));
     // A crashed process drops nothing.
     writer.committed().cancelled().await;
 }
 
-async fn trouble(nodes: Arc<Vec<Member>>, weather: Weather, mut chance: Chance) {
+async fn trouble(nodes: Arc<Vec<Member>>, weather: Weather, mut rng: NodeRng) {
     loop {
-        tokio::time::sleep(chance.ms(8000)).await;
-        let member = chance.pick(&nodes);
+        tokio::time::sleep(rng.ms(8000)).await;
+        let member = rng.pick(&nodes);
         match weather {
             Weather::Lossy => {}
             Weather::Cuts | Weather::RollBack => {
                 member.faults.cut_off(true);
-                let long = [300, 3_000, 30_000][usize::try_from(chance.below(3)).unwrap()];
-                tokio::time::sleep(chance.ms(long)).await;
+                let long = [300, 3_000, 30_000][usize::try_from(rng.below(3)).unwrap()];
+                tokio::time::sleep(rng.ms(long)).await;
                 member.faults.cut_off(false);
             }
         }
     }
 }
 
-async fn roll_back(world: &World, mut chance: Chance) {
-    tokio::time::sleep(chance.ms(25_000)).await;
+async fn roll_back(world: &World, mut rng: NodeRng) {
+    tokio::time::sleep(rng.ms(25_000)).await;
     let old: Snapshot = world.memory.snapshot();
-    tokio::time::sleep(chance.ms(15_000)).await;
+    tokio::time::sleep(rng.ms(15_000)).await;
     world.memory.roll_back(&old);
     std::future::pending().await
 }
@@ -129,7 +124,7 @@ async fn client(
     nodes: &[Member],
     stream: StreamKey,
     mut reader: Option<StreamReader>,
-    mut chance: Chance,
+    mut rng: NodeRng,
 ) -> (Client, bool) {
     let mut client = Client::default();
     let mut abandoned = Vec::new();
@@ -137,7 +132,7 @@ async fn client(
         let mut current = match reader.take() {
             Some(reader) => reader,
             None => {
-                let on = chance.pick(nodes);
+                let on = rng.pick(nodes);
                 let cursor = client.cursor.unwrap_or(START);
                 match on.node.resume(TENANT, stream, ME, cursor).await.unwrap() {
                     Resumed::Reader(reader) => reader,
@@ -147,8 +142,8 @@ async fn client(
                 }
             }
         };
-        let mut patience = 1 + chance.below(30);
-        let until = Instant::now() + chance.ms(20_000);
+        let mut patience = 1 + rng.below(30);
+        let until = Instant::now() + rng.ms(20_000);
         while patience > 0 {
             match tokio::time::timeout_at(until, current.next()).await {
                 Ok(Some(delivery)) => client.take(&delivery),
@@ -160,10 +155,10 @@ async fn client(
             patience -= 1;
         }
         // Some connections are left open, as middleboxes do.
-        if chance.below(3) == 0 {
+        if rng.below(3) == 0 {
             abandoned.push(current);
         }
-        tokio::time::sleep(chance.ms(2000)).await;
+        tokio::time::sleep(rng.ms(2000)).await;
     }
 }
 
@@ -172,7 +167,7 @@ async fn run(seed: u64, weather: Weather) -> Client {
         events: if seed.is_multiple_of(2) { 256 } else { 10 },
         ..Bounds::default()
     });
-    let mut chance = Chance(seed);
+    let mut rng = NodeRng(seed);
     let mut nodes = Vec::new();
     for _ in 0..3 {
         nodes.push(world.node().await);
@@ -187,26 +182,26 @@ async fn run(seed: u64, weather: Weather) -> Client {
         member.faults.set_rates(Rates {
             before: 30,
             lost: 30,
-            bell_lost: 200,
-            bell_twice: 100,
-            bell_late: 100,
-            delay: Duration::from_millis(chance.below(20)),
+            message_lost: 200,
+            message_twice: 100,
+            message_late: 100,
+            delay: Duration::from_millis(rng.below(20)),
             ..Rates::default()
         });
     }
-    let count = 20 + chance.below(60);
+    let count = 20 + rng.below(60);
     let worker = world
         .tracker
-        .spawn(work(writer, Chance(chance.below(u64::MAX)), count));
+        .spawn(work(writer, NodeRng(rng.below(u64::MAX)), count));
     let troubled = world.tracker.spawn(trouble(
         Arc::clone(&nodes),
         weather,
-        Chance(chance.below(u64::MAX)),
+        NodeRng(rng.below(u64::MAX)),
     ));
-    let hops = client(&nodes, stream, Some(reader), Chance(chance.below(u64::MAX)));
+    let hops = client(&nodes, stream, Some(reader), NodeRng(rng.below(u64::MAX)));
     let hops = tokio::time::timeout(Duration::from_secs(600), hops);
     let (seen, has_end) = if weather == Weather::RollBack {
-        let mishap = roll_back(&world, Chance(chance.below(u64::MAX)));
+        let mishap = roll_back(&world, NodeRng(rng.below(u64::MAX)));
         tokio::select! {
             seen = hops => seen,
             () = mishap => unreachable!(),
@@ -280,31 +275,31 @@ async fn retained_was_seen_or_told(on: &Member, stream: StreamKey, seen: &Client
 
 const SEEDS: u64 = 40;
 
-/// Runs under one weather. Returns how many ended with an adopter's error, and how many clients were told of gaps.
+/// Runs under one weather. Returns how many ended with an new owner's error, and how many clients were told of gaps.
 async fn runs(weather: Weather) -> (usize, usize) {
-    let (mut adopted, mut gaps) = (0, 0);
+    let (mut taken_over, mut gaps) = (0, 0);
     for seed in 0..SEEDS {
         let seen = run(seed, weather).await;
-        adopted += usize::from(seen.end.as_deref() == Some("Node about"));
+        taken_over += usize::from(seen.end.as_deref() == Some("Node about"));
         gaps += usize::from(seen.gaps > 0);
     }
-    (adopted, gaps)
+    (taken_over, gaps)
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_calls_and_doorbells_change_nothing_that_a_client_sees() {
-    let (adopted, _) = runs(Weather::Lossy).await;
-    assert_eq!(adopted, 0, "nobody died");
+    let (taken_over, _) = runs(Weather::Lossy).await;
+    assert_eq!(taken_over, 0, "nobody died");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nodes_that_are_cut_off_for_long_leave_one_history_or_a_gap_notice_and_an_honest_end() {
-    let (adopted, gaps) = runs(Weather::Cuts).await;
-    assert!(adopted > 3 && gaps > 1, "too calm: {adopted}, {gaps}");
+    let (taken_over, gaps) = runs(Weather::Cuts).await;
+    assert!(taken_over > 3 && gaps > 1, "too calm: {taken_over}, {gaps}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_rolled_back_leaves_one_history_or_a_gap_notice() {
-    let (adopted, gaps) = runs(Weather::RollBack).await;
-    assert!(adopted > 3 && gaps > 1, "too calm: {adopted}, {gaps}");
+    let (taken_over, gaps) = runs(Weather::RollBack).await;
+    assert!(taken_over > 3 && gaps > 1, "too calm: {taken_over}, {gaps}");
 }

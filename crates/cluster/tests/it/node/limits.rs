@@ -19,9 +19,9 @@ fn key(bucket: &str) -> LimitKey {
 }
 
 /// A small generator: the schedules must be the same in every run.
-struct Chance(u64);
+struct NodeRng(u64);
 
-impl Chance {
+impl NodeRng {
     fn below(&mut self, limit: u64) -> u64 {
         self.0 = self
             .0
@@ -35,12 +35,12 @@ impl Chance {
 async fn no_window_admits_more_than_burst_and_rate_and_the_leases_and_one_for_each_node() {
     for seed in 1..=12 {
         let world = World::new();
-        let mut chance = Chance(seed);
-        let count = 1 + chance.below(4);
+        let mut rng = NodeRng(seed);
+        let count = 1 + rng.below(4);
         let rate = Rate {
             limit: Limit::TenantCalls,
-            interval_us: 2_000 + chance.below(60_000),
-            burst: 1 + chance.below(80),
+            interval_us: 2_000 + rng.below(60_000),
+            burst: 1 + rng.below(80),
         };
         let mut nodes = Vec::new();
         for _ in 0..count {
@@ -53,10 +53,10 @@ async fn no_window_admits_more_than_burst_and_rate_and_the_leases_and_one_for_ea
         let (mut asked, mut pause) = (0_u64, 1);
         while start.elapsed() < Duration::from_secs(8) {
             // Bursts, steady traffic and silence by turns.
-            if chance.below(200) == 0 {
-                pause = [0, 1, 5, 40][usize::try_from(chance.below(4)).unwrap()];
+            if rng.below(200) == 0 {
+                pause = [0, 1, 5, 40][usize::try_from(rng.below(4)).unwrap()];
             }
-            let on = usize::try_from(chance.below(count)).unwrap();
+            let on = usize::try_from(rng.below(count)).unwrap();
             asked += 1;
             if nodes[on]
                 .node

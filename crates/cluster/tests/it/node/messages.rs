@@ -18,7 +18,7 @@ async fn a_cancellation_on_another_node_stops_the_work() {
     assert!(a.node.run(session, "s:1", DEADLINE).is_some(), "another id");
     tokio::time::sleep(Duration::from_millis(40)).await;
     let routed = b.node.cancel(session, ME, "i:1").await.unwrap();
-    assert_eq!(routed, Routed::Rung);
+    assert_eq!(routed, Routed::Notified);
     running.cancelled.cancelled().await;
     drop(running);
     assert!(a.node.run(session, "i:1", DEADLINE).is_some(), "free again");
@@ -32,7 +32,7 @@ async fn a_cancellation_on_the_same_node_needs_no_store() {
     let running = a.node.run(session, "i:1", DEADLINE).unwrap();
     a.faults.cut_off(true);
     let routed = a.node.cancel(session, ME, "i:1").await.unwrap();
-    assert_eq!(routed, Routed::Rung);
+    assert_eq!(routed, Routed::Notified);
     assert!(running.cancelled.is_cancelled());
 }
 
@@ -55,7 +55,7 @@ async fn a_cancellation_whose_doorbell_was_lost_is_found_when_the_request_is_reg
     let session = world.session(&a).await;
     let running = a.node.run(session, "i:1", DEADLINE).unwrap();
     tokio::time::sleep(Duration::from_millis(40)).await;
-    a.faults.cut_off_doorbells(true);
+    a.faults.cut_off_messages(true);
     b.node.cancel(session, ME, "i:1").await.unwrap();
     let found = running.cancelled.cancelled();
     tokio::time::timeout(Duration::from_secs(16), found)
@@ -89,7 +89,7 @@ async fn an_answer_on_another_node_reaches_the_call_that_asked() {
     let world = World::new();
     let (a, b) = (world.node().await, world.node().await);
     let session = world.session(&a).await;
-    // Small enough for the doorbell, and too big for it.
+    // Small enough for the message, and too big for it.
     for size in [10, 20_000] {
         let (writer, mut reader) = a.node.open(world.new_stream(session));
         let question = format!("q{size}");
@@ -101,7 +101,7 @@ async fn an_answer_on_another_node_reaches_the_call_that_asked() {
                 .answer(TENANT, session, ME, &question, answer.clone())
                 .await
                 .unwrap();
-            assert_eq!(routed, Routed::Rung);
+            assert_eq!(routed, Routed::Notified);
             let again = b
                 .node
                 .answer(TENANT, session, ME, &question, text("other"))
@@ -122,7 +122,7 @@ async fn an_answer_whose_doorbell_was_lost_is_found_within_seconds() {
     let (a, b) = (world.node().await, world.node().await);
     let session = world.session(&a).await;
     let (writer, mut reader) = a.node.open(world.new_stream(session));
-    a.faults.cut_off_doorbells(true);
+    a.faults.cut_off_messages(true);
     let asked = writer.ask("q1", text("how?"));
     let asked = tokio::time::timeout(Duration::from_secs(10), asked);
     let (got, ()) = tokio::join!(asked, async {

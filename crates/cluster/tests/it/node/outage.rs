@@ -66,7 +66,7 @@ async fn a_call_may_even_end_during_the_outage_and_its_log_is_made_whole_later()
 #[tokio::test(start_paused = true)]
 async fn a_full_ring_sends_notifications_without_ids_and_keeps_everything_else() {
     let mut world = World::new();
-    world.settings.ring = (4, 1024 * 1024);
+    world.settings.unacked = (4, 1024 * 1024);
     let a = world.node().await;
     let session = world.session(&a).await;
     let (writer, mut reader) = a.node.open(world.new_stream(session));
@@ -178,7 +178,7 @@ async fn a_cursor_ahead_of_the_store_is_held_until_the_owner_has_repaired_the_lo
 #[tokio::test(start_paused = true)]
 async fn what_the_owner_has_no_more_is_reported_as_lost() {
     let mut world = World::new();
-    world.settings.ring = (4, 1024 * 1024);
+    world.settings.unacked = (4, 1024 * 1024);
     let a = world.node().await;
     let session = world.session(&a).await;
     let (writer, mut reader) = a.node.open(world.new_stream(session));

@@ -73,7 +73,7 @@ async fn two_quiet_nodes(server: &RedisServer) -> (World, [Member; 2], [Arc<Redi
     (world, nodes, stores)
 }
 
-/// L8 of the test plan, as a count: a small event for a client of another node travels inside of its doorbell.
+/// L8 of the test plan, as a count: a small event for a client of another node travels inside of its message.
 #[tokio::test]
 async fn l8_an_event_for_another_node_costs_one_append_and_no_read() {
     const EVENTS: u64 = 50;
@@ -142,7 +142,7 @@ async fn over_redis_a_client_that_hops_gets_each_event_once_and_in_order() {
     let (writer, mut reader) = a.node.open(new);
     let work = world.tracker.spawn(async move {
         for number in 1..=200 {
-            // Some are too big for a doorbell.
+            // Some are too big for a message.
             let size = if number % 10 == 0 { 20_000 } else { 1 };
             let payload = format!("n{number}{}", " ".repeat(size));
             writer.push(NOTE, text(payload)).await.unwrap();
@@ -195,7 +195,10 @@ async fn over_redis_cancellations_answers_and_ends_find_their_node() {
     let session = world.session(&a).await;
     let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(b.node.cancel(session, ME, "i:1").await, Ok(Routed::Rung));
+    assert_eq!(
+        b.node.cancel(session, ME, "i:1").await,
+        Ok(Routed::Notified)
+    );
     running.cancelled.cancelled().await;
 
     let (writer, mut reader) = a.node.open(world.new_stream(session));
@@ -207,7 +210,7 @@ async fn over_redis_cancellations_answers_and_ends_find_their_node() {
                 .node
                 .answer(TENANT, session, ME, &question, answer.clone())
                 .await;
-            assert_eq!(routed, Ok(Routed::Rung));
+            assert_eq!(routed, Ok(Routed::Notified));
         });
         assert_eq!(got, Ok(answer));
     }

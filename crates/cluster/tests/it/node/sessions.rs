@@ -135,7 +135,7 @@ async fn a_request_of_a_session_that_was_ended_elsewhere_learns_that_and_is_not_
     let known = a.node.begin(session, ME, &fresh("body")).await;
     assert_eq!(known, Err(SessionError::Unknown), "no grace any more");
 
-    // A doorbell says the same.
+    // A message says the same.
     let session = world.session(&a).await;
     let running = a.node.run(session, "i:1", Duration::from_secs(60)).unwrap();
     tokio::time::sleep(Duration::from_millis(40)).await;

@@ -34,7 +34,7 @@ use self::{
     scene::{Scene, Session},
     verdict::{Verdict, judge},
 };
-use super::chance::Chance;
+use super::rng::NodeRng;
 use crate::history::Line;
 
 /// Seeds of every run of the tests; the variable `PORTOLAN_TEST_SEEDS` asks for more, and `PORTOLAN_TEST_SEED` for one.
@@ -42,7 +42,7 @@ const SEEDS: u64 = 2_000;
 /// One of so many is run twice.
 const TWICE: u64 = 100;
 /// Clients that call one after the other.
-const LANES: u64 = 5;
+const PARTITIONS: u64 = 5;
 /// Standing streams.
 const SUBSCRIBERS: usize = 2;
 /// After the last fault clients go on for so long.
@@ -67,9 +67,9 @@ fn run(seed: u64, wrong: Option<Wrong>) -> Run {
 
 async fn play(seed: u64, wrong: Option<Wrong>) -> Run {
     let scene = Scene::new(seed, wrong).await;
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     let start = Instant::now();
-    let plan = hardship::plan(&mut chance);
+    let plan = hardship::plan(&mut rng);
     let last = plan.iter().map(hardship::Harm::ends).max();
     let until = start + last.unwrap_or(Duration::from_secs(8)) + AFTERWARDS;
     let harms: Vec<_> = plan
@@ -83,27 +83,22 @@ async fn play(seed: u64, wrong: Option<Wrong>) -> Run {
     let over = Arc::new(Mutex::new(None));
     let listeners: Vec<_> = (0..SUBSCRIBERS)
         .map(|who| {
-            let session = session(&mut chance, "news");
+            let session = session(&mut rng, "news");
             let (scene, over) = (Arc::clone(&scene), Arc::clone(&over));
             let subscribe = news::subscribe(Arc::clone(&scene), session, who, over);
             scene.tracker.spawn(subscribe)
         })
         .collect();
-    let changes = change(Arc::clone(&scene), scene.chance(), until);
+    let changes = change(Arc::clone(&scene), scene.rng(), until);
     let changes = scene.tracker.spawn(changes);
     let numbers = Arc::new(AtomicU64::new(1));
-    let lanes: Vec<_> = (0..LANES)
+    let partitions: Vec<_> = (0..PARTITIONS)
         .map(|_| {
-            let lane = lane(
-                Arc::clone(&scene),
-                scene.chance(),
-                Arc::clone(&numbers),
-                until,
-            );
-            scene.tracker.spawn(lane)
+            let partition = partition(Arc::clone(&scene), scene.rng(), Arc::clone(&numbers), until);
+            scene.tracker.spawn(partition)
         })
         .collect();
-    for task in harms.into_iter().chain([changes]).chain(lanes) {
+    for task in harms.into_iter().chain([changes]).chain(partitions) {
         task.await.unwrap();
     }
     *over.lock().unwrap() = Some(Instant::now() + QUIET);
@@ -115,8 +110,8 @@ async fn play(seed: u64, wrong: Option<Wrong>) -> Run {
     Run { lines, facts }
 }
 
-fn session(chance: &mut Chance, name: &str) -> Session {
-    let key = (u128::from(chance.draw()) << 64) | u128::from(chance.draw());
+fn session(rng: &mut NodeRng, name: &str) -> Session {
+    let key = (u128::from(rng.draw()) << 64) | u128::from(rng.draw());
     Session {
         name: name.to_owned(),
         key: SessionKey(key.to_be_bytes()),
@@ -124,12 +119,12 @@ fn session(chance: &mut Chance, name: &str) -> Session {
 }
 
 /// A client: call after call, in a session that may be ended meanwhile. Then it calls there a little longer, and takes another one.
-async fn lane(scene: Arc<Scene>, mut chance: Chance, numbers: Arc<AtomicU64>, until: Instant) {
+async fn partition(scene: Arc<Scene>, mut rng: NodeRng, numbers: Arc<AtomicU64>, until: Instant) {
     while Instant::now() < until {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
-        let session = session(&mut chance, &format!("s{number}"));
-        let calls = 1 + chance.below(5);
-        let ends_after = (chance.below(3) == 0).then(|| chance.below(calls));
+        let session = session(&mut rng, &format!("s{number}"));
+        let calls = 1 + rng.below(5);
+        let ends_after = (rng.below(3) == 0).then(|| rng.below(calls));
         for call in 0..calls {
             if Instant::now() >= until {
                 break;
@@ -137,30 +132,30 @@ async fn lane(scene: Arc<Scene>, mut chance: Chance, numbers: Arc<AtomicU64>, un
             if ends_after == Some(call) {
                 let ending = clients::end(Arc::clone(&scene), session.clone());
                 let ending = scene.tracker.spawn(ending);
-                if chance.below(2) == 0 {
+                if rng.below(2) == 0 {
                     ending.await.unwrap();
                 }
             }
             let mut beside = Vec::new();
-            for _ in 0..=chance.below(2) {
+            for _ in 0..=rng.below(2) {
                 let number = numbers.fetch_add(1, Ordering::Relaxed);
-                let call = Arc::new(Call::drawn(&mut chance, number, session.clone()));
-                let call = clients::call(Arc::clone(&scene), call, scene.chance());
+                let call = Arc::new(Call::drawn(&mut rng, number, session.clone()));
+                let call = clients::call(Arc::clone(&scene), call, scene.rng());
                 beside.push(scene.tracker.spawn(call));
             }
             for call in beside {
                 call.await.unwrap();
             }
-            sleep(chance.ms(1_000)).await;
+            sleep(rng.ms(1_000)).await;
         }
     }
 }
 
 /// Lists change now and then.
-async fn change(scene: Arc<Scene>, mut chance: Chance, until: Instant) {
-    let most = 1_000 + chance.below(14_000);
+async fn change(scene: Arc<Scene>, mut rng: NodeRng, until: Instant) {
+    let most = 1_000 + rng.below(14_000);
     loop {
-        let next = Instant::now() + Duration::from_millis(500 + chance.below(most));
+        let next = Instant::now() + Duration::from_millis(500 + rng.below(most));
         if next >= until {
             return;
         }

@@ -59,7 +59,7 @@ async fn is_known_after(world: &World, on: &Member, other: &Member, long: Durati
         .run(session, "i:1", Duration::from_secs(60))
         .unwrap();
     tokio::time::sleep(long).await;
-    other.node.cancel(session, ME, "i:1").await.unwrap() == Routed::Rung
+    other.node.cancel(session, ME, "i:1").await.unwrap() == Routed::Notified
 }
 
 #[tokio::test(start_paused = true)]

@@ -141,7 +141,7 @@ async fn lost_doorbells_cost_at_most_the_time_to_the_next_look() {
     let (writer, reader) = a.node.open(new);
     drop(reader);
     let mut reader = b.resume(stream, START).await;
-    b.faults.cut_off_doorbells(true);
+    b.faults.cut_off_messages(true);
     for number in 1..=3 {
         let started = Instant::now();
         writer.push(NOTE, text(format!("n{number}"))).await.unwrap();
@@ -208,7 +208,7 @@ async fn what_a_slow_client_has_missed_is_read_again_if_the_store_did_not_answer
     );
 }
 
-/// The same if what was to be read is gone: its session was ended, and the doorbell of that was lost.
+/// The same if what was to be read is gone: its session was ended, and the message of that was lost.
 #[tokio::test(start_paused = true)]
 async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_rang() {
     let world = World::new();
@@ -220,7 +220,7 @@ async fn a_slow_client_learns_of_the_end_of_its_session_although_no_doorbell_ran
     }
     writer.finish(text("done"));
     writer.committed().cancelled().await;
-    a.faults.cut_off_doorbells(true);
+    a.faults.cut_off_messages(true);
     b.node.end(session, ME, LIFE).await.unwrap();
     let ended = Instant::now();
     assert_eq!(rest(&mut reader).await.last().unwrap(), "16 n16");

@@ -18,9 +18,7 @@ use portolan_cluster::{
         Delivery, Lost, NewStream, Node, NodeSettings, PayloadPlace, Payloads, Resumed,
         StreamReader,
     },
-    store::{
-        Attempt, Bounds, Class, Cursor, Fresh, Nonce, Principal, SessionKey, Store, StreamKey,
-    },
+    store::{Bounds, Class, Cursor, Epoch, Fresh, Nonce, Principal, SessionKey, Store, StreamKey},
 };
 use portolan_model::{
     clock::{Clock, Timestamp},
@@ -180,13 +178,13 @@ pub(super) fn fresh(body: &'static str) -> Fresh {
 
 pub(super) const START: Cursor = Cursor {
     seq: 0,
-    attempt: None,
+    epoch: None,
 };
 
 pub(super) const fn first(seq: u64) -> Cursor {
     Cursor {
         seq,
-        attempt: Some(Attempt::FIRST),
+        epoch: Some(Epoch::FIRST),
     }
 }
 
@@ -238,9 +236,9 @@ pub(super) fn show(delivery: &Delivery) -> String {
 
 pub(super) fn cursor_of(delivery: &Delivery) -> Option<Cursor> {
     match delivery {
-        Delivery::Event { seq, attempt, .. } => Some(Cursor {
+        Delivery::Event { seq, epoch, .. } => Some(Cursor {
             seq: *seq,
-            attempt: Some(*attempt),
+            epoch: Some(*epoch),
         }),
         _ => None,
     }

@@ -25,7 +25,7 @@ pub(crate) enum About {
         nonce: [u8; 8],
         seq: u64,
         /// Number and mark.
-        attempt: Option<(u32, u16)>,
+        epoch: Option<(u32, u16)>,
     },
     /// An upstream, with its own state.
     HandedOn(Option<String>),
@@ -44,9 +44,9 @@ impl Plain {
                 session,
                 nonce,
                 seq,
-                attempt,
+                epoch,
             } => {
-                let (number, mark) = attempt.unwrap_or((0, 0));
+                let (number, mark) = epoch.unwrap_or((0, 0));
                 out.extend_from_slice(session);
                 out.extend_from_slice(nonce);
                 out.extend_from_slice(&seq.to_be_bytes());
@@ -94,15 +94,15 @@ fn parked(rest: &[u8]) -> Option<About> {
     let (number, mark) = rest.split_first_chunk::<4>()?;
     let number = u32::from_be_bytes(*number);
     let mark = u16::from_be_bytes(mark.try_into().ok()?);
-    let attempt = match (number, mark) {
+    let epoch = match (number, mark) {
         (0, 0) => None,
         (0, _) => return None,
-        attempt => Some(attempt),
+        epoch => Some(epoch),
     };
     Some(About::Parked {
         session: *session,
         nonce: *nonce,
         seq: u64::from_be_bytes(*seq),
-        attempt,
+        epoch,
     })
 }

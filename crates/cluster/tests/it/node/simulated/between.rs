@@ -13,10 +13,10 @@ use portolan_cluster::{
     fault::FaultStore,
     memory::MemoryStore,
     store::{
-        Adopt, Adopted, Append, Appended, Attached, Begin, Cursor, Doorbell, Fresh, Held,
-        HoldWanted, Kept, Lane, Lease, LeaseWanted, Members, NodeId, Nonce, OnShelf, Principal,
-        Read, ReadWanted, Registered, Result, Routed, SessionKey, Shelve, Shelved, Store,
-        StreamKey, Update, Version,
+        Append, Appended, Attached, Begin, Cursor, Fresh, Held, HoldWanted, Lease, LeaseWanted,
+        Members, NodeId, NodeMessage, Nonce, Partition, Principal, PutRecord, Read, ReadWanted,
+        Record, RecordPut, RecordSummary, Registered, Result, Routed, SessionKey, Store, StreamKey,
+        TakeOver, TakenOver, Update, Version,
     },
 };
 use tokio::sync::{mpsc, watch};
@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, watch};
 /// What is done wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// Doorbells are not heard, and nobody looks without one.
+    /// messages are not heard, and nobody looks without one.
     DeafAndBlind,
     /// Who comes back is given the stream from one event too late.
     OneTooLate,
@@ -197,20 +197,20 @@ impl Store for Between {
         Ok(reply)
     }
 
-    async fn read(&self, lane: Lane, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
-        self.told(self.inner.read(lane, wanted).await)
+    async fn read(&self, partition: Partition, wanted: &[ReadWanted]) -> Result<Vec<Read>> {
+        self.told(self.inner.read(partition, wanted).await)
     }
 
     async fn detach(&self, stream: StreamKey, node: NodeId, generation: u64) -> Result<()> {
         self.told(self.inner.detach(stream, node, generation).await)
     }
 
-    async fn adopt(&self, adopt: &Adopt) -> Result<Adopted> {
-        self.told(self.inner.adopt(adopt).await)
+    async fn take_over(&self, take_over: &TakeOver) -> Result<TakenOver> {
+        self.told(self.inner.take_over(take_over).await)
     }
 
-    async fn owned_by(&self, lane: Lane, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
-        self.told(self.inner.owned_by(lane, node).await)
+    async fn owned_by(&self, partition: Partition, node: Option<NodeId>) -> Result<Vec<StreamKey>> {
+        self.told(self.inner.owned_by(partition, node).await)
     }
 
     async fn register(
@@ -234,7 +234,7 @@ impl Store for Between {
 
     async fn cancel(&self, session: SessionKey, principal: Principal, rpc: &str) -> Result<Routed> {
         if self.is(Wrong::CancelForgotten) {
-            return Ok(Routed::Rung);
+            return Ok(Routed::Notified);
         }
         self.told(self.inner.cancel(session, principal, rpc).await)
     }
@@ -269,20 +269,20 @@ impl Store for Between {
         self.told(self.inner.take_answer(session, question).await)
     }
 
-    async fn shelve(&self, item: StreamKey, shelve: &Shelve) -> Result<Shelved> {
-        self.told(self.inner.shelve(item, shelve).await)
+    async fn put_record(&self, item: StreamKey, put_record: &PutRecord) -> Result<RecordPut> {
+        self.told(self.inner.put_record(item, put_record).await)
     }
 
-    async fn kept(&self, item: StreamKey) -> Result<Option<Kept>> {
-        self.told(self.inner.kept(item).await)
+    async fn record(&self, item: StreamKey) -> Result<Option<Record>> {
+        self.told(self.inner.record(item).await)
     }
 
-    async fn shelf(&self, shelf: SessionKey) -> Result<Vec<OnShelf>> {
-        self.told(self.inner.shelf(shelf).await)
+    async fn records(&self, shelf: SessionKey) -> Result<Vec<RecordSummary>> {
+        self.told(self.inner.records(shelf).await)
     }
 
-    async fn ring(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
-        self.told(self.inner.ring(session, node, note).await)
+    async fn notify(&self, session: SessionKey, node: NodeId, note: Bytes) -> Result<()> {
+        self.told(self.inner.notify(session, node, note).await)
     }
 
     async fn beat(&self, node: NodeId, ttl: Duration) -> Result<Members> {
@@ -307,8 +307,8 @@ impl Store for Between {
         self.told(self.inner.hold(node, life, wanted).await)
     }
 
-    async fn doorbells(&self, node: NodeId) -> Result<mpsc::Receiver<Doorbell>> {
-        self.told(self.inner.doorbells(node).await)
+    async fn subscribe(&self, node: NodeId) -> Result<mpsc::Receiver<NodeMessage>> {
+        self.told(self.inner.subscribe(node).await)
     }
 
     fn incarnation(&self) -> watch::Receiver<u64> {

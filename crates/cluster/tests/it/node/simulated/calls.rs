@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
-        chance::Chance,
+        rng::NodeRng,
         world::{ME, NOTE, TENANT, fresh},
     },
     record::{Fact, Halt},
@@ -70,50 +70,44 @@ pub(super) struct Call {
 
 impl Call {
     /// Any call.
-    pub(super) fn drawn(chance: &mut Chance, number: u64, session: Session) -> Self {
+    pub(super) fn drawn(rng: &mut NodeRng, number: u64, session: Session) -> Self {
         let mut steps = Vec::new();
-        let kind = chance.below(100);
+        let kind = rng.below(100);
         let mut said = 0;
         let mut say = |steps: &mut Vec<Step>| {
             said += 1;
             steps.push(Step::Say(said));
         };
         if kind < 30 {
-            steps.push(Step::Think(chance.ms(900)));
+            steps.push(Step::Think(rng.ms(900)));
         } else if kind < 40 {
-            steps.push(Step::Think(Duration::from_millis(
-                1_000 + chance.below(9_000),
-            )));
+            steps.push(Step::Think(Duration::from_millis(1_000 + rng.below(9_000))));
         } else if kind < 50 {
             // More than waits in one batch or before one client.
-            for _ in 0..20 + chance.below(30) {
+            for _ in 0..20 + rng.below(30) {
                 say(&mut steps);
             }
         } else {
-            let asks_at = (kind >= 78).then(|| chance.below(4));
-            for round in 0..=chance.below(8) {
-                steps.push(Step::Think(chance.ms(1_500)));
+            let asks_at = (kind >= 78).then(|| rng.below(4));
+            for round in 0..=rng.below(8) {
+                steps.push(Step::Think(rng.ms(1_500)));
                 say(&mut steps);
                 if Some(round) == asks_at {
                     steps.push(Step::Ask);
                 }
             }
-            steps.push(Step::Think(chance.ms(700)));
+            steps.push(Step::Think(rng.ms(700)));
         }
-        let is_slow = chance.below(5) == 0;
+        let is_slow = rng.below(5) == 0;
         Self {
             name: format!("sim-{number}"),
             number,
             session,
             steps,
-            is_primed: chance.below(4) > 0,
-            pace: if is_slow {
-                chance.ms(300)
-            } else {
-                Duration::ZERO
-            },
-            cancel_after: (chance.below(8) == 0).then(|| chance.ms(3_000)),
-            answer_after: chance.ms(1_200),
+            is_primed: rng.below(4) > 0,
+            pace: if is_slow { rng.ms(300) } else { Duration::ZERO },
+            cancel_after: (rng.below(8) == 0).then(|| rng.ms(3_000)),
+            answer_after: rng.ms(1_200),
             is_unwanted: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
         }

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     super::{
-        chance::Chance,
+        rng::NodeRng,
         world::{LIFE, ME, START, TENANT},
     },
     between::Wrong,
@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const ANSWERS: Duration = Duration::from_secs(30);
 
 /// One call, from its request to its outcome.
-pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, chance: Chance) {
+pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, rng: NodeRng) {
     let takes = call.takes();
     scene.record.fact(Fact::Planned {
         call: call.name.clone(),
@@ -61,7 +61,7 @@ pub(super) async fn call(scene: Arc<Scene>, call: Arc<Call>, chance: Chance) {
     let mut client = Client {
         scene: Arc::clone(&scene),
         call: Arc::clone(&call),
-        chance,
+        rng,
         cursor: None,
         has_answered: false,
         tries: 0,
@@ -86,7 +86,7 @@ enum End {
 struct Client {
     scene: Arc<Scene>,
     call: Arc<Call>,
-    chance: Chance,
+    rng: NodeRng,
     /// What it will show.
     cursor: Option<Cursor>,
     has_answered: bool,
@@ -163,7 +163,7 @@ impl Client {
     async fn send(&mut self) -> Result<(Arc<Process>, Line, Reply), Broken> {
         let tries = 1 + usize::from(self.scene.wrong == Some(Wrong::SentAgain));
         for _ in 0..tries {
-            let (process, line) = self.scene.reach(&mut self.chance).await.ok_or(Broken)?;
+            let (process, line) = self.scene.reach(&mut self.rng).await.ok_or(Broken)?;
             let serve = async {
                 let (reply, replied) = oneshot::channel();
                 let (scene, call) = (Arc::clone(&self.scene), Arc::clone(&self.call));
@@ -171,7 +171,7 @@ impl Client {
                 self.scene.tracker.spawn(Arc::clone(&process).host(work));
                 replied.await
             };
-            let ways = way(&mut self.chance);
+            let ways = way(&mut self.rng);
             if let Ok(Ok(reply)) = process.request(&line, ways, serve).await {
                 return Ok((process, line, reply));
             }
@@ -191,17 +191,17 @@ impl Client {
             self.tries += 1;
             // The server says it together with the first event, drawn for each stream.
             let retry = if self.call.is_primed {
-                Duration::from_millis(2_000 + self.chance.below(2_000))
+                Duration::from_millis(2_000 + self.rng.below(2_000))
             } else {
                 DEFAULT_RETRY
             };
             sleep(retry).await;
-            let Some((process, line)) = self.scene.reach(&mut self.chance).await else {
+            let Some((process, line)) = self.scene.reach(&mut self.rng).await else {
                 self.resumed(0);
                 continue;
             };
             let resume = calls::resume(&process, &self.call, cursor);
-            let reply = process.request(&line, way(&mut self.chance), resume).await;
+            let reply = process.request(&line, way(&mut self.rng), resume).await;
             match reply {
                 Err(Broken) => self.resumed(0),
                 Ok(Reply::Stream(reader)) => {
@@ -234,7 +234,7 @@ impl Client {
     /// Takes what comes over one connection.
     async fn read(&mut self, process: &Arc<Process>, line: &Line, mut reader: StreamReader) -> End {
         loop {
-            let ways = (self.call.pace, self.chance.ms(WAY));
+            let ways = (self.call.pace, self.rng.ms(WAY));
             let next = process.request(line, ways, reader.next()).await;
             let Ok(delivery) = next else {
                 self.leave(process, reader);
@@ -251,8 +251,8 @@ impl Client {
 
     /// A connection broke, and its node may learn of it much later.
     fn leave(&mut self, process: &Arc<Process>, reader: StreamReader) {
-        let time = self.chance.ms(LEFT_OPEN);
-        if process.is_dead() || self.chance.below(2) == 0 {
+        let time = self.rng.ms(LEFT_OPEN);
+        if process.is_dead() || self.rng.below(2) == 0 {
             return;
         }
         let keep = async move {
@@ -267,13 +267,13 @@ impl Client {
         let (cursor, class, body) = match delivery {
             Delivery::Event {
                 seq,
-                attempt,
+                epoch,
                 class,
                 payload,
             } => {
                 let cursor = Cursor {
                     seq: *seq,
-                    attempt: Some(*attempt),
+                    epoch: Some(*epoch),
                 };
                 (Some(cursor), *class, words::body(name, payload))
             }
@@ -298,13 +298,13 @@ impl Client {
 
 /// A person answers a question, over a connection of its own, until somebody takes it. Some clients send it twice.
 async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     sleep(call.answer_after).await;
-    let (question, times) = (call.question(), 1 + chance.below(5) / 4);
+    let (question, times) = (call.question(), 1 + rng.below(5) / 4);
     let answer = format!("{} says so", call.name);
     let (mut taken, until) = (0, Instant::now() + ANSWERS);
     while taken < times && Instant::now() < until {
-        let Some((process, line)) = scene.reach(&mut chance).await else {
+        let Some((process, line)) = scene.reach(&mut rng).await else {
             sleep(AGAIN).await;
             continue;
         };
@@ -312,11 +312,11 @@ async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
         let given = process
             .node
             .answer(TENANT, call.session.key, ME, &question, payload);
-        let reply = process.request(&line, way(&mut chance), given).await;
+        let reply = process.request(&line, way(&mut rng), given).await;
         match reply {
             Ok(Ok(routed)) => {
                 taken += 1;
-                if routed == Routed::Rung {
+                if routed == Routed::Notified {
                     scene.record.fact(Fact::Answered {
                         question: question.clone(),
                         answer: answer.clone(),
@@ -330,9 +330,9 @@ async fn answer(scene: Arc<Scene>, call: Arc<Call>) {
 
 /// A client changes its mind, on whatever node.
 async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     sleep(after).await;
-    let Some((process, line)) = scene.reach(&mut chance).await else {
+    let Some((process, line)) = scene.reach(&mut rng).await else {
         return;
     };
     call.set_unwanted();
@@ -341,7 +341,7 @@ async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
     });
     let rpc = call.rpc();
     let said = process.node.cancel(call.session.key, ME, &rpc);
-    let reply = process.request(&line, way(&mut chance), said).await;
+    let reply = process.request(&line, way(&mut rng), said).await;
     if let Ok(Ok(_)) = reply {
         call.set_cancelled();
         scene.record.fact(Fact::CancelAccepted {
@@ -352,15 +352,15 @@ async fn cancel(scene: Arc<Scene>, call: Arc<Call>, after: Duration) {
 
 /// Ends a session, and asks again until that is said to be done.
 pub(super) async fn end(scene: Arc<Scene>, session: Session) {
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     let asked = Instant::now();
     scene.record.fact(Fact::Deleting {
         session: session.name.clone(),
     });
     loop {
-        if let Some((process, line)) = scene.reach(&mut chance).await {
+        if let Some((process, line)) = scene.reach(&mut rng).await {
             let end = process.node.end(session.key, ME, LIFE);
-            let reply = process.request(&line, way(&mut chance), end).await;
+            let reply = process.request(&line, way(&mut rng), end).await;
             if let Ok(Ok(())) = reply {
                 scene.record.line(What::Deleted {
                     session: session.name,

@@ -6,7 +6,7 @@ use portolan_cluster::fault::Rates;
 use tokio::time::{sleep, sleep_until};
 
 use super::{
-    super::chance::Chance,
+    super::rng::NodeRng,
     scene::{NODES, Scene, Way, Weather},
 };
 use crate::history::FaultKind;
@@ -27,7 +27,7 @@ enum Kind {
     Cut,
     /// F4: all nodes and the store.
     CutAll,
-    /// F4: doorbells of a node alone.
+    /// F4: messages of a node alone.
     Deafen,
     /// F5, F6: another store takes over, which was not told the last writes.
     RollBack,
@@ -35,10 +35,10 @@ enum Kind {
     Fill,
     /// F8: operations and replies take up to two seconds.
     Slow,
-    /// Operations and replies get lost, and doorbells come late, twice or never.
+    /// Operations and replies get lost, and messages come late, twice or never.
     Lossy,
-    /// Only doorbells do.
-    LossyBells,
+    /// Only messages do.
+    LossyMessages,
     /// F10: clients and a node; connections are reset, and refused.
     CutClients,
     /// F10: nothing comes through for a while; then connections are reset.
@@ -61,7 +61,7 @@ const KINDS: &[Kind] = &[
     Kind::Fill,
     Kind::Slow,
     Kind::Lossy,
-    Kind::LossyBells,
+    Kind::LossyMessages,
     Kind::CutClients,
     Kind::Silence,
 ];
@@ -76,13 +76,13 @@ pub(super) struct Harm {
 }
 
 impl Harm {
-    fn drawn(chance: &mut Chance, from: Duration) -> Self {
-        let kind = *chance.pick(KINDS);
+    fn drawn(rng: &mut NodeRng, from: Duration) -> Self {
+        let kind = *rng.pick(KINDS);
         let (least, most) = match kind {
             Kind::Kill | Kind::Drain => (100, 3_000),
             Kind::Hold => (500, 10_000),
             Kind::Cut | Kind::CutAll | Kind::Fill => (300, 9_000),
-            Kind::Deafen | Kind::LossyBells => (1_000, 9_000),
+            Kind::Deafen | Kind::LossyMessages => (1_000, 9_000),
             Kind::RollBack => (100, 3_000),
             Kind::Slow | Kind::Lossy => (1_000, 6_000),
             Kind::CutClients => (100, 8_000),
@@ -90,9 +90,9 @@ impl Harm {
         };
         Self {
             kind,
-            slot: usize::try_from(chance.below(NODES as u64)).expect("small"),
+            slot: usize::try_from(rng.below(NODES as u64)).expect("small"),
             from,
-            lasts: Duration::from_millis(least + chance.below(most - least)),
+            lasts: Duration::from_millis(least + rng.below(most - least)),
         }
     }
 
@@ -102,22 +102,22 @@ impl Harm {
 }
 
 /// What will be done. Half of the runs have one fault, of which everything has to recover; the others none, two that overlap, or several.
-pub(super) fn plan(chance: &mut Chance) -> Vec<Harm> {
-    let mut at = Duration::from_millis(1_500 + chance.below(6_000));
-    let (count, overlap) = match chance.below(20) {
+pub(super) fn plan(rng: &mut NodeRng) -> Vec<Harm> {
+    let mut at = Duration::from_millis(1_500 + rng.below(6_000));
+    let (count, overlap) = match rng.below(20) {
         0 => (0, false),
         1..=9 => (1, false),
         10..=15 => (2, true),
         16..=17 => (2, false),
-        _ => (3, chance.below(2) == 0),
+        _ => (3, rng.below(2) == 0),
     };
     let mut plan = Vec::new();
     for _ in 0..count {
-        let harm = Harm::drawn(chance, at);
+        let harm = Harm::drawn(rng, at);
         at = if overlap {
-            harm.from + chance.ms(super::calls::millis(harm.lasts) + 4_000)
+            harm.from + rng.ms(super::calls::millis(harm.lasts) + 4_000)
         } else {
-            harm.ends() + RECOVERS + chance.ms(3_000)
+            harm.ends() + RECOVERS + rng.ms(3_000)
         };
         plan.push(harm);
     }
@@ -127,11 +127,11 @@ pub(super) fn plan(chance: &mut Chance) -> Vec<Harm> {
 /// Does it, and undoes it.
 pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::Instant) {
     sleep_until(start + harm.from).await;
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     let process = scene.process(harm.slot);
     let needs_life = !matches!(
         harm.kind,
-        Kind::CutAll | Kind::RollBack | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyBells
+        Kind::CutAll | Kind::RollBack | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyMessages
     );
     if needs_life && process.is_dead() {
         return;
@@ -141,7 +141,7 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
         Kind::Cut | Kind::CutAll | Kind::Slow | Kind::Lossy => FaultKind::StoreAway,
         Kind::RollBack => FaultKind::StoreForgets,
         Kind::Fill => FaultKind::StoreFull,
-        Kind::Deafen | Kind::LossyBells | Kind::CutClients | Kind::Silence => FaultKind::Other,
+        Kind::Deafen | Kind::LossyMessages | Kind::CutClients | Kind::Silence => FaultKind::Other,
     };
     let name = format!("{:?} {}", harm.kind, harm.slot);
     let number = scene.record.harm(name, fault);
@@ -180,8 +180,8 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
             sleep(harm.lasts).await;
             process.set_way(Way::Open);
         }
-        Kind::CutAll | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyBells => {
-            scene.add_weather(number, weather(harm.kind, &mut chance));
+        Kind::CutAll | Kind::Fill | Kind::Slow | Kind::Lossy | Kind::LossyMessages => {
+            scene.add_weather(number, weather(harm.kind, &mut rng));
             sleep(harm.lasts).await;
             scene.end_weather(number);
         }
@@ -198,8 +198,8 @@ pub(super) async fn befall(scene: Arc<Scene>, harm: Harm, start: tokio::time::In
 }
 
 /// What the store is like on top of what it is like always.
-fn weather(kind: Kind, chance: &mut Chance) -> Weather {
-    let mut often = |most: u32| 20 + u32::try_from(chance.below(u64::from(most))).expect("small");
+fn weather(kind: Kind, rng: &mut NodeRng) -> Weather {
+    let mut often = |most: u32| 20 + u32::try_from(rng.below(u64::from(most))).expect("small");
     let rates = match kind {
         Kind::Slow => Rates {
             delay: Duration::from_secs(2),
@@ -209,15 +209,15 @@ fn weather(kind: Kind, chance: &mut Chance) -> Weather {
         Kind::Lossy => Rates {
             before: often(200),
             lost: often(200),
-            bell_lost: often(400),
-            bell_twice: often(200),
-            bell_late: often(200),
+            message_lost: often(400),
+            message_twice: often(200),
+            message_late: often(200),
             ..Rates::default()
         },
-        Kind::LossyBells => Rates {
-            bell_lost: often(800),
-            bell_twice: often(200),
-            bell_late: often(200),
+        Kind::LossyMessages => Rates {
+            message_lost: often(800),
+            message_twice: often(200),
+            message_late: often(200),
             ..Rates::default()
         },
         _ => Rates::default(),

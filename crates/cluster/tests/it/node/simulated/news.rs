@@ -1,5 +1,5 @@
 //! Lists that change, and the standing streams of those who want to hear of it (`streams.md` §15.1, §15.2). The registry is a number that
-//! everybody reads as it is, as Postgres is; what tells of its change is a doorbell.
+//! everybody reads as it is, as Postgres is; what tells of its change is a message.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{
     super::{
-        chance::Chance,
+        rng::NodeRng,
         world::{ME, TENANT, fresh},
     },
     between::Wrong,
@@ -38,7 +38,7 @@ const STREAMS: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     revision: AtomicU64,
-    bell: Notify,
+    message: Notify,
 }
 
 impl Registry {
@@ -49,7 +49,7 @@ impl Registry {
     /// The list is another one from now on.
     pub(super) fn change(&self) -> u64 {
         let revision = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
-        self.bell.notify_waiters();
+        self.message.notify_waiters();
         revision
     }
 }
@@ -62,12 +62,12 @@ pub(super) struct Subscriber(AtomicU64);
 pub(super) async fn feed(scene: Arc<Scene>, process: Arc<Process>) {
     let mut known = scene.registry.revision();
     loop {
-        let bell = scene.registry.bell.notified();
+        let message = scene.registry.message.notified();
         let now = scene.registry.revision();
         if now == known {
             tokio::select! {
                 biased;
-                () = bell => sleep(DEBOUNCE).await,
+                () = message => sleep(DEBOUNCE).await,
                 () = sleep(LOOK) => {}
             }
             continue;
@@ -114,7 +114,7 @@ pub(super) async fn subscribe(
     who: usize,
     over: Arc<Mutex<Option<Instant>>>,
 ) {
-    let mut chance = scene.chance();
+    let mut rng = scene.rng();
     let mut knows = scene.registry.revision();
     let is_over = || {
         over.lock()
@@ -122,19 +122,13 @@ pub(super) async fn subscribe(
             .is_some_and(|at| Instant::now() >= at)
     };
     while !is_over() {
-        if let Some((process, line)) = scene.reach(&mut chance).await {
-            let ways = way(&mut chance);
+        if let Some((process, line)) = scene.reach(&mut rng).await {
+            let ways = way(&mut rng);
             let opened = process.request(&line, ways, open(&scene, &process, &session, knows));
             if let Ok(Some(stream)) = opened.await {
                 scene.record.fact(Fact::Subscribed { who });
-                let listening = listen(
-                    &scene,
-                    (&process, &line),
-                    stream,
-                    who,
-                    &mut knows,
-                    &mut chance,
-                );
+                let listening =
+                    listen(&scene, (&process, &line), stream, who, &mut knows, &mut rng);
                 tokio::select! {
                     biased;
                     () = listening => {}
@@ -143,7 +137,7 @@ pub(super) async fn subscribe(
                 scene.record.fact(Fact::Unsubscribed { who });
             }
         }
-        sleep(Duration::from_millis(1_000 + chance.below(3_000))).await;
+        sleep(Duration::from_millis(1_000 + rng.below(3_000))).await;
     }
 }
 
@@ -153,10 +147,10 @@ async fn listen(
     mut stream: OpenStream<Subscriber>,
     who: usize,
     knows: &mut u64,
-    chance: &mut Chance,
+    rng: &mut NodeRng,
 ) {
     loop {
-        let ways = (Duration::ZERO, chance.ms(super::scene::WAY));
+        let ways = (Duration::ZERO, rng.ms(super::scene::WAY));
         let Ok(Ok(frame)) = process.request(line, ways, stream.next()).await else {
             return;
         };

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    super::chance::Chance,
+    super::rng::NodeRng,
     between::{Between, Gossip, Wrong},
     news::{self, Registry},
     record::{Fact, Record},
@@ -63,9 +63,9 @@ impl Weather {
             rates: Rates {
                 before: one.before.max(two.before),
                 lost: one.lost.max(two.lost),
-                bell_lost: one.bell_lost.max(two.bell_lost),
-                bell_twice: one.bell_twice.max(two.bell_twice),
-                bell_late: one.bell_late.max(two.bell_late),
+                message_lost: one.message_lost.max(two.message_lost),
+                message_twice: one.message_twice.max(two.message_twice),
+                message_late: one.message_late.max(two.message_late),
                 delay: one.delay.max(two.delay),
                 reply_delay: one.reply_delay.max(two.reply_delay),
             },
@@ -78,7 +78,7 @@ impl Weather {
 pub(super) struct Cuts {
     /// The store.
     pub(super) is_off: bool,
-    /// Its doorbells.
+    /// Its messages.
     pub(super) is_deaf: bool,
 }
 
@@ -215,7 +215,7 @@ pub(super) struct Scene {
     slots: Mutex<Vec<Arc<Process>>>,
     /// As it is always, and what is on top of it, by number.
     weather: Mutex<(Weather, BTreeMap<usize, Weather>)>,
-    chance: Mutex<Chance>,
+    rng: Mutex<NodeRng>,
     gossip: Gossip,
     seals: Arc<Seals>,
 }
@@ -223,7 +223,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Starts the nodes.
     pub(super) async fn new(seed: u64, wrong: Option<Wrong>) -> Arc<Self> {
-        let mut chance = Chance(seed);
+        let mut rng = NodeRng(seed);
         let start = Instant::now();
         let clock = Clock::following(move || {
             // Some day; only differences count.
@@ -231,10 +231,10 @@ impl Scene {
                 + i64::try_from(start.elapsed().as_micros()).expect("less than 292,000 years")
         });
         let rates = Rates {
-            delay: Duration::from_millis([0, 3][usize::from(chance.below(2) == 0)]),
+            delay: Duration::from_millis([0, 3][usize::from(rng.below(2) == 0)]),
             ..Rates::default()
         };
-        let are_on = chance.below(2) == 0 && wrong.is_none();
+        let are_on = rng.below(2) == 0 && wrong.is_none();
         let scene = Arc::new(Self {
             store: MemoryStore::new(Bounds::default(), clock),
             tracker: TaskTracker::new(),
@@ -250,7 +250,7 @@ impl Scene {
                 },
                 BTreeMap::new(),
             )),
-            chance: Mutex::new(chance),
+            rng: Mutex::new(rng),
             gossip: Gossip::default(),
             seals: Arc::new(Seals { are_on }),
         });
@@ -262,8 +262,8 @@ impl Scene {
     }
 
     /// A sequence of random numbers of one's own.
-    pub(super) fn chance(&self) -> Chance {
-        Chance(self.chance.lock().expect("whole").draw())
+    pub(super) fn rng(&self) -> NodeRng {
+        NodeRng(self.rng.lock().expect("whole").draw())
     }
 
     fn weather(&self) -> Weather {
@@ -296,7 +296,7 @@ impl Scene {
         }
     }
 
-    /// A node is cut off from the store, or from its doorbells, or reaches them again.
+    /// A node is cut off from the store, or from its messages, or reaches them again.
     pub(super) fn cut(&self, process: &Process, change: impl FnOnce(&mut Cuts)) {
         change(&mut process.cuts.lock().expect("whole").0);
         self.expose(process);
@@ -309,7 +309,7 @@ impl Scene {
         let weather = self.weather();
         let mut rates = weather.rates;
         if self.wrong == Some(Wrong::DeafAndBlind) {
-            rates.bell_lost = 1000;
+            rates.message_lost = 1000;
         }
         process.faults.set_rates(rates);
         process.faults.refuse_writes(weather.is_full);
@@ -324,7 +324,7 @@ impl Scene {
             process.faults.cut_off(now.is_off);
         }
         if now.is_deaf != present.is_deaf || now.is_off != present.is_off {
-            process.faults.cut_off_doorbells(now.is_deaf);
+            process.faults.cut_off_messages(now.is_deaf);
         }
         *present = now;
     }
@@ -344,15 +344,15 @@ impl Scene {
     }
 
     async fn start(self: &Arc<Self>) -> Arc<Process> {
-        let (mut chance, store) = (self.chance(), self.store.clone());
-        let faults = FaultStore::new(Arc::new(store.clone()), chance.draw(), self.tracker.clone());
+        let (mut rng, store) = (self.rng(), self.store.clone());
+        let faults = FaultStore::new(Arc::new(store.clone()), rng.draw(), self.tracker.clone());
         let faults = Arc::new(faults);
         let between = Between::new(Arc::clone(&faults), store, self.wrong, &self.gossip);
         let between = Arc::new(between);
         let (still, stop) = (Standstill::default(), CancellationToken::new());
         let blind = self.wrong == Some(Wrong::DeafAndBlind);
         let settings = NodeSettings {
-            seed: Some(chance.draw()),
+            seed: Some(rng.draw()),
             standstill: Some(still.clone()),
             sessions_cached: 1_000,
             anti_entropy: Duration::from_secs(if blind { 100_000 } else { 5 }),
@@ -392,8 +392,8 @@ impl Scene {
     }
 
     /// The node to which the gateway leads a client: any that is ready. Those that refuse are passed over, those that are silent cost time.
-    pub(super) async fn reach(&self, chance: &mut Chance) -> Option<(Arc<Process>, Line)> {
-        let first = usize::try_from(chance.below(NODES as u64)).expect("small");
+    pub(super) async fn reach(&self, rng: &mut NodeRng) -> Option<(Arc<Process>, Line)> {
+        let first = usize::try_from(rng.below(NODES as u64)).expect("small");
         for step in 0..NODES {
             let process = self.process((first + step) % NODES);
             if process.is_dead() || !process.is_ready.load(Ordering::Relaxed) {
@@ -419,6 +419,6 @@ impl Scene {
 }
 
 /// How long a message takes, there and back.
-pub(super) fn way(chance: &mut Chance) -> (Duration, Duration) {
-    (chance.ms(WAY), chance.ms(WAY))
+pub(super) fn way(rng: &mut NodeRng) -> (Duration, Duration) {
+    (rng.ms(WAY), rng.ms(WAY))
 }

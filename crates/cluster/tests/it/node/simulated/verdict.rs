@@ -79,7 +79,7 @@ pub(super) fn judge(lines: &[Line], facts: &[(u64, Fact)]) -> Verdict {
     }
     answers(&mut verdict, facts);
     notices(&mut verdict, facts, &harms);
-    // What the checker cannot know: a DELETE takes effect before its client hears of it; and whether two faults made a client give up.
+    // What the checker cannot know: a DELETE takes effect before its client is notified of it; and whether two faults made a client give up.
     let mut of_checker = std::mem::take(&mut verdict.report.violations);
     of_checker.retain(|violation| {
         let name = violation.text.split([' ', ':']).next().unwrap_or_default();

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use portolan_cluster::{
     node::{Lost, PayloadPart, PayloadPlace, Payloads},
-    store::{Attempt, Cursor, Nonce},
+    store::{Cursor, Epoch, Nonce},
 };
 
 use crate::{
@@ -98,12 +98,12 @@ pub(super) const fn cancelled() -> Outcome {
 
 /// An event id as the service writes it, but for its seal.
 pub(super) fn id(nonce: Nonce, cursor: Cursor) -> String {
-    let attempt = cursor.attempt.unwrap_or(Attempt { number: 0, mark: 0 });
+    let epoch = cursor.epoch.unwrap_or(Epoch { number: 0, mark: 0 });
     let mut bytes = vec![b'A'];
     bytes.extend(nonce.0);
     bytes.extend(cursor.seq.to_be_bytes());
-    bytes.extend(attempt.number.to_be_bytes());
-    bytes.extend(attempt.mark.to_be_bytes());
+    bytes.extend(epoch.number.to_be_bytes());
+    bytes.extend(epoch.mark.to_be_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -128,7 +128,7 @@ fn number(place: &PayloadPlace<'_>) -> [u8; 8] {
     match place.part {
         PayloadPart::Event { nonce, seq, class } => (nonce, seq, class).hash(&mut hasher),
         PayloadPart::Answer { question } => question.hash(&mut hasher),
-        PayloadPart::Shelved { nonce, is_head } => (nonce, is_head).hash(&mut hasher),
+        PayloadPart::RecordPut { nonce, is_head } => (nonce, is_head).hash(&mut hasher),
     }
     hasher.finish().to_be_bytes()
 }

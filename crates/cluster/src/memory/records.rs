@@ -1,11 +1,13 @@
-//! Things that are kept on shelves. The scripts `shelve.lua`, `kept.lua` and `shelf.lua` do the same.
+//! Things that are kept in records. The scripts `put_record.lua`, `kept.lua` and `shelf.lua` do the same.
 
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 
 use super::ms;
-use crate::store::{Kept, Nonce, OnShelf, SessionKey, Shelve, Shelved, StreamKey, Version};
+use crate::store::{
+    Nonce, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey, Version,
+};
 
 #[derive(Debug, Clone)]
 struct Item {
@@ -20,8 +22,8 @@ impl Item {
         self.head.len() + self.rest.len()
     }
 
-    fn kept(&self, now: u64) -> Kept {
-        Kept {
+    fn record(&self, now: u64) -> Record {
+        Record {
             version: self.version,
             left: Duration::from_millis(self.until.saturating_sub(now)),
             head: self.head.clone(),
@@ -30,12 +32,17 @@ impl Item {
     }
 }
 
-/// The shelves of one lane.
+/// The shelves of one partition.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shelves(HashMap<SessionKey, HashMap<Nonce, Item>>);
+pub(super) struct Records(HashMap<SessionKey, HashMap<Nonce, Item>>);
 
-impl Shelves {
-    pub(super) fn shelve(&mut self, item: StreamKey, shelve: &Shelve, now: u64) -> Shelved {
+impl Records {
+    pub(super) fn put_record(
+        &mut self,
+        item: StreamKey,
+        put_record: &PutRecord,
+        now: u64,
+    ) -> RecordPut {
         let shelf = self.0.entry(item.session).or_default();
         shelf.retain(|_, item| item.until > now);
         let others = || shelf.iter().filter(|(nonce, _)| **nonce != item.nonce);
@@ -43,50 +50,50 @@ impl Shelves {
             (items + 1, bytes + other.len())
         });
         let old = shelf.get(&item.nonce);
-        let new = match (old, shelve.expect) {
+        let new = match (old, put_record.expect) {
             (None, Some(_)) => {
                 self.tidy(item.session);
-                return Shelved::Unknown;
+                return RecordPut::Unknown;
             }
             (None, None) => Item {
                 version: Version(u32::try_from((now / 1000) & 0xffff_ffff).unwrap_or(0)),
-                until: now + ms(shelve.life),
-                head: shelve.head.clone(),
-                rest: shelve.rest.clone().unwrap_or_default(),
+                until: now + ms(put_record.life),
+                head: put_record.head.clone(),
+                rest: put_record.rest.clone().unwrap_or_default(),
             },
             (Some(old), expect) => {
                 let next = expect.map(|version| Version(version.0.wrapping_add(1)));
                 // A reply was lost.
                 let is_same =
-                    old.head == shelve.head && next.is_none_or(|next| next == old.version);
+                    old.head == put_record.head && next.is_none_or(|next| next == old.version);
                 if is_same {
-                    return Shelved::Done(old.version);
+                    return RecordPut::Done(old.version);
                 }
                 match next.filter(|_| expect == Some(old.version)) {
-                    None => return Shelved::Conflict(old.kept(now)),
+                    None => return RecordPut::Conflict(old.record(now)),
                     Some(version) => Item {
                         version,
                         until: old.until,
-                        head: shelve.head.clone(),
-                        rest: shelve.rest.clone().unwrap_or_else(|| old.rest.clone()),
+                        head: put_record.head.clone(),
+                        rest: put_record.rest.clone().unwrap_or_else(|| old.rest.clone()),
                     },
                 }
             }
         };
         let before = old.map(Item::len);
         let grows = before.is_none_or(|before| new.len() > before);
-        if (before.is_none() && items >= shelve.room.items)
-            || (grows && bytes + new.len() > shelve.room.bytes)
+        if (before.is_none() && items >= put_record.room.items)
+            || (grows && bytes + new.len() > put_record.room.bytes)
         {
             self.tidy(item.session);
-            return Shelved::Full;
+            return RecordPut::Full;
         }
         let version = new.version;
         if new.until > now {
             shelf.insert(item.nonce, new);
         }
         self.tidy(item.session);
-        Shelved::Done(version)
+        RecordPut::Done(version)
     }
 
     fn tidy(&mut self, shelf: SessionKey) {
@@ -95,16 +102,16 @@ impl Shelves {
         }
     }
 
-    pub(super) fn kept(&self, item: StreamKey, now: u64) -> Option<Kept> {
+    pub(super) fn record(&self, item: StreamKey, now: u64) -> Option<Record> {
         let found = self.0.get(&item.session)?.get(&item.nonce)?;
-        (found.until > now).then(|| found.kept(now))
+        (found.until > now).then(|| found.record(now))
     }
 
-    pub(super) fn list(&self, shelf: SessionKey, now: u64) -> Vec<OnShelf> {
+    pub(super) fn list(&self, shelf: SessionKey, now: u64) -> Vec<RecordSummary> {
         let items = self.0.get(&shelf).into_iter().flatten();
         items
             .filter(|(_, item)| item.until > now)
-            .map(|(nonce, item)| OnShelf {
+            .map(|(nonce, item)| RecordSummary {
                 nonce: *nonce,
                 left: Duration::from_millis(item.until - now),
                 head: item.head.clone(),

@@ -53,20 +53,20 @@ impl Since {
 }
 
 /// Instruments that are used for each event, and what the tenants' logs hold.
-pub(super) struct Vitals {
+pub(super) struct StreamMetrics {
     local: Histogram,
     remote: Histogram,
     /// Logs of streams that are over, in the order of their end: until when they are kept, whose, bytes.
     closed: Mutex<VecDeque<(Instant, TenantId, u64)>>,
 }
 
-impl std::fmt::Debug for Vitals {
+impl std::fmt::Debug for StreamMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Vitals").finish_non_exhaustive()
     }
 }
 
-impl Vitals {
+impl StreamMetrics {
     pub(super) fn new() -> Self {
         Self {
             local: metrics::histogram!("mcp_stream_delivery_seconds", "way" => "local"),
@@ -117,20 +117,20 @@ pub(super) async fn measure(inner: Arc<Inner>) {
         if let Some(beat) = inner.watcher.last_beat() {
             metrics::gauge!("beat_age_seconds").set(beat.elapsed().as_secs_f64());
         }
-        metrics::gauge!("redis_inflight").set(number(inner.link.store.in_flight()));
+        metrics::gauge!("redis_inflight").set(number(inner.guarded_store.store.in_flight()));
         if round % STREAMS == 0 {
             metrics::gauge!("server_requests_open").set(number(inner.questions.len()));
             streams(&inner, &mut shown);
         }
         if round % MEMORY == 0 {
-            let asked = inner.link.store.used_memory();
+            let asked = inner.guarded_store.store.used_memory();
             let within = inner.settings.call_within;
             tokio::select! {
                 biased;
                 () = inner.stop.cancelled() => return,
                 used = tokio::time::timeout(within, asked) => if let Ok(Ok(Some(used))) = used {
                     metrics::gauge!("redis_used_memory_ratio").set(used);
-                    inner.link.slowness.filled(used);
+                    inner.guarded_store.slowness.filled(used);
                 },
             }
         }
@@ -153,7 +153,7 @@ fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
     metrics::gauge!("mcp_stream_memory_bytes").set(number(held));
     let now = Instant::now();
     {
-        let mut closed = lock(&inner.vitals.closed);
+        let mut closed = lock(&inner.stream_metrics.closed);
         while closed.front().is_some_and(|(until, ..)| *until <= now) {
             closed.pop_front();
         }

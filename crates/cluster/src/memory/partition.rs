@@ -1,4 +1,4 @@
-//! The sessions of one lane, and what is kept of each.
+//! The sessions of one partition, and what is kept of each.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -7,35 +7,35 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{ms, shelves::Shelves};
+use super::{ms, records::Records};
 use crate::{
     Map,
     store::{
-        Attempt, Begin, Bounds, Doorbell, Event, Fresh, NodeId, Nonce, Principal, SessionKey,
+        Begin, Bounds, Epoch, Event, Fresh, NodeId, NodeMessage, Nonce, Principal, SessionKey,
         State, StreamKey, Update, Version,
     },
 };
 
-/// What an operation needs to know, and the doorbells that it rings.
+/// What an operation needs to know, and the messages that it notifies.
 pub(super) struct Moment<'a> {
     /// Unix time, ms.
     pub(super) now: u64,
     pub(super) bounds: &'a Bounds,
-    pub(super) rung: Vec<(NodeId, Doorbell)>,
+    pub(super) notified: Vec<(NodeId, NodeMessage)>,
 }
 
 impl Moment<'_> {
-    pub(super) fn ring(&mut self, node: NodeId, bell: Doorbell) {
-        self.rung.push((node, bell));
+    pub(super) fn notify(&mut self, node: NodeId, message: NodeMessage) {
+        self.notified.push((node, message));
     }
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lane {
+pub(super) struct Partition {
     pub(super) sessions: Map<SessionKey, Session>,
     /// Open streams by owner.
     pub(super) owned: HashMap<Option<NodeId>, BTreeSet<(SessionKey, Nonce)>>,
-    pub(super) shelves: Shelves,
+    pub(super) records: Records,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,8 +61,8 @@ pub(super) struct Record {
 #[derive(Debug, Clone)]
 pub(super) struct Stream {
     pub(super) owner: Option<NodeId>,
-    pub(super) attempt: Attempt,
-    pub(super) attempts: Vec<(u64, Attempt)>,
+    pub(super) epoch: Epoch,
+    pub(super) epochs: Vec<(u64, Epoch)>,
     pub(super) state: State,
     pub(super) tail: u64,
     pub(super) bytes: usize,
@@ -160,7 +160,7 @@ impl Session {
     }
 }
 
-impl Lane {
+impl Partition {
     /// Number of sessions of which anything is kept.
     pub(super) fn len(&self) -> usize {
         self.sessions.len()
@@ -202,7 +202,7 @@ impl Lane {
     }
 
     pub(super) fn purge(&mut self, now: u64) {
-        self.shelves.purge(now);
+        self.records.purge(now);
         let keys: Vec<SessionKey> = self.sessions.keys().copied().collect();
         for key in keys {
             self.session(key, now);
@@ -339,7 +339,7 @@ impl Lane {
         );
         self.session(key, now);
         for node in nodes {
-            moment.ring(node, Doorbell::Ended { session: key });
+            moment.notify(node, NodeMessage::Ended { session: key });
         }
     }
 

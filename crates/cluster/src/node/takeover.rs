@@ -16,19 +16,19 @@ use tokio::{sync::Notify, time::Instant};
 use super::{Inner, Lost, envelope, reader::Connection, reader::Phase, writer, writer::Ending};
 use crate::{
     lock,
-    store::{Adopt, Adopted, Cursor, LANES, Lane, NodeId, StoreError, StreamKey},
+    store::{Cursor, NodeId, PARTITIONS, Partition, StoreError, StreamKey, TakeOver, TakenOver},
 };
 
-/// Looks into lanes at once.
+/// Looks into partitions at once.
 const AT_ONCE: usize = 8;
-/// Tries of one adoption whose reply was lost.
+/// Tries of one takeover whose reply was lost.
 const TRIES: usize = 3;
-/// A lane is done with a dead node when it was found empty so often.
+/// A partition is done with a dead node when it was found empty so often.
 const EMPTY: u8 = 2;
 /// Between two looks for streams that nobody owns, and for own streams that nobody writes.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// A stream to be adopted.
+/// A stream to be taken over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
     pub(super) stream: StreamKey,
@@ -43,7 +43,7 @@ pub(super) struct Claim {
 /// Cursor of a janitor: no client has shown anything.
 const NOTHING_SHOWN: Cursor = Cursor {
     seq: 0,
-    attempt: None,
+    epoch: None,
 };
 
 #[derive(Debug, Default)]
@@ -53,16 +53,16 @@ struct Claims {
     streams: HashSet<StreamKey>,
 }
 
-/// What is to be adopted by this node.
+/// What is to be taken over by this node.
 #[derive(Debug, Default)]
-pub(super) struct Adoptions {
+pub(super) struct Takeovers {
     claims: Mutex<Claims>,
     wake: Notify,
-    /// An adoption may have been applied without this node knowing.
+    /// An takeover may have been applied without this node knowing.
     is_in_doubt: AtomicBool,
 }
 
-impl Adoptions {
+impl Takeovers {
     pub(super) fn claim(&self, claim: Claim) {
         let mut claims = lock(&self.claims);
         if claims.streams.insert(claim.stream) {
@@ -95,7 +95,7 @@ impl Inner {
             Some(_) if is_overdue => (None, Lost::Deadline),
             Some(_) => return,
         };
-        self.adoptions.claim(Claim {
+        self.takeovers.claim(Claim {
             stream,
             from,
             shown: standing.shown,
@@ -125,15 +125,15 @@ impl Inner {
     }
 }
 
-/// Adopts what was claimed, paced, until the node stops.
-pub(super) async fn adopt(inner: Arc<Inner>) {
+/// Takes over what was claimed, paced, until the node stops.
+pub(super) async fn take_over(inner: Arc<Inner>) {
     loop {
-        let claim = lock(&inner.adoptions.claims).waiting.pop_front();
+        let claim = lock(&inner.takeovers.claims).waiting.pop_front();
         let Some(claim) = claim else {
             tokio::select! {
                 biased;
                 () = inner.stop.cancelled() => return,
-                () = inner.adoptions.wake.notified() => continue,
+                () = inner.takeovers.wake.notified() => continue,
             }
         };
         // On its own, so that a slow one does not hold up the rest; the pace bounds how many there are.
@@ -143,30 +143,30 @@ pub(super) async fn adopt(inner: Arc<Inner>) {
                 tokio::select! {
                     biased;
                     () = inner.stop.cancelled() => {}
-                    () = adopt_one(&inner, claim) => {}
+                    () = take_over_one(&inner, claim) => {}
                 }
             }
         };
         inner.spawn(task);
-        tokio::time::sleep(inner.settings.adoption_pace).await;
+        tokio::time::sleep(inner.settings.takeover_pace).await;
     }
 }
 
-async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
-    let adopt = Adopt {
+async fn take_over_one(inner: &Arc<Inner>, claim: Claim) {
+    let take_over = TakeOver {
         stream: claim.stream,
         from: claim.from,
         to: Some(inner.id),
         shown: claim.shown,
-        // The same for every try: so the store knows the adoption again whose reply was lost.
-        mark: inner.chance.mark(),
+        // The same for every try: so the store knows the takeover again whose reply was lost.
+        mark: inner.rng.mark(),
     };
     let began = portolan_traces::now();
     let mut reply = Err(StoreError::Down(String::new()));
     for _ in 0..TRIES {
-        let operation = inner.link.store.adopt(&adopt);
+        let operation = inner.guarded_store.store.take_over(&take_over);
         reply = inner
-            .link
+            .guarded_store
             .call("adopt", inner.settings.call_within, operation)
             .await;
         if reply.is_ok() {
@@ -174,9 +174,9 @@ async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
         }
     }
     let outcome = match reply {
-        Ok(Adopted::Done {
+        Ok(TakenOver::Done {
             tail,
-            attempt,
+            epoch,
             about,
             late,
             ..
@@ -198,32 +198,32 @@ async fn adopt_one(inner: &Arc<Inner>, claim: Claim) {
                 span.set("portolan.outcome", outcome);
                 Some(Arc::new(span))
             });
-            writer::finish_adopted(inner, claim.stream, attempt, tail, about, trace, ending);
+            writer::finish_taken_over(inner, claim.stream, epoch, tail, about, trace, ending);
             outcome
         }
-        Ok(Adopted::Lost) => "lost",
-        Ok(Adopted::Over) => "over",
+        Ok(TakenOver::Lost) => "lost",
+        Ok(TakenOver::Over) => "over",
         Err(_) => {
-            inner.adoptions.is_in_doubt.store(true, Ordering::Release);
+            inner.takeovers.is_in_doubt.store(true, Ordering::Release);
             "unknown"
         }
     };
     metrics::counter!("mcp_adoptions_total", "outcome" => outcome).increment(1);
-    lock(&inner.adoptions.claims).streams.remove(&claim.stream);
+    lock(&inner.takeovers.claims).streams.remove(&claim.stream);
     for connection in inner.connections.of(claim.stream.session) {
         if connection.stream == claim.stream {
-            inner.lanes.mark(&connection);
+            inner.partitions.mark(&connection);
         }
     }
 }
 
-/// Looks after the streams of dead nodes in the lanes of this one, until the node stops or leaves.
+/// Looks after the streams of dead nodes in the partitions of this one, until the node stops or leaves.
 pub(super) async fn janitor(inner: Arc<Inner>) {
-    let mut found_empty: HashMap<(Lane, NodeId), u8> = HashMap::new();
+    let mut found_empty: HashMap<(Partition, NodeId), u8> = HashMap::new();
     let mut members = inner.watcher.members.subscribe();
     let mut swept = Instant::now();
     loop {
-        let pause = inner.chance.spread(inner.settings.janitor);
+        let pause = inner.rng.spread(inner.settings.janitor);
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
@@ -239,28 +239,30 @@ pub(super) async fn janitor(inner: Arc<Inner>) {
                 inner.tend(&connection);
             }
         }
-        let is_sweep = swept.elapsed() >= SWEEP && !inner.link.is_open();
+        let is_sweep = swept.elapsed() >= SWEEP && !inner.guarded_store.is_open();
         if !known.suspected.is_empty() || is_sweep {
             let mut looks = Vec::new();
-            for lane in known.lanes_of(inner.id) {
-                looks.extend(known.suspected.iter().map(|node| (lane, Some(*node))));
-                looks.extend(is_sweep.then_some((lane, None)));
+            for partition in known.partitions_of(inner.id) {
+                looks.extend(known.suspected.iter().map(|node| (partition, Some(*node))));
+                looks.extend(is_sweep.then_some((partition, None)));
             }
-            looks.retain(|(lane, node)| {
+            looks.retain(|(partition, node)| {
                 node.is_none_or(|node| {
                     found_empty
-                        .get(&(*lane, node))
+                        .get(&(*partition, node))
                         .is_none_or(|times| *times < EMPTY)
                 })
             });
             look(&inner, &mut found_empty, looks).await;
         }
-        let is_in_doubt =
-            !inner.link.is_open() && inner.adoptions.is_in_doubt.swap(false, Ordering::AcqRel);
+        let is_in_doubt = !inner.guarded_store.is_open()
+            && inner.takeovers.is_in_doubt.swap(false, Ordering::AcqRel);
         if is_sweep || is_in_doubt {
             swept = Instant::now();
-            let lanes = (0..LANES).filter_map(|lane| u8::try_from(lane).ok());
-            let looks = lanes.map(|lane| (Lane(lane), Some(inner.id))).collect();
+            let partitions = (0..PARTITIONS).filter_map(|partition| u8::try_from(partition).ok());
+            let looks = partitions
+                .map(|partition| (Partition(partition), Some(inner.id)))
+                .collect();
             look(&inner, &mut found_empty, looks).await;
         }
     }
@@ -268,37 +270,37 @@ pub(super) async fn janitor(inner: Arc<Inner>) {
 
 async fn look(
     inner: &Arc<Inner>,
-    found_empty: &mut HashMap<(Lane, NodeId), u8>,
-    looks: Vec<(Lane, Option<NodeId>)>,
+    found_empty: &mut HashMap<(Partition, NodeId), u8>,
+    looks: Vec<(Partition, Option<NodeId>)>,
 ) {
     let mut found = stream::iter(looks)
-        .map(|(lane, node)| async move {
-            let owned = inner.link.store.owned_by(lane, node);
+        .map(|(partition, node)| async move {
+            let owned = inner.guarded_store.store.owned_by(partition, node);
             let owned = inner
-                .link
+                .guarded_store
                 .call("owned_by", inner.settings.call_within, owned)
                 .await;
-            (lane, node, owned)
+            (partition, node, owned)
         })
         .buffer_unordered(AT_ONCE);
-    while let Some((lane, node, owned)) = found.next().await {
+    while let Some((partition, node, owned)) = found.next().await {
         if inner.stop.is_cancelled() {
             return;
         }
         let Ok(streams) = owned else {
             if node == Some(inner.id) {
-                inner.adoptions.is_in_doubt.store(true, Ordering::Release);
+                inner.takeovers.is_in_doubt.store(true, Ordering::Release);
             }
             continue;
         };
         if let (true, Some(node)) = (streams.is_empty(), node) {
-            *found_empty.entry((lane, node)).or_default() += 1;
+            *found_empty.entry((partition, node)).or_default() += 1;
         }
         for stream in streams {
             if node == Some(inner.id) && inner.has_writer(stream) {
                 continue;
             }
-            inner.adoptions.claim(Claim {
+            inner.takeovers.claim(Claim {
                 stream,
                 from: node,
                 shown: NOTHING_SHOWN,

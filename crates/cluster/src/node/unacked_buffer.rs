@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::Bytes;
 
 use super::settings::NodeSettings;
-use crate::store::{Append, Appended, Attempt, Class, Create, NewEvent, NodeId, State};
+use crate::store::{Append, Appended, Class, Create, Epoch, NewEvent, NodeId, State};
 
 /// An event with its number.
 #[derive(Debug, Clone)]
@@ -20,9 +20,9 @@ pub(super) struct Entry {
 
 /// The writer's side of a log.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct UnackedBuffer {
     owner: NodeId,
-    attempt: Attempt,
+    epoch: Epoch,
     rpc: String,
     bounds: (usize, usize),
     batch: (usize, usize),
@@ -63,22 +63,22 @@ pub(super) enum Verdict {
     Broken,
 }
 
-impl Ring {
-    /// For the node that opens a stream: `tail` 0 and the first attempt; or adopted it.
+impl UnackedBuffer {
+    /// For the node that opens a stream: `tail` 0 and the first epoch; or taken over it.
     pub(super) fn new(
         owner: NodeId,
-        attempt: Attempt,
+        epoch: Epoch,
         tail: u64,
         rpc: String,
         settings: &NodeSettings,
     ) -> Self {
         Self {
             owner,
-            attempt,
+            epoch,
             rpc,
-            bounds: settings.ring,
+            bounds: settings.unacked,
             batch: settings.batch,
-            is_created: attempt != Attempt::FIRST,
+            is_created: epoch != Epoch::FIRST,
             acked: tail,
             next: tail + 1,
             entries: VecDeque::new(),
@@ -88,8 +88,8 @@ impl Ring {
         }
     }
 
-    pub(super) const fn attempt(&self) -> Attempt {
-        self.attempt
+    pub(super) const fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Number of the last event.
@@ -189,7 +189,7 @@ impl Ring {
         Sent {
             append: Append {
                 owner: self.owner,
-                attempt: self.attempt,
+                epoch: self.epoch,
                 expect: self.acked,
                 create: (!self.is_created).then(|| Create {
                     deadline_in,
@@ -314,20 +314,20 @@ mod tests {
 
     const ABOUT: Bytes = Bytes::new();
 
-    fn ring(settings: &NodeSettings) -> Ring {
-        Ring::new(
+    fn unacked(settings: &NodeSettings) -> UnackedBuffer {
+        UnackedBuffer::new(
             NodeId(*b"naaaaaaaaaaaaa"),
-            Attempt::FIRST,
+            Epoch::FIRST,
             0,
             "i:1".into(),
             settings,
         )
     }
 
-    fn add(ring: &mut Ring, count: usize) {
+    fn add(unacked: &mut UnackedBuffer, count: usize) {
         for _ in 0..count {
             let payload = Bytes::from_static(b"x");
-            ring.add(event(Class::Notification, None, payload.clone()), payload);
+            unacked.add(event(Class::Notification, None, payload.clone()), payload);
         }
     }
 
@@ -340,96 +340,96 @@ mod tests {
         }
     }
 
-    fn send(ring: &Ring) -> Sent {
-        ring.next_append(Duration::from_secs(1), &ABOUT)
+    fn send(unacked: &UnackedBuffer) -> Sent {
+        unacked.next_append(Duration::from_secs(1), &ABOUT)
     }
 
     #[test]
     fn the_first_append_makes_the_stream_and_a_batch_is_bounded() {
-        let mut ring = ring(&NodeSettings::default());
-        assert!(ring.has_news(), "the stream itself");
-        add(&mut ring, 40);
-        let sent = send(&ring);
+        let mut unacked = unacked(&NodeSettings::default());
+        assert!(unacked.has_news(), "the stream itself");
+        add(&mut unacked, 40);
+        let sent = send(&unacked);
         assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(0));
         assert_eq!(sent.append.events.len(), 32);
         assert_eq!(
-            ring.answered(&sent, &done(32)),
+            unacked.answered(&sent, &done(32)),
             Verdict::Acked { healed: false }
         );
-        ring.close(State::Closed);
-        let sent = send(&ring);
+        unacked.close(State::Closed);
+        let sent = send(&unacked);
         assert!(sent.append.create.is_none() && sent.append.close == Some(State::Closed));
         assert_eq!(
-            ring.answered(&sent, &done(40)),
+            unacked.answered(&sent, &done(40)),
             Verdict::Acked { healed: false }
         );
-        assert!(ring.is_closed() && !ring.has_news());
+        assert!(unacked.is_closed() && !unacked.has_news());
     }
 
     #[test]
     fn a_lost_reply_is_recognised_by_the_tail() {
-        let mut ring = ring(&NodeSettings::default());
-        add(&mut ring, 3);
-        let sent = send(&ring);
+        let mut unacked = unacked(&NodeSettings::default());
+        add(&mut unacked, 3);
+        let sent = send(&unacked);
         // Applied, but the reply was lost; more events came meanwhile.
-        add(&mut ring, 2);
-        let again = send(&ring);
+        add(&mut unacked, 2);
+        let again = send(&unacked);
         assert_eq!(sent.append.expect, again.append.expect);
         let reply = Appended::Tail {
             tail: 3,
             state: State::Open,
         };
         assert_eq!(
-            ring.answered(&again, &reply),
+            unacked.answered(&again, &reply),
             Verdict::Acked { healed: true }
         );
-        assert_eq!(send(&ring).append.events.len(), 2);
+        assert_eq!(send(&unacked).append.events.len(), 2);
     }
 
     #[test]
     fn a_lost_reply_of_the_close_is_recognised_too() {
-        let mut ring = ring(&NodeSettings::default());
-        add(&mut ring, 1);
-        ring.close(State::Closed);
-        let sent = send(&ring);
+        let mut unacked = unacked(&NodeSettings::default());
+        add(&mut unacked, 1);
+        unacked.close(State::Closed);
+        let sent = send(&unacked);
         let reply = Appended::Tail {
             tail: 1,
             state: State::Closed,
         };
         assert_eq!(
-            ring.answered(&sent, &reply),
+            unacked.answered(&sent, &reply),
             Verdict::Acked { healed: true }
         );
-        assert!(ring.is_closed());
-        let audit = send(&ring);
+        assert!(unacked.is_closed());
+        let audit = send(&unacked);
         assert!(audit.append.events.is_empty() && audit.append.close.is_none());
         let reply = Appended::Closed {
             tail: 1,
             state: State::Closed,
         };
         assert_eq!(
-            ring.answered(&audit, &reply),
+            unacked.answered(&audit, &reply),
             Verdict::Acked { healed: false }
         );
     }
 
     #[test]
     fn a_log_that_lost_events_gets_them_again_with_their_numbers() {
-        let mut ring = ring(&NodeSettings::default());
-        add(&mut ring, 5);
-        let sent = send(&ring);
-        ring.answered(&sent, &done(5));
-        ring.close(State::Closed);
-        let sent = send(&ring);
-        ring.answered(&sent, &done(5));
-        assert!(ring.is_closed());
-        let audit = send(&ring);
+        let mut unacked = unacked(&NodeSettings::default());
+        add(&mut unacked, 5);
+        let sent = send(&unacked);
+        unacked.answered(&sent, &done(5));
+        unacked.close(State::Closed);
+        let sent = send(&unacked);
+        unacked.answered(&sent, &done(5));
+        assert!(unacked.is_closed());
+        let audit = send(&unacked);
         let reply = Appended::Tail {
             tail: 2,
             state: State::Open,
         };
-        assert_eq!(ring.answered(&audit, &reply), Verdict::Rewound);
-        let sent = send(&ring);
+        assert_eq!(unacked.answered(&audit, &reply), Verdict::Rewound);
+        let sent = send(&unacked);
         assert_eq!((sent.append.expect, sent.append.events.len()), (2, 3));
         assert_eq!(sent.append.close, Some(State::Closed));
     }
@@ -437,17 +437,17 @@ mod tests {
     #[test]
     fn a_stream_that_is_gone_is_made_again_from_the_oldest_event_in_the_ring() {
         let settings = NodeSettings {
-            ring: (4, 1000),
+            unacked: (4, 1000),
             ..NodeSettings::default()
         };
-        let mut ring = ring(&settings);
-        add(&mut ring, 10);
-        let sent = send(&ring);
-        ring.answered(&sent, &done(10));
-        ring.take_plain();
-        let audit = send(&ring);
-        assert_eq!(ring.answered(&audit, &Appended::Gone), Verdict::Rewound);
-        let sent = send(&ring);
+        let mut unacked = unacked(&settings);
+        add(&mut unacked, 10);
+        let sent = send(&unacked);
+        unacked.answered(&sent, &done(10));
+        unacked.take_plain();
+        let audit = send(&unacked);
+        assert_eq!(unacked.answered(&audit, &Appended::Gone), Verdict::Rewound);
+        let sent = send(&unacked);
         assert_eq!(sent.append.create.as_ref().map(|c| c.start), Some(6));
         assert_eq!((sent.append.expect, sent.append.events.len()), (6, 4));
         // A tail below the ring cannot be repaired.
@@ -455,41 +455,41 @@ mod tests {
             tail: 3,
             state: State::Open,
         };
-        assert_eq!(ring.answered(&sent, &reply), Verdict::Broken);
+        assert_eq!(unacked.answered(&sent, &reply), Verdict::Broken);
     }
 
     #[test]
     fn what_the_log_lacks_is_never_trimmed_and_fills_the_ring() {
         let settings = NodeSettings {
-            ring: (4, 1000),
+            unacked: (4, 1000),
             ..NodeSettings::default()
         };
-        let mut ring = ring(&settings);
-        add(&mut ring, 6);
-        assert!(ring.is_full());
-        assert_eq!(ring.unacked().count(), 6);
-        let sent = send(&ring);
-        ring.answered(&sent, &done(6));
-        assert_eq!(ring.take_plain().len(), 6);
-        assert!(!ring.is_full() && ring.unacked().count() == 0);
-        assert_eq!(ring.entries.len(), 4);
+        let mut unacked = unacked(&settings);
+        add(&mut unacked, 6);
+        assert!(unacked.is_full());
+        assert_eq!(unacked.unacked().count(), 6);
+        let sent = send(&unacked);
+        unacked.answered(&sent, &done(6));
+        assert_eq!(unacked.take_plain().len(), 6);
+        assert!(!unacked.is_full() && unacked.unacked().count() == 0);
+        assert_eq!(unacked.entries.len(), 4);
     }
 
     #[test]
     fn another_owner_and_another_end_stop_the_writer() {
-        let mut ring = ring(&NodeSettings::default());
-        add(&mut ring, 1);
-        let sent = send(&ring);
-        assert_eq!(ring.answered(&sent, &Appended::Fenced), Verdict::Fenced);
+        let mut unacked = unacked(&NodeSettings::default());
+        add(&mut unacked, 1);
+        let sent = send(&unacked);
+        assert_eq!(unacked.answered(&sent, &Appended::Fenced), Verdict::Fenced);
         let reply = Appended::Closed {
             state: State::Cancelled,
             tail: 0,
         };
-        assert_eq!(ring.answered(&sent, &reply), Verdict::Ended);
+        assert_eq!(unacked.answered(&sent, &reply), Verdict::Ended);
         let reply = Appended::Tail {
             tail: 9,
             state: State::Open,
         };
-        assert_eq!(ring.answered(&sent, &reply), Verdict::Broken);
+        assert_eq!(unacked.answered(&sent, &reply), Verdict::Broken);
     }
 }

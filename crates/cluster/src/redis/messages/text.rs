@@ -1,20 +1,20 @@
-//! What stands in a doorbell, and the words for attempts, states and classes that scripts use as well. Of nothing but bytes: the fuzz
-//! target `doorbell` reads them, too.
+//! What stands in a message, and the words for epochs, states and classes that scripts use as well. Of nothing but bytes: the fuzz
+//! target `message` reads them, too.
 
 use crate::{
     redis::keys::{self, unhex},
-    store::{Attempt, Class, Doorbell, Event, NodeId, Nonce, SessionKey, State, StreamKey},
+    store::{Class, Epoch, Event, NodeId, NodeMessage, Nonce, SessionKey, State, StreamKey},
 };
 
 /// `<letter>` and fields `<length>:<bytes>`.
-pub(crate) fn parse(message: &[u8]) -> Option<Doorbell> {
+pub(crate) fn parse(message: &[u8]) -> Option<NodeMessage> {
     let (letter, rest) = message.split_first()?;
     let mut fields = Fields(rest);
-    let bell = match letter {
+    let message = match letter {
         b'E' => {
             let stream = fields.stream()?;
             let generation = fields.number()?;
-            let attempt = parse_attempt(fields.next()?)?;
+            let epoch = parse_attempt(fields.next()?)?;
             let tail = fields.number()?;
             let state = parse_state(fields.next()?)?;
             let event = if fields.0.is_empty() {
@@ -26,24 +26,24 @@ pub(crate) fn parse(message: &[u8]) -> Option<Doorbell> {
                     payload: fields.next()?.to_vec().into(),
                 })
             };
-            Doorbell::Appended {
+            NodeMessage::Appended {
                 stream,
                 generation,
-                attempt,
+                epoch,
                 tail,
                 state,
                 event,
             }
         }
-        b'D' => Doorbell::Superseded {
+        b'D' => NodeMessage::Superseded {
             stream: fields.stream()?,
             generation: fields.number()?,
         },
-        b'O' => Doorbell::Owner {
+        b'O' => NodeMessage::Owner {
             stream: fields.stream()?,
             owner: parse_owner(fields.next()?)?,
         },
-        b'A' => Doorbell::Answered {
+        b'A' => NodeMessage::Answered {
             stream: fields.stream()?,
             question: String::from_utf8(fields.next()?.to_vec()).ok()?,
             payload: if fields.0.is_empty() {
@@ -52,24 +52,24 @@ pub(crate) fn parse(message: &[u8]) -> Option<Doorbell> {
                 Some(fields.next()?.to_vec().into())
             },
         },
-        b'C' => Doorbell::Cancel {
+        b'C' => NodeMessage::Cancel {
             session: fields.session()?,
             rpc: String::from_utf8(fields.next()?.to_vec()).ok()?,
         },
-        b'X' => Doorbell::Ended {
+        b'X' => NodeMessage::Ended {
             session: fields.session()?,
         },
-        b'M' => Doorbell::Note {
+        b'M' => NodeMessage::Note {
             session: fields.session()?,
             note: fields.next()?.to_vec().into(),
         },
         _ => return None,
     };
-    fields.0.is_empty().then_some(bell)
+    fields.0.is_empty().then_some(message)
 }
 
 /// The message that [`parse`] reads as a note; the others are written by scripts.
-pub(crate) fn note_bell(session: SessionKey, note: &[u8]) -> Vec<u8> {
+pub(crate) fn note_message(session: SessionKey, note: &[u8]) -> Vec<u8> {
     let session = keys::hex(&session.0);
     let mut message = format!("M{}:{session}{}:", session.len(), note.len()).into_bytes();
     message.extend_from_slice(note);
@@ -104,14 +104,14 @@ impl<'a> Fields<'a> {
 }
 
 /// `<number>.<mark>`.
-pub(crate) fn attempt_text(attempt: Attempt) -> String {
-    format!("{}.{:04x}", attempt.number, attempt.mark)
+pub(crate) fn attempt_text(epoch: Epoch) -> String {
+    format!("{}.{:04x}", epoch.number, epoch.mark)
 }
 
 /// The same, read.
-pub(crate) fn parse_attempt(text: &[u8]) -> Option<Attempt> {
+pub(crate) fn parse_attempt(text: &[u8]) -> Option<Epoch> {
     let (number, mark) = std::str::from_utf8(text).ok()?.split_once('.')?;
-    Some(Attempt {
+    Some(Epoch {
         number: number.parse().ok()?,
         mark: u16::from_str_radix(mark, 16).ok()?,
     })
@@ -156,18 +156,18 @@ mod tests {
         let ended = format!("X32:{session}");
         assert_eq!(
             parse(ended.as_bytes()),
-            Some(Doorbell::Ended {
+            Some(NodeMessage::Ended {
                 session: SessionKey([0xab; 16])
             })
         );
         let mut appended = format!("E32:{session}16:{nonce}1:36:2.00ff1:91:O1:N3:").into_bytes();
         appended.extend_from_slice(b"|\0:");
-        let Some(Doorbell::Appended { event, attempt, .. }) = parse(&appended) else {
+        let Some(NodeMessage::Appended { event, epoch, .. }) = parse(&appended) else {
             panic!("not read")
         };
         assert_eq!(
-            attempt,
-            Attempt {
+            epoch,
+            Epoch {
                 number: 2,
                 mark: 0xff
             }
@@ -180,7 +180,7 @@ mod tests {
             // An event that is cut off whole reads as one that has to be fetched; all else is refused.
             let cut = parse(&appended[..end]);
             assert!(
-                matches!(cut, None | Some(Doorbell::Appended { event: None, .. })),
+                matches!(cut, None | Some(NodeMessage::Appended { event: None, .. })),
                 "cut at {end}"
             );
         }

@@ -1,4 +1,4 @@
-//! Who hears of revocations, and when a node may have missed too many (`auth.md` §4.3 point 6, `streams.md` §17.4, ADR 25; case 136).
+//! Who is notified of revocations, and when a node may have missed too many (`auth.md` §4.3 point 6, `streams.md` §17.4, ADR 25; case 136).
 //!
 //! While Postgres is away, nobody hears and nobody can revoke: calls go on. A node that alone hears nothing must not judge tokens that others revoke
 //! meanwhile. So every process that hears says so in the store that all share, and one that has heard nothing for long goes on only as
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Revocations,
-    node::chance,
+    node::rng,
     store::{HoldWanted, NodeId, Store},
 };
 
@@ -34,19 +34,19 @@ const BUCKET: &str = "heard";
 
 /// One process among those that hear of revocations.
 #[derive(Debug)]
-pub struct Hearing {
+pub struct RevocationFreshness {
     revocations: Revocations,
     store: Arc<dyn Store>,
     me: NodeId,
 }
 
-impl Hearing {
+impl RevocationFreshness {
     /// What is heard, and the store that the nodes share.
     pub fn new(revocations: Revocations, store: Arc<dyn Store>) -> Self {
         Self {
             revocations,
             store,
-            me: chance::node_id(),
+            me: rng::node_id(),
         }
     }
 
@@ -87,10 +87,10 @@ impl Hearing {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let hears = self.revocations.silent_for() <= HEARS;
+            let messages = self.revocations.silent_for() <= HEARS;
             let others_hear = tokio::select! {
                 () = stop.cancelled() => return,
-                others_hear = self.ask(hears) => others_hear,
+                others_hear = self.ask(messages) => others_hear,
             };
             // As of now: the question may have taken its time.
             let silent_for = self.revocations.silent_for();
@@ -100,8 +100,8 @@ impl Hearing {
     }
 
     /// Says whether this process hears, and asks whether any other said so lately. `None`: the store does not answer.
-    async fn ask(&self, hears: bool) -> Option<bool> {
-        let places = u64::from(hears);
+    async fn ask(&self, messages: bool) -> Option<bool> {
+        let places = u64::from(messages);
         let wanted = HoldWanted {
             shard: SHARD.to_owned(),
             bucket: BUCKET.to_owned(),

@@ -28,7 +28,7 @@ const SLOW: Duration = Duration::from_millis(50);
 
 /// A store with a breaker before it.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct GuardedStore {
     pub(super) store: Arc<dyn Store>,
     breaker: Mutex<Breaker>,
     /// False while nothing has failed lately: then a success needs no lock.
@@ -40,7 +40,7 @@ pub(super) struct Link {
     round_trips: RoundTrips,
 }
 
-impl Link {
+impl GuardedStore {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,

@@ -6,72 +6,75 @@ use super::{
     Inner, Node, PayloadPlace,
     sessions::{Unavailable, patiently},
 };
-use crate::store::{Kept, NodeId, OnShelf, SessionKey, Shelve, Shelved, StreamKey};
+use crate::store::{NodeId, PutRecord, Record, RecordPut, RecordSummary, SessionKey, StreamKey};
 
 impl Node {
-    /// Makes or changes a thing on a shelf.
+    /// Makes or changes a thing in a record list.
     ///
     /// # Errors
     /// [`Unavailable`]: whether it was done is not known.
-    pub async fn shelve(
+    pub async fn put_record(
         &self,
         tenant: TenantId,
         item: StreamKey,
-        shelve: Shelve,
-    ) -> Result<Shelved, Unavailable> {
+        put_record: PutRecord,
+    ) -> Result<RecordPut, Unavailable> {
         let inner = &self.inner;
         let seal = |is_head, payload| {
-            let place = PayloadPlace::shelved(tenant, item, is_head);
+            let place = PayloadPlace::record_put(tenant, item, is_head);
             inner.payloads.seal(&place, payload)
         };
-        let sealed = Shelve {
-            head: seal(true, shelve.head),
-            rest: shelve.rest.map(|rest| seal(false, rest)),
-            ..shelve
+        let sealed = PutRecord {
+            head: seal(true, put_record.head),
+            rest: put_record.rest.map(|rest| seal(false, rest)),
+            ..put_record
         };
-        let shelved = patiently(inner, "shelve", || inner.link.store.shelve(item, &sealed)).await?;
-        Ok(match shelved {
+        let record_put = patiently(inner, "shelve", || {
+            inner.guarded_store.store.put_record(item, &sealed)
+        })
+        .await?;
+        Ok(match record_put {
             // What cannot be opened is nobody's.
-            Shelved::Conflict(kept) => {
-                open(inner, tenant, item, kept).map_or(Shelved::Unknown, Shelved::Conflict)
+            RecordPut::Conflict(kept) => {
+                open(inner, tenant, item, kept).map_or(RecordPut::Unknown, RecordPut::Conflict)
             }
             other => other,
         })
     }
 
-    /// A thing on a shelf.
+    /// A thing in a record list.
     ///
     /// # Errors
     /// [`Unavailable`].
-    pub async fn kept(
+    pub async fn record(
         &self,
         tenant: TenantId,
         item: StreamKey,
-    ) -> Result<Option<Kept>, Unavailable> {
+    ) -> Result<Option<Record>, Unavailable> {
         let inner = &self.inner;
-        let kept = patiently(inner, "kept", || inner.link.store.kept(item)).await?;
+        let kept = patiently(inner, "kept", || inner.guarded_store.store.record(item)).await?;
         Ok(kept.and_then(|kept| open(inner, tenant, item, kept)))
     }
 
-    /// The things on a shelf, in no order.
+    /// The things in a record list, in no order.
     ///
     /// # Errors
     /// [`Unavailable`].
-    pub async fn shelf(
+    pub async fn records(
         &self,
         tenant: TenantId,
         shelf: SessionKey,
-    ) -> Result<Vec<OnShelf>, Unavailable> {
+    ) -> Result<Vec<RecordSummary>, Unavailable> {
         let inner = &self.inner;
-        let items = patiently(inner, "shelf", || inner.link.store.shelf(shelf)).await?;
+        let items = patiently(inner, "shelf", || inner.guarded_store.store.records(shelf)).await?;
         let opened = items.into_iter().filter_map(|item| {
             let key = StreamKey {
                 session: shelf,
                 nonce: item.nonce,
             };
-            let place = PayloadPlace::shelved(tenant, key, true);
+            let place = PayloadPlace::record_put(tenant, key, true);
             let head = inner.payloads.open(&place, item.head)?;
-            Some(OnShelf { head, ..item })
+            Some(RecordSummary { head, ..item })
         });
         Ok(opened.collect())
     }
@@ -82,9 +85,9 @@ impl Node {
     }
 }
 
-fn open(inner: &Inner, tenant: TenantId, item: StreamKey, kept: Kept) -> Option<Kept> {
+fn open(inner: &Inner, tenant: TenantId, item: StreamKey, kept: Record) -> Option<Record> {
     let open = |is_head, payload| {
-        let place = PayloadPlace::shelved(tenant, item, is_head);
+        let place = PayloadPlace::record_put(tenant, item, is_head);
         inner.payloads.open(&place, payload)
     };
     let head = open(true, kept.head)?;
@@ -93,5 +96,5 @@ fn open(inner: &Inner, tenant: TenantId, item: StreamKey, kept: Kept) -> Option<
     } else {
         open(false, kept.rest)?
     };
-    Some(Kept { head, rest, ..kept })
+    Some(Record { head, rest, ..kept })
 }

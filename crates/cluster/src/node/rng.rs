@@ -15,14 +15,14 @@ const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// Where a node's random values come from.
 #[derive(Debug)]
-pub(super) enum Chance {
+pub(super) enum NodeRng {
     /// The operating system's generator.
     System,
     /// A number: the same one leads to the same values.
     Seed(AtomicU64),
 }
 
-impl Chance {
+impl NodeRng {
     /// [`super::NodeSettings::seed`].
     pub(super) fn new(seed: Option<u64>) -> Self {
         seed.map_or(Self::System, |seed| Self::Seed(AtomicU64::new(seed)))
@@ -51,7 +51,7 @@ impl Chance {
         NodeId(id)
     }
 
-    /// The mark of an attempt; never 0, which is the first attempt's.
+    /// The mark of an epoch; never 0, which is the first epoch's.
     pub(super) fn mark(&self) -> u16 {
         let mark = self.bits().to_le_bytes();
         u16::from_le_bytes([mark[0], mark[1]]).max(1)
@@ -77,7 +77,7 @@ impl Chance {
 
 /// The id of a process that is no node and does as one does.
 pub(crate) fn node_id() -> NodeId {
-    Chance::System.node_id()
+    NodeRng::System.node_id()
 }
 
 /// The next number of a sequence that looks random and is the same for the same start (`SplitMix64`).
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn no_mark_is_that_of_the_first_attempt() {
-        assert!((0..1000).all(|_| Chance::System.mark() != 0));
+        assert!((0..1000).all(|_| NodeRng::System.mark() != 0));
     }
 
     #[test]
     fn the_same_seed_leads_to_the_same_values() {
         let drawn = |seed| {
-            let chance = Chance::new(Some(seed));
-            (chance.node_id(), chance.mark(), chance.node_id())
+            let rng = NodeRng::new(Some(seed));
+            (rng.node_id(), rng.mark(), rng.node_id())
         };
         assert_eq!(drawn(7), drawn(7));
         assert_ne!(drawn(7), drawn(8));

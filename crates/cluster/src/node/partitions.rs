@@ -1,4 +1,4 @@
-//! All reading of logs on a node: connections that have something to fetch are collected by lane and read together
+//! All reading of logs on a node: connections that have something to fetch are collected by partition and read together
 //! (`streams.md` §8 *Lane reader*).
 
 use std::{
@@ -12,7 +12,7 @@ use tokio::{sync::Notify, time::Instant};
 use super::{Inner, reader::Connection, reader::Next};
 use crate::{
     lock,
-    store::{Lane, Read, ReadWanted},
+    store::{Partition, Read, ReadWanted},
 };
 
 /// Lanes that are read at once (§17.6).
@@ -20,14 +20,14 @@ const AT_ONCE: usize = 64;
 
 /// Connections that have to look into their logs.
 #[derive(Debug, Default)]
-pub(super) struct Lanes {
-    dirty: Mutex<BTreeMap<Lane, Vec<Arc<Connection>>>>,
+pub(super) struct Partitions {
+    dirty: Mutex<BTreeMap<Partition, Vec<Arc<Connection>>>>,
     wake: Notify,
     at_once: Notify,
 }
 
-impl Lanes {
-    /// Puts a connection on its lane's list, unless it is there. Never waits.
+impl Partitions {
+    /// Puts a connection on its partition's list, unless it is there. Never waits.
     pub(super) fn mark(&self, connection: &Arc<Connection>) {
         self.list(connection, false, &self.wake);
     }
@@ -46,48 +46,55 @@ impl Lanes {
     fn list(&self, connection: &Arc<Connection>, is_look: bool, wake: &Notify) {
         if connection.queue(is_look) {
             lock(&self.dirty)
-                .entry(connection.stream.session.lane())
+                .entry(connection.stream.session.partition())
                 .or_default()
                 .push(Arc::clone(connection));
             wake.notify_one();
         }
     }
 
-    /// Up to `count` connections of each lane that is not busy.
-    fn take(&self, busy: &mut HashSet<Lane>, count: usize) -> Vec<(Lane, Vec<Arc<Connection>>)> {
+    /// Up to `count` connections of each partition that is not busy.
+    fn take(
+        &self,
+        busy: &mut HashSet<Partition>,
+        count: usize,
+    ) -> Vec<(Partition, Vec<Arc<Connection>>)> {
         let mut dirty = lock(&self.dirty);
-        let lanes: Vec<_> = dirty
+        let partitions: Vec<_> = dirty
             .keys()
             .copied()
-            .filter(|lane| !busy.contains(lane))
+            .filter(|partition| !busy.contains(partition))
             .take(AT_ONCE.saturating_sub(busy.len()))
             .collect();
-        let mut batches = Vec::with_capacity(lanes.len());
-        for lane in lanes {
-            let Some(connections) = dirty.get_mut(&lane) else {
+        let mut batches = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            let Some(connections) = dirty.get_mut(&partition) else {
                 continue;
             };
             let rest = connections.split_off(count.min(connections.len()));
             let batch = std::mem::replace(connections, rest);
             if connections.is_empty() {
-                dirty.remove(&lane);
+                dirty.remove(&partition);
             }
-            busy.insert(lane);
-            batches.push((lane, batch));
+            busy.insert(partition);
+            batches.push((partition, batch));
         }
         batches
     }
 
-    fn has(&self, lane: Lane) -> bool {
-        lock(&self.dirty).contains_key(&lane)
+    fn has(&self, partition: Partition) -> bool {
+        lock(&self.dirty).contains_key(&partition)
     }
 
-    fn has_any(&self, busy: &HashSet<Lane>) -> bool {
-        busy.len() < AT_ONCE && lock(&self.dirty).keys().any(|lane| !busy.contains(lane))
+    fn has_any(&self, busy: &HashSet<Partition>) -> bool {
+        busy.len() < AT_ONCE
+            && lock(&self.dirty)
+                .keys()
+                .any(|partition| !busy.contains(partition))
     }
 }
 
-/// Reads for the node until it stops. One `read` at a time in each lane.
+/// Reads for the node until it stops. One `read` at a time in each partition.
 pub(super) async fn read(inner: Arc<Inner>) {
     let mut busy = HashSet::new();
     let mut flight = FuturesUnordered::new();
@@ -106,49 +113,53 @@ pub(super) async fn read(inner: Arc<Inner>) {
             () = inner.stop.cancelled() => return,
             () = gather => {
                 start_at = None;
-                for (lane, batch) in inner.lanes.take(&mut busy, inner.settings.read_batch) {
-                    flight.push(read_lane(Arc::clone(&inner), lane, batch));
+                for (partition, batch) in inner.partitions.take(&mut busy, inner.settings.read_batch) {
+                    flight.push(read_partition(Arc::clone(&inner), partition, batch));
                 }
             }
-            Some(lane) = flight.next() => {
-                busy.remove(&lane);
-                // More came for it while it was busy, as every page but the last brings the next one; or there were too many lanes.
-                if inner.lanes.has(lane) || start_at.is_none() && inner.lanes.has_any(&busy) {
+            Some(partition) = flight.next() => {
+                busy.remove(&partition);
+                // More came for it while it was busy, as every page but the last brings the next one; or there were too many partitions.
+                if inner.partitions.has(partition) || start_at.is_none() && inner.partitions.has_any(&busy) {
                     start_at = Some(Instant::now());
                 }
             }
-            () = inner.lanes.at_once.notified() => start_at = Some(Instant::now()),
-            () = inner.lanes.wake.notified(), if start_at.is_none() => {
+            () = inner.partitions.at_once.notified() => start_at = Some(Instant::now()),
+            () = inner.partitions.wake.notified(), if start_at.is_none() => {
                 start_at = Some(Instant::now() + inner.settings.gather);
             }
         }
     }
 }
 
-async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -> Lane {
+async fn read_partition(
+    inner: Arc<Inner>,
+    partition: Partition,
+    batch: Vec<Arc<Connection>>,
+) -> Partition {
     let (mut asked, mut wanted) = (Vec::new(), Vec::new());
     for connection in batch {
-        if let Some((generation, position, owner, attempt)) = connection.taken() {
+        if let Some((generation, position, owner, epoch)) = connection.taken() {
             wanted.push(ReadWanted {
                 stream: connection.stream,
                 generation,
                 position,
-                seen: (owner, attempt),
+                seen: (owner, epoch),
             });
             asked.push(connection);
         }
     }
     if wanted.is_empty() {
-        return lane;
+        return partition;
     }
-    let read = inner.link.store.read(lane, &wanted);
+    let read = inner.guarded_store.store.read(partition, &wanted);
     let replies = inner
-        .link
+        .guarded_store
         .call("read", inner.settings.call_within, read)
         .await;
     // After a failure all of them are read again when the store is back, and by the next look at all.
     let Ok(replies) = replies else {
-        return lane;
+        return partition;
     };
     for ((connection, wanted), reply) in asked.iter().zip(&wanted).zip(replies) {
         connection.answered();
@@ -171,7 +182,7 @@ async fn read_lane(inner: Arc<Inner>, lane: Lane, batch: Vec<Arc<Connection>>) -
         }
         inner.tend(connection);
     }
-    lane
+    partition
 }
 
 impl Inner {
@@ -179,15 +190,15 @@ impl Inner {
     pub(super) fn follow(&self, connection: &Arc<Connection>, next: Next) {
         match next {
             Next::Rest => {}
-            Next::Read => self.lanes.mark(connection),
+            Next::Read => self.partitions.mark(connection),
             Next::Attach => {
                 connection.hold();
-                self.care.hold(Arc::clone(connection));
+                self.supervisor.hold(Arc::clone(connection));
             }
-            Next::LastWord => self.care.hold(Arc::clone(connection)),
-            Next::Adopt => {
+            Next::LastWord => self.supervisor.hold(Arc::clone(connection)),
+            Next::TakeOver => {
                 let standing = connection.standing();
-                self.adoptions.claim(super::adoption::Claim {
+                self.takeovers.claim(super::takeover::Claim {
                     stream: connection.stream,
                     from: standing.owner.flatten(),
                     shown: standing.shown,

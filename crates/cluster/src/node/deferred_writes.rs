@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 const AT_MOST: usize = 100_000;
 
 #[derive(Debug)]
-pub(super) enum Chore {
+pub(super) enum DeferredWrite {
     Unregister {
         session: SessionKey,
         rpc: String,
@@ -34,7 +34,7 @@ pub(super) enum Chore {
         session: SessionKey,
         principal: Principal,
     },
-    /// An answer came whose payload was too big for its doorbell, or may have come unheard.
+    /// An answer came whose payload was too big for its message, or may have come unheard.
     TakeAnswer {
         session: SessionKey,
         question: String,
@@ -42,16 +42,16 @@ pub(super) enum Chore {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Chores {
-    queue: Mutex<VecDeque<Chore>>,
+pub(super) struct DeferredWrites {
+    queue: Mutex<VecDeque<DeferredWrite>>,
     wake: Notify,
 }
 
-impl Chores {
-    pub(super) fn add(&self, chore: Chore) {
+impl DeferredWrites {
+    pub(super) fn add(&self, write: DeferredWrite) {
         let mut queue = lock(&self.queue);
         if queue.len() < AT_MOST {
-            queue.push_back(chore);
+            queue.push_back(write);
             self.wake.notify_one();
         }
     }
@@ -62,37 +62,37 @@ pub(super) async fn run(inner: Arc<Inner>) {
     let mut flight = FuturesUnordered::new();
     loop {
         while flight.len() < AT_ONCE {
-            let Some(chore) = lock(&inner.chores.queue).pop_front() else {
+            let Some(write) = lock(&inner.deferred_writes.queue).pop_front() else {
                 break;
             };
-            flight.push(run_one(&inner, chore));
+            flight.push(run_one(&inner, write));
         }
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
             Some(()) = flight.next() => {}
-            () = inner.chores.wake.notified() => {}
+            () = inner.deferred_writes.wake.notified() => {}
         }
     }
 }
 
-async fn run_one(inner: &Inner, chore: Chore) {
-    let (link, within) = (&inner.link, inner.settings.call_within);
-    match chore {
-        Chore::Unregister { session, rpc } => {
-            let unregister = link.store.unregister(session, &rpc);
-            let _ = link.call("unregister", within, unregister).await;
+async fn run_one(inner: &Inner, write: DeferredWrite) {
+    let (guarded_store, within) = (&inner.guarded_store, inner.settings.call_within);
+    match write {
+        DeferredWrite::Unregister { session, rpc } => {
+            let unregister = guarded_store.store.unregister(session, &rpc);
+            let _ = guarded_store.call("unregister", within, unregister).await;
         }
-        Chore::Detach { stream, generation } => {
-            let detach = link.store.detach(stream, inner.id, generation);
-            let _ = link.call("detach", within, detach).await;
+        DeferredWrite::Detach { stream, generation } => {
+            let detach = guarded_store.store.detach(stream, inner.id, generation);
+            let _ = guarded_store.call("detach", within, detach).await;
         }
-        Chore::Remember { session, principal } => {
+        DeferredWrite::Remember { session, principal } => {
             sessions::keep_few(inner, session, principal).await;
         }
-        Chore::TakeAnswer { session, question } => {
-            let take = link.store.take_answer(session, &question);
-            if let Ok(Some(payload)) = link.call("take_answer", within, take).await {
+        DeferredWrite::TakeAnswer { session, question } => {
+            let take = guarded_store.store.take_answer(session, &question);
+            if let Ok(Some(payload)) = guarded_store.call("take_answer", within, take).await {
                 inner.questions.answered(session, &question, payload);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use portolan_cluster::{
     fault::Rates,
     node::{PayloadPart, PayloadPlace, Payloads as _, Resumed},
-    store::{Adopt, Adopted, Append, Attempt, Cursor, NewEvent, NodeId, Store as _},
+    store::{Append, Cursor, Epoch, NewEvent, NodeId, Store as _, TakeOver, TakenOver},
 };
 use tokio::time::Instant;
 
@@ -168,10 +168,10 @@ async fn a_lost_adoption_is_made_again_after_what_the_client_saw() {
     writer.push(NOTE, text("n1")).await.unwrap();
     some(&mut reader, 1).await;
     drop(reader);
-    // The client shows an event of a second attempt that this store knows nothing of.
+    // The client shows an event of a second epoch that this store knows nothing of.
     let shown = Cursor {
         seq: 4,
-        attempt: Some(Attempt { number: 2, mark: 9 }),
+        epoch: Some(Epoch { number: 2, mark: 9 }),
     };
     let mut reader = b.resume(stream, shown).await;
     let all = rest(&mut reader).await;
@@ -194,7 +194,7 @@ async fn a_stream_that_an_older_owner_finished_has_only_its_last_word_for_a_clie
     writer.committed().cancelled().await;
     let shown = Cursor {
         seq: 7,
-        attempt: Some(Attempt { number: 2, mark: 9 }),
+        epoch: Some(Epoch { number: 2, mark: 9 }),
     };
     let mut reader = b.resume(stream, shown).await;
     assert_eq!(rest(&mut reader).await, ["gap 7..2", "2 done"]);
@@ -241,8 +241,8 @@ async fn an_owner_that_is_alive_but_stuck_is_overruled_when_its_time_is_long_ove
     beats.abort();
 }
 
-/// §8: an event in a doorbell is taken only in the attempt that the connection knows. Here the store lost event 2 of the first attempt, and
-/// the second attempt wrote another one under its number.
+/// §8: an event in a message is taken only in the epoch that the connection knows. Here the store lost event 2 of the first epoch, and
+/// the second epoch wrote another one under its number.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     let world = World::new();
@@ -261,24 +261,25 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
     a.kill();
     world.memory.roll_back(&old);
     quiet(&mut reader, Duration::from_millis(100)).await;
-    // Somebody else adopts and writes, and all but the last doorbell is lost.
+    // Somebody else takes over and writes, and all but the last message is lost.
     let lost = |thousandths| Rates {
-        bell_lost: thousandths,
+        message_lost: thousandths,
         ..Rates::default()
     };
     b.faults.set_rates(lost(1000));
     let other = NodeId(*b"nothernodeothe");
-    let adopt = Adopt {
+    let take_over = TakeOver {
         stream,
         from: Some(a.node.id()),
         to: Some(other),
         shown: START,
         mark: 9,
     };
-    let Adopted::Done { tail, attempt, .. } = world.memory.adopt(&adopt).await.unwrap() else {
+    let TakenOver::Done { tail, epoch, .. } = world.memory.take_over(&take_over).await.unwrap()
+    else {
         panic!("not adopted")
     };
-    assert_eq!((tail, attempt.number), (1, 2));
+    assert_eq!((tail, epoch.number), (1, 2));
     for number in [2, 3] {
         tokio::time::sleep(Duration::from_millis(20)).await;
         b.faults.set_rates(lost(if number == 2 { 1000 } else { 0 }));
@@ -294,7 +295,7 @@ async fn an_event_of_another_attempt_is_never_taken_from_a_doorbell() {
         let payload = Named.seal(&place, text(format!("x{number}")));
         let append = Append {
             owner: other,
-            attempt,
+            epoch,
             expect: number - 1,
             create: None,
             events: vec![NewEvent {

@@ -1,5 +1,5 @@
 //! Looking after connections: attaching them, holding them while the store is down, and the regular look at everything that
-//! bounds what a lost doorbell costs (`streams.md` §8, §9).
+//! bounds what a lost message costs (`streams.md` §8, §9).
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,11 +13,11 @@ use super::{
     Inner, envelope,
     reader::{Connection, Next, Phase},
     slowness,
-    vitals::Since,
+    stream_metrics::Since,
 };
 use crate::{
     fork, lock,
-    store::{Attached, Attempt, Class, Cursor, Doorbell, SessionKey, State},
+    store::{Attached, Class, Cursor, Epoch, NodeMessage, SessionKey, State},
 };
 
 /// Between two tries to attach the connections that are held.
@@ -29,7 +29,7 @@ const PAGES: usize = 64;
 
 /// Connections that are to be attached.
 #[derive(Debug, Default)]
-pub(super) struct Care {
+pub(super) struct Supervisor {
     held: Mutex<Vec<Arc<Connection>>>,
     wake: Notify,
 }
@@ -47,7 +47,7 @@ pub(super) enum Attachment {
     Unanswered,
 }
 
-impl Care {
+impl Supervisor {
     /// Attaches the connection as soon as possible.
     pub(super) fn hold(&self, connection: Arc<Connection>) {
         let mut held = lock(&self.held);
@@ -66,12 +66,13 @@ impl Care {
 /// Attaches a connection, or fetches the last word of its stream if that is over.
 pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
     let cursor = connection.standing().shown;
-    let attach = inner
-        .link
-        .store
-        .attach(connection.stream, connection.principal, cursor, inner.id);
+    let attach =
+        inner
+            .guarded_store
+            .store
+            .attach(connection.stream, connection.principal, cursor, inner.id);
     let reply = inner
-        .link
+        .guarded_store
         .call("attach", inner.settings.call_within, attach)
         .await;
     match reply {
@@ -115,16 +116,17 @@ pub(super) async fn attach(inner: &Arc<Inner>, connection: &Arc<Connection>) -> 
 async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachment {
     let mut cursor = Cursor {
         seq: 0,
-        attempt: None,
+        epoch: None,
     };
     for _ in 0..PAGES {
-        let attach =
-            inner
-                .link
-                .store
-                .attach(connection.stream, connection.principal, cursor, inner.id);
+        let attach = inner.guarded_store.store.attach(
+            connection.stream,
+            connection.principal,
+            cursor,
+            inner.id,
+        );
         let reply = inner
-            .link
+            .guarded_store
             .call("attach", inner.settings.call_within, attach)
             .await;
         let view = match reply {
@@ -137,7 +139,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
             // It came back meanwhile.
             return Attachment::Unanswered;
         }
-        let attempt_of = |seq| fork::attempt_of(seq, &view.attempts);
+        let attempt_of = |seq| fork::attempt_of(seq, &view.epochs);
         let end = view
             .events
             .iter()
@@ -155,7 +157,7 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
         };
         cursor = Cursor {
             seq: last.seq,
-            attempt: Some::<Attempt>(attempt_of(last.seq)),
+            epoch: Some::<Epoch>(attempt_of(last.seq)),
         };
     }
     connection.last_word(None);
@@ -163,16 +165,16 @@ async fn last_word(inner: &Arc<Inner>, connection: &Arc<Connection>) -> Attachme
 }
 
 /// Attaches what is held, until the node stops.
-pub(super) async fn attach_held(inner: Arc<Inner>) {
+pub(super) async fn attach_waiting(inner: Arc<Inner>) {
     loop {
-        let is_empty = lock(&inner.care.held).is_empty();
+        let is_empty = lock(&inner.supervisor.held).is_empty();
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
-            () = inner.care.wake.notified() => {}
+            () = inner.supervisor.wake.notified() => {}
             () = tokio::time::sleep(RETRY), if !is_empty => {}
         }
-        let held = std::mem::take(&mut *lock(&inner.care.held));
+        let held = std::mem::take(&mut *lock(&inner.supervisor.held));
         let work = stream::iter(held)
             .for_each_concurrent(AT_ONCE, |connection| attach_again(&inner, connection));
         tokio::select! {
@@ -188,7 +190,7 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
     if standing.phase == Phase::Ended {
         return;
     }
-    if inner.link.is_open() {
+    if inner.guarded_store.is_open() {
         connection.is_unanswered();
     } else {
         match attach(inner, &connection).await {
@@ -212,14 +214,14 @@ async fn attach_again(inner: &Arc<Inner>, connection: Arc<Connection>) {
         connection.end();
         return;
     }
-    lock(&inner.care.held).push(connection);
+    lock(&inner.supervisor.held).push(connection);
 }
 
 /// Looks at every connection whose events come from elsewhere, until the node stops.
-pub(super) async fn look_around(inner: Arc<Inner>) {
-    let mut recoveries = inner.link.recoveries();
+pub(super) async fn anti_entropy(inner: Arc<Inner>) {
+    let mut recoveries = inner.guarded_store.recoveries();
     loop {
-        let pause = inner.chance.spread(inner.anti_entropy());
+        let pause = inner.rng.spread(inner.anti_entropy());
         let is_back = tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
@@ -251,7 +253,7 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
             let is_own =
                 standing.owner == Some(Some(inner.id)) && inner.has_writer(connection.stream);
             if !is_own || standing.is_unread || standing.gone_since.is_some() {
-                inner.lanes.look(connection);
+                inner.partitions.look(connection);
             }
             inner.tend(connection);
         }
@@ -259,19 +261,19 @@ fn look_at(inner: &Arc<Inner>, connection: &Arc<Connection>) {
     }
 }
 
-/// Hears doorbells, until the node stops. Waits for nothing else (§0.1, §14).
+/// Hears messages, until the node stops. Waits for nothing else (§0.1, §14).
 pub(super) async fn listen(
     inner: Arc<Inner>,
-    mut doorbells: tokio::sync::mpsc::Receiver<Doorbell>,
+    mut messages: tokio::sync::mpsc::Receiver<NodeMessage>,
 ) {
     loop {
-        let doorbell = tokio::select! {
+        let message = tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
-            doorbell = doorbells.recv() => doorbell,
+            message = messages.recv() => message,
         };
-        match doorbell {
-            Some(doorbell) => hear(&inner, doorbell),
+        match message {
+            Some(message) => hear(&inner, message),
             None => {
                 // The store gave up on the subscription: again, and look at everything.
                 tokio::select! {
@@ -279,22 +281,22 @@ pub(super) async fn listen(
                     () = inner.stop.cancelled() => return,
                     () = tokio::time::sleep(inner.settings.call_within) => {}
                 }
-                if let Ok(again) = inner.link.store.doorbells(inner.id).await {
-                    doorbells = again;
-                    hear(&inner, Doorbell::Resync);
+                if let Ok(again) = inner.guarded_store.store.subscribe(inner.id).await {
+                    messages = again;
+                    hear(&inner, NodeMessage::Resync);
                 }
             }
         }
     }
 }
 
-fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
-    metrics::counter!("mcp_doorbells_total", "type" => name(&doorbell)).increment(1);
-    match doorbell {
-        Doorbell::Appended {
+fn hear(inner: &Arc<Inner>, message: NodeMessage) {
+    metrics::counter!("mcp_doorbells_total", "type" => name(&message)).increment(1);
+    match message {
+        NodeMessage::Appended {
             stream,
             generation,
-            attempt,
+            epoch,
             tail,
             state,
             event,
@@ -311,7 +313,7 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
                             class: event.class,
                         })
                     });
-                    let next = connection.offer(generation, attempt, tail, state, since, offers);
+                    let next = connection.offer(generation, epoch, tail, state, since, offers);
                     if next == Next::Read {
                         metrics::counter!("mcp_doorbell_gaps_total").increment(1);
                     }
@@ -323,23 +325,23 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
                 }
             }
         }
-        Doorbell::Superseded { stream, generation } => {
+        NodeMessage::Superseded { stream, generation } => {
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream {
                     connection.demote(generation + 1);
                 }
             }
         }
-        Doorbell::Owner { stream, owner } => {
+        NodeMessage::Owner { stream, owner } => {
             for connection in inner.connections.of(stream.session) {
                 if connection.stream == stream {
                     connection.owned_by(owner);
                     inner.tend(&connection);
-                    inner.lanes.mark(&connection);
+                    inner.partitions.mark(&connection);
                 }
             }
         }
-        Doorbell::Answered {
+        NodeMessage::Answered {
             stream,
             question,
             payload,
@@ -347,19 +349,21 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
             Some(payload) => {
                 inner.questions.answered(stream.session, &question, payload);
             }
-            None => inner.chores.add(super::chores::Chore::TakeAnswer {
-                session: stream.session,
-                question,
-            }),
+            None => inner
+                .deferred_writes
+                .add(super::deferred_writes::DeferredWrite::TakeAnswer {
+                    session: stream.session,
+                    question,
+                }),
         },
-        Doorbell::Cancel { session, rpc } => {
+        NodeMessage::Cancel { session, rpc } => {
             inner.running.cancel(session, &rpc);
         }
-        Doorbell::Ended { session } => inner.session_ended(session),
-        Doorbell::Note { session, note } => inner.notes.heard(session, note),
-        Doorbell::Resync => {
+        NodeMessage::Ended { session } => inner.session_ended(session),
+        NodeMessage::Note { session, note } => inner.notes.heard(session, note),
+        NodeMessage::Resync => {
             for connection in inner.connections.all() {
-                inner.lanes.mark(&connection);
+                inner.partitions.mark(&connection);
             }
             inner.running.resync();
             inner.poll_answers(Duration::ZERO);
@@ -367,22 +371,22 @@ fn hear(inner: &Arc<Inner>, doorbell: Doorbell) {
     }
 }
 
-const fn name(doorbell: &Doorbell) -> &'static str {
-    match doorbell {
-        Doorbell::Appended { .. } => "appended",
-        Doorbell::Superseded { .. } => "superseded",
-        Doorbell::Owner { .. } => "owner",
-        Doorbell::Answered { .. } => "answered",
-        Doorbell::Cancel { .. } => "cancel",
-        Doorbell::Ended { .. } => "ended",
-        Doorbell::Note { .. } => "note",
-        Doorbell::Resync => "resync",
+const fn name(message: &NodeMessage) -> &'static str {
+    match message {
+        NodeMessage::Appended { .. } => "appended",
+        NodeMessage::Superseded { .. } => "superseded",
+        NodeMessage::Owner { .. } => "owner",
+        NodeMessage::Answered { .. } => "answered",
+        NodeMessage::Cancel { .. } => "cancel",
+        NodeMessage::Ended { .. } => "ended",
+        NodeMessage::Note { .. } => "note",
+        NodeMessage::Resync => "resync",
     }
 }
 
-/// Looks for answers whose doorbell was lost, and for what the store may have lost, until the node stops.
-pub(super) async fn keep_watch(inner: Arc<Inner>) {
-    let mut incarnation = inner.link.store.incarnation();
+/// Looks for answers whose message was lost, and for what the store may have lost, until the node stops.
+pub(super) async fn check_owner(inner: Arc<Inner>) {
+    let mut incarnation = inner.guarded_store.store.incarnation();
     let mut poll = tokio::time::interval(inner.settings.poll_answers);
     poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut judge = tokio::time::interval(slowness::TICK);
@@ -392,7 +396,7 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
         tokio::select! {
             biased;
             () = inner.stop.cancelled() => return,
-            _ = judge.tick() => inner.link.slowness.judge(&mut streak, &inner.settings),
+            _ = judge.tick() => inner.guarded_store.slowness.judge(&mut streak, &inner.settings),
             _ = poll.tick() => inner.poll_answers(inner.settings.poll_answers),
             changed = incarnation.changed() => {
                 if changed.is_err() {
@@ -402,9 +406,9 @@ pub(super) async fn keep_watch(inner: Arc<Inner>) {
                 }
                 tracing::warn!("the store may have lost writes: every stream is looked at");
                 inner.rolled_back();
-                inner.watcher.audits.ring();
+                inner.watcher.audits.notify();
                 for connection in inner.connections.all() {
-                    inner.lanes.mark(&connection);
+                    inner.partitions.mark(&connection);
                 }
             }
         }
@@ -415,8 +419,8 @@ impl Inner {
     /// A question may have been answered without this node hearing.
     fn poll_answers(&self, age: Duration) {
         for (session, question) in self.questions.waiting(age) {
-            self.chores
-                .add(super::chores::Chore::TakeAnswer { session, question });
+            self.deferred_writes
+                .add(super::deferred_writes::DeferredWrite::TakeAnswer { session, question });
         }
     }
 

@@ -11,7 +11,7 @@ use std::{
 use portolan_cluster::{
     Revocations,
     fault::FaultStore,
-    hearing::{Hearing, LEAST_STALENESS},
+    revocation_freshness::{LEAST_STALENESS, RevocationFreshness},
     store::Store,
 };
 use tokio::time::{Instant, sleep};
@@ -27,7 +27,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A process with a feed that can fall silent, and a store that it can lose.
 struct Process {
     revocations: Revocations,
-    hears: Arc<AtomicBool>,
+    messages: Arc<AtomicBool>,
     store: Arc<FaultStore>,
     _stop: DropGuard,
 }
@@ -38,8 +38,8 @@ impl Process {
         let memory: Arc<dyn Store> = Arc::new(world.memory.clone());
         let store = Arc::new(FaultStore::new(memory, 1, world.tracker.clone()));
         let (revocations, stop) = (Revocations::default(), CancellationToken::new());
-        let hears = Arc::new(AtomicBool::new(true));
-        let (feed, heard, over) = (Arc::clone(&hears), revocations.clone(), stop.clone());
+        let messages = Arc::new(AtomicBool::new(true));
+        let (feed, heard, over) = (Arc::clone(&messages), revocations.clone(), stop.clone());
         world.tracker.spawn(async move {
             while !over.is_cancelled() {
                 if feed.load(Ordering::Relaxed) {
@@ -48,22 +48,25 @@ impl Process {
                 sleep(Duration::from_millis(500)).await;
             }
         });
-        let hearing = Hearing::new(revocations.clone(), Arc::clone(&store) as _);
+        let revocation_freshness =
+            RevocationFreshness::new(revocations.clone(), Arc::clone(&store) as _);
         if judges {
-            world.tracker.spawn(hearing.judge(MOST, stop.clone()));
+            world
+                .tracker
+                .spawn(revocation_freshness.judge(MOST, stop.clone()));
         } else {
-            world.tracker.spawn(hearing.tell(stop.clone()));
+            world.tracker.spawn(revocation_freshness.tell(stop.clone()));
         }
         Self {
             revocations,
-            hears,
+            messages,
             store,
             _stop: stop.drop_guard(),
         }
     }
 
-    fn hears(&self, hears: bool) {
-        self.hears.store(hears, Ordering::Relaxed);
+    fn messages(&self, messages: bool) {
+        self.messages.store(messages, Ordering::Relaxed);
     }
 
     fn judges(&self) -> bool {
@@ -87,11 +90,11 @@ async fn s17_4_while_nobody_hears_everybody_judges() {
     let auth = Process::start(&world, false);
     all_judge(&[&a, &b], SECOND * 5).await;
     for process in [&a, &b, &auth] {
-        process.hears(false);
+        process.messages(false);
     }
     all_judge(&[&a, &b], MOST * 5).await;
     for process in [&a, &b, &auth] {
-        process.hears(true);
+        process.messages(true);
     }
     all_judge(&[&a, &b], SECOND * 5).await;
 }
@@ -101,22 +104,22 @@ async fn a_node_that_alone_hears_nothing_judges_no_longer_and_does_again_when_it
     let world = World::new();
     let (a, b) = (Process::start(&world, true), Process::start(&world, true));
     sleep(SECOND * 5).await;
-    b.hears(false);
+    b.messages(false);
     // What is said of the last second is as good as heard.
     all_judge(&[&a, &b], ALMOST).await;
     sleep(SECOND * 4).await;
     assert!(a.judges() && !b.judges());
-    b.hears(true);
+    b.messages(true);
     sleep(SECOND * 2).await;
     assert!(a.judges() && b.judges());
 
     // The only node, and the service that revokes.
     let world = World::new();
     let (node, auth) = (Process::start(&world, true), Process::start(&world, false));
-    node.hears(false);
+    node.messages(false);
     sleep(MOST + SECOND * 4).await;
     assert!(!node.judges());
-    auth.hears(false);
+    auth.messages(false);
     sleep(LEAST_STALENESS).await;
     assert!(node.judges(), "it was the first to lose Postgres");
 }
@@ -133,7 +136,7 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     all_judge(&[&a, &b], MOST * 2).await;
     // And Postgres.
     for node in [&a, &b] {
-        node.hears(false);
+        node.messages(false);
     }
     all_judge(&[&a, &b], ALMOST).await;
     sleep(SECOND * 4).await;
@@ -143,20 +146,20 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     for node in [&a, &b] {
         node.store.cut_off(false);
     }
-    a.hears(true);
+    a.messages(true);
     sleep(SECOND * 2).await;
     assert!(a.judges());
     for _ in 0..60 {
         assert!(!b.judges());
         sleep(SECOND).await;
     }
-    b.hears(true);
+    b.messages(true);
     sleep(SECOND * 2).await;
     assert!(a.judges() && b.judges());
 
     // Both away again, and only Redis comes back: nobody hears, as both learn from it.
     for node in [&a, &b] {
-        node.hears(false);
+        node.messages(false);
         node.store.cut_off(true);
     }
     sleep(MOST + SECOND * 4).await;
@@ -178,6 +181,6 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
 async fn a_process_on_its_own_always_judges() {
     let world = World::new();
     let alone = Process::start(&world, true);
-    alone.hears(false);
+    alone.messages(false);
     all_judge(&[&alone], MOST * 3).await;
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 /// A sequence of them (`SplitMix64`).
 #[derive(Debug, Clone)]
-pub(super) struct Chance(pub(super) u64);
+pub(super) struct NodeRng(pub(super) u64);
 
-impl Chance {
+impl NodeRng {
     pub(super) fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

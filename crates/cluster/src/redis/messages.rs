@@ -1,4 +1,4 @@
-//! Doorbells over publish and subscribe: one connection for each process, one channel for each node (`streams.md` §8).
+//! messages over publish and subscribe: one connection for each process, one channel for each node (`streams.md` §8).
 
 pub(super) mod text;
 
@@ -17,22 +17,22 @@ use super::{
     shards::Shards,
 };
 use crate::{
-    bells::Bells,
-    store::{Doorbell, NodeId, Result, StoreError},
+    store::{NodeId, NodeMessage, Result, StoreError},
+    subscribers::Subscribers,
 };
 
 /// A connection that says nothing is asked so often whether it is there.
 const PING: Duration = Duration::from_secs(5);
-/// Longest wait between attempts to connect.
+/// Longest wait between epochs to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A node that wants to hear, and where to say that it does.
 pub(super) type Wish = (NodeId, oneshot::Sender<Result<()>>);
 
-/// Keeps the subscriptions of the nodes in `bells` until `stop`.
+/// Keeps the subscriptions of the nodes in `subscribers` until `stop`.
 pub(super) async fn subscribe(
     shards: Arc<Shards>,
-    bells: Arc<Bells>,
+    subscribers: Arc<Subscribers>,
     mut wishes: mpsc::Receiver<Wish>,
     stop: CancellationToken,
 ) {
@@ -42,7 +42,7 @@ pub(super) async fn subscribe(
         let listen = async {
             // In a cluster every server hears what is published on any of them.
             match shards.next() {
-                Some(server) => listen(&server, &bells, &mut wishes, &mut state).await,
+                Some(server) => listen(&server, &subscribers, &mut wishes, &mut state).await,
                 None => Err(StoreError::Down("no server is known".to_owned())),
             }
         };
@@ -53,7 +53,7 @@ pub(super) async fn subscribe(
         match lived {
             Ok(()) => return,
             Err(error) => {
-                bells.hears(false);
+                subscribers.messages(false);
                 if state.lost(&error) {
                     pause = Duration::from_millis(10);
                 }
@@ -72,12 +72,12 @@ pub(super) async fn subscribe(
 struct Hearing {
     /// Since when it does not; never before the first connection.
     deaf_since: Option<Instant>,
-    hears: bool,
+    messages: bool,
 }
 
 impl Hearing {
     fn connected(&mut self) {
-        self.hears = true;
+        self.messages = true;
         if let Some(since) = self.deaf_since.take() {
             let seconds = since.elapsed().as_secs_f64();
             tracing::info!(seconds, "doorbells are heard again");
@@ -86,7 +86,7 @@ impl Hearing {
 
     /// Whether it did hear until now.
     fn lost(&mut self, error: &StoreError) -> bool {
-        let did_hear = std::mem::take(&mut self.hears);
+        let did_hear = std::mem::take(&mut self.messages);
         if self.deaf_since.is_none() {
             self.deaf_since = Some(Instant::now());
             tracing::warn!(%error, "the subscriber of doorbells lost its connection");
@@ -100,17 +100,17 @@ impl Hearing {
 /// One connection's life. Ends well if nobody can wish for anything any more.
 async fn listen(
     server: &Server,
-    bells: &Arc<Bells>,
+    subscribers: &Arc<Subscribers>,
     wishes: &mut mpsc::Receiver<Wish>,
     state: &mut Hearing,
 ) -> Result<()> {
     let lost = Arc::new(Notify::new());
     let config = AsyncConnectionConfig::new().set_push_sender({
-        let (bells, lost) = (Arc::clone(bells), Arc::clone(&lost));
+        let (subscribers, lost) = (Arc::clone(subscribers), Arc::clone(&lost));
         let channels = server.common.keys.channels().into_bytes();
         move |push: PushInfo| {
             match push.kind {
-                PushKind::Message => hear(&bells, &channels, &push.data),
+                PushKind::Message => hear(&subscribers, &channels, &push.data),
                 PushKind::Disconnection => lost.notify_one(),
                 _ => {}
             }
@@ -118,13 +118,13 @@ async fn listen(
         }
     });
     let mut connection = server.connect(config).await?;
-    for node in bells.nodes() {
+    for node in subscribers.nodes() {
         open(server, &mut connection, node).await?;
     }
     state.connected();
-    bells.hears(true);
-    // Whatever was rung while nobody listened.
-    bells.resync();
+    subscribers.messages(true);
+    // Whatever was notified while nobody listened.
+    subscribers.resync();
     loop {
         tokio::select! {
             () = lost.notified() => {
@@ -158,7 +158,7 @@ async fn within<T>(work: impl Future<Output = redis::RedisResult<T>>) -> Result<
 }
 
 /// A message of a channel. Never waits.
-fn hear(bells: &Bells, channels: &[u8], message: &[Value]) {
+fn hear(subscribers: &Subscribers, channels: &[u8], message: &[Value]) {
     let [Value::BulkString(channel), Value::BulkString(payload)] = message else {
         return;
     };
@@ -166,10 +166,10 @@ fn hear(bells: &Bells, channels: &[u8], message: &[Value]) {
         .strip_prefix(channels)
         .and_then(|name| name.try_into().ok().map(NodeId));
     match (node, parse(payload)) {
-        (Some(node), Some(bell)) => bells.ring(node, bell),
+        (Some(node), Some(message)) => subscribers.notify(node, message),
         (Some(node), None) => {
             tracing::warn!("a doorbell that cannot be read");
-            bells.ring(node, Doorbell::Resync);
+            subscribers.notify(node, NodeMessage::Resync);
         }
         (None, _) => {}
     }
@@ -206,16 +206,16 @@ mod tests {
         let count = || count.load(std::sync::atomic::Ordering::Relaxed);
         tracing::subscriber::with_default(lines, || {
             let error = StoreError::Down("away".to_owned());
-            let mut hearing = Hearing::default();
-            hearing.connected();
+            let mut revocation_freshness = Hearing::default();
+            revocation_freshness.connected();
             assert_eq!(count(), 0, "the first connection is no news");
             for round in 1..=3 {
-                assert!(hearing.lost(&error));
+                assert!(revocation_freshness.lost(&error));
                 for _ in 0..20 {
-                    assert!(!hearing.lost(&error));
+                    assert!(!revocation_freshness.lost(&error));
                 }
                 assert_eq!(count(), 2 * round - 1);
-                hearing.connected();
+                revocation_freshness.connected();
                 assert_eq!(count(), 2 * round);
             }
         });

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{Attempt, Event, NodeId, SessionKey, State, StreamKey};
+use super::{Epoch, Event, NodeId, SessionKey, State, StreamKey};
 
 /// A message between nodes. Losing, repeating or reordering one costs time and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doorbell {
+pub enum NodeMessage {
     /// Something was appended to a stream that this node's connection holds.
     Appended {
         /// The stream.
@@ -14,7 +14,7 @@ pub enum Doorbell {
         /// Generation of the connection that it is for.
         generation: u64,
         /// Attempt of the writer.
-        attempt: Attempt,
+        epoch: Epoch,
         /// Number of the last event.
         tail: u64,
         /// Of the stream.
@@ -64,6 +64,6 @@ pub enum Doorbell {
         /// What, in the words of whoever rang.
         note: Bytes,
     },
-    /// Doorbells may have been lost: look at everything.
+    /// messages may have been lost: look at everything.
     Resync,
 }

@@ -1,10 +1,10 @@
-//! Things that are kept on shelves: made once, changed by compare and swap, bounded, and gone in their time (TK-15, TK-16, TX-5).
+//! Things that are kept in records: made once, changed by compare and swap, bounded, and gone in their time (TK-15, TK-16, TX-5).
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use portolan_cluster::store::{
-    Kept, Nonce, Room, SessionKey, Shelve, Shelved, Store, StreamKey, Version,
+    Nonce, PutRecord, Record, RecordBounds, RecordPut, SessionKey, Store, StreamKey, Version,
 };
 
 use crate::fixture::{Ground, names::*};
@@ -20,7 +20,7 @@ super::cases![
     a_change_does_not_prolong_a_life,
 ];
 
-const ROOM: Room = Room {
+const ROOM: RecordBounds = RecordBounds {
     items: 3,
     bytes: 1000,
 };
@@ -29,8 +29,8 @@ fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-fn make(head: &str, rest: &str) -> Shelve {
-    Shelve {
+fn make(head: &str, rest: &str) -> PutRecord {
+    PutRecord {
         expect: None,
         life: MINUTE,
         head: bytes(head),
@@ -39,29 +39,29 @@ fn make(head: &str, rest: &str) -> Shelve {
     }
 }
 
-fn change(expect: Version, head: &str, rest: Option<&str>) -> Shelve {
-    Shelve {
+fn change(expect: Version, head: &str, rest: Option<&str>) -> PutRecord {
+    PutRecord {
         expect: Some(expect),
         rest: rest.map(bytes),
         ..make(head, "")
     }
 }
 
-async fn done(store: &dyn Store, item: StreamKey, shelve: &Shelve) -> Version {
-    match store.shelve(item, shelve).await {
-        Ok(Shelved::Done(version)) => version,
+async fn done(store: &dyn Store, item: StreamKey, put_record: &PutRecord) -> Version {
+    match store.put_record(item, put_record).await {
+        Ok(RecordPut::Done(version)) => version,
         other => panic!("not done: {other:?}"),
     }
 }
 
 async fn found(store: &dyn Store, item: StreamKey) -> (Version, Bytes, Bytes) {
-    let kept = store.kept(item).await.expect("answered").expect("kept");
+    let kept = store.record(item).await.expect("answered").expect("kept");
     assert!(kept.left > ms(0) && kept.left <= MINUTE, "{kept:?}");
     (kept.version, kept.head, kept.rest)
 }
 
 async fn listed(store: &dyn Store, shelf: SessionKey) -> Vec<(Nonce, Bytes)> {
-    let items = store.shelf(shelf).await.expect("answered");
+    let items = store.records(shelf).await.expect("answered");
     assert!(items.iter().all(|item| item.left > ms(0)));
     let mut items: Vec<_> = items
         .into_iter()
@@ -73,27 +73,27 @@ async fn listed(store: &dyn Store, shelf: SessionKey) -> Vec<(Nonce, Bytes)> {
 
 async fn a_thing_is_made_once_and_found_with_its_rest(ground: &Ground) {
     let store = &*ground.store;
-    assert_eq!(store.kept(stream(1)).await, Ok(None));
+    assert_eq!(store.record(stream(1)).await, Ok(None));
     let version = done(store, stream(1), &make("head", "rest")).await;
     assert_eq!(
         found(store, stream(1)).await,
         (version, bytes("head"), bytes("rest"))
     );
-    let other = store.shelve(stream(1), &make("other", "")).await;
+    let other = store.put_record(stream(1), &make("other", "")).await;
     assert!(
-        matches!(&other, Ok(Shelved::Conflict(Kept { head, rest, .. })) if head == "head" && rest == "rest"),
+        matches!(&other, Ok(RecordPut::Conflict(Record { head, rest, .. })) if head == "head" && rest == "rest"),
         "what is there is not replaced: {other:?}"
     );
-    assert_eq!(store.kept(stream(2)).await, Ok(None));
+    assert_eq!(store.record(stream(2)).await, Ok(None));
 }
 
 async fn a_change_is_a_compare_and_swap(ground: &Ground) {
     let store = &*ground.store;
     assert_eq!(
         store
-            .shelve(stream(1), &change(Version(7), "x", None))
+            .put_record(stream(1), &change(Version(7), "x", None))
             .await,
-        Ok(Shelved::Unknown)
+        Ok(RecordPut::Unknown)
     );
     let first = done(store, stream(1), &make("one", "rest")).await;
     let second = done(store, stream(1), &change(first, "two", None)).await;
@@ -103,10 +103,10 @@ async fn a_change_is_a_compare_and_swap(ground: &Ground) {
         "the rest stays as it is"
     );
     let late = store
-        .shelve(stream(1), &change(first, "late", Some("late")))
+        .put_record(stream(1), &change(first, "late", Some("late")))
         .await;
     assert!(
-        matches!(&late, Ok(Shelved::Conflict(kept)) if kept.version == second && kept.head == "two" && kept.rest == "rest"),
+        matches!(&late, Ok(RecordPut::Conflict(kept)) if kept.version == second && kept.head == "two" && kept.rest == "rest"),
         "{late:?}"
     );
     let third = done(store, stream(1), &change(second, "three", Some("more"))).await;
@@ -150,22 +150,24 @@ async fn a_shelf_holds_so_many_things_and_so_many_bytes(ground: &Ground) {
     let first = done(store, stream(1), &make("1", "")).await;
     done(store, stream(2), &make("2", &"r".repeat(600))).await;
     assert_eq!(
-        store.shelve(stream(3), &make("3", &"r".repeat(600))).await,
-        Ok(Shelved::Full),
+        store
+            .put_record(stream(3), &make("3", &"r".repeat(600)))
+            .await,
+        Ok(RecordPut::Full),
         "of bytes"
     );
     done(store, stream(3), &make("3", &"r".repeat(100))).await;
     assert_eq!(
-        store.shelve(stream(4), &make("4", "")).await,
-        Ok(Shelved::Full),
+        store.put_record(stream(4), &make("4", "")).await,
+        Ok(RecordPut::Full),
         "of things"
     );
     let large = "r".repeat(500);
     assert_eq!(
         store
-            .shelve(stream(1), &change(first, "1", Some(&large)))
+            .put_record(stream(1), &change(first, "1", Some(&large)))
             .await,
-        Ok(Shelved::Full),
+        Ok(RecordPut::Full),
         "a change counts too"
     );
     assert_eq!(
@@ -178,12 +180,12 @@ async fn a_shelf_holds_so_many_things_and_so_many_bytes(ground: &Ground) {
 async fn heads_and_rests_hold_any_bytes(ground: &Ground) {
     let store = &*ground.store;
     let any: Bytes = (0..=255).collect::<Vec<u8>>().into();
-    let shelve = Shelve {
+    let put_record = PutRecord {
         head: any.clone(),
         rest: Some(any.clone()),
         ..make("", "")
     };
-    let version = done(store, stream(1), &shelve).await;
+    let version = done(store, stream(1), &put_record).await;
     assert_eq!(
         found(store, stream(1)).await,
         (version, any.clone(), any.clone())
@@ -194,7 +196,7 @@ async fn heads_and_rests_hold_any_bytes(ground: &Ground) {
 /// TK-15.
 async fn what_is_over_is_gone_and_makes_room_in_time(ground: &Ground) {
     let store = &*ground.store;
-    let short = Shelve {
+    let short = PutRecord {
         life: ms(900),
         ..make("short", "rest")
     };
@@ -202,25 +204,25 @@ async fn what_is_over_is_gone_and_makes_room_in_time(ground: &Ground) {
     done(store, stream(2), &make("2", "")).await;
     done(store, stream(3), &make("3", "")).await;
     ground.pass(Duration::from_secs(1)).await;
-    assert_eq!(store.kept(stream(1)).await, Ok(None));
+    assert_eq!(store.record(stream(1)).await, Ok(None));
     assert_eq!(listed(store, S).await.len(), 2);
     assert_eq!(
         store
-            .shelve(stream(1), &change(version, "late", None))
+            .put_record(stream(1), &change(version, "late", None))
             .await,
-        Ok(Shelved::Unknown)
+        Ok(RecordPut::Unknown)
     );
     done(store, stream(4), &make("4", "")).await;
 }
 
 async fn a_change_does_not_prolong_a_life(ground: &Ground) {
     let store = &*ground.store;
-    let short = Shelve {
+    let short = PutRecord {
         life: ms(900),
         ..make("short", "")
     };
     let version = done(store, stream(1), &short).await;
     done(store, stream(1), &change(version, "changed", Some("x"))).await;
     ground.pass(Duration::from_secs(1)).await;
-    assert_eq!(store.kept(stream(1)).await, Ok(None));
+    assert_eq!(store.record(stream(1)).await, Ok(None));
 }

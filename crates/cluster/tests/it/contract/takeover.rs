@@ -1,7 +1,7 @@
-//! Ownership, death, adoption (`streams.md` §11 *Liveness*, §12).
+//! Ownership, death, takeover (`streams.md` §11 *Liveness*, §12).
 
 use bytes::Bytes;
-use portolan_cluster::store::{Adopt, Adopted, Append, Attempt, Bounds, Class, Doorbell};
+use portolan_cluster::store::{Append, Bounds, Class, Epoch, NodeMessage, TakeOver, TakenOver};
 
 use crate::fixture::{Ground, names::*};
 
@@ -33,16 +33,16 @@ async fn one_of_two_adopters_wins(ground: &Ground) {
     let key = stream(1);
     open(store, key, 1).await;
     assert_eq!(
-        adopted(store, &adopt(key, Some(A), Some(B), 5)).await,
-        (1, attempt(2, 5))
+        taken_over(store, &take_over(key, Some(A), Some(B), 5)).await,
+        (1, epoch(2, 5))
     );
     assert_eq!(
-        store.adopt(&adopt(key, Some(A), Some(C), 6)).await,
-        Ok(Adopted::Lost)
+        store.take_over(&take_over(key, Some(A), Some(C), 6)).await,
+        Ok(TakenOver::Lost)
     );
     assert_eq!(
-        store.adopt(&adopt(key, None, Some(C), 6)).await,
-        Ok(Adopted::Lost)
+        store.take_over(&take_over(key, None, Some(C), 6)).await,
+        Ok(TakenOver::Lost)
     );
     assert_eq!(look(store, key).await.owner, Some(B));
 }
@@ -51,14 +51,14 @@ async fn an_adoption_raises_the_attempt_and_marks_it(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    adopted(store, &adopt(key, Some(A), Some(B), 0xffff)).await;
-    adopted(store, &adopt(key, Some(B), Some(C), 0)).await;
+    taken_over(store, &take_over(key, Some(A), Some(B), 0xffff)).await;
+    taken_over(store, &take_over(key, Some(B), Some(C), 0)).await;
     let view = look(store, key).await;
-    assert_eq!(view.attempt, attempt(3, 0));
-    assert_eq!(view.attempts, [(2, attempt(2, 0xffff)), (2, attempt(3, 0))]);
+    assert_eq!(view.epoch, epoch(3, 0));
+    assert_eq!(view.epochs, [(2, epoch(2, 0xffff)), (2, epoch(3, 0))]);
     let mine = Append {
         owner: C,
-        attempt: attempt(3, 0),
+        epoch: epoch(3, 0),
         ..append(2, vec![note("3")])
     };
     assert_eq!(store.append(key, &mine).await, Ok(done(3, Some(A), 1)));
@@ -70,34 +70,38 @@ async fn a_node_may_adopt_from_itself(ground: &Ground) {
     let key = stream(1);
     open(store, key, 0).await;
     assert_eq!(
-        adopted(store, &adopt(key, Some(A), Some(A), 5)).await.1,
-        attempt(2, 5)
+        taken_over(store, &take_over(key, Some(A), Some(A), 5))
+            .await
+            .1,
+        epoch(2, 5)
     );
     assert_eq!(
-        adopted(store, &adopt(key, Some(A), Some(A), 6)).await.1,
-        attempt(3, 6)
+        taken_over(store, &take_over(key, Some(A), Some(A), 6))
+            .await
+            .1,
+        epoch(3, 6)
     );
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(vec![key]));
 }
 
 async fn numbers_go_on_after_what_a_client_has_shown(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    let wanted = Adopt {
-        shown: cursor(6, Attempt::FIRST),
-        ..adopt(key, Some(A), Some(B), 5)
+    let wanted = TakeOver {
+        shown: cursor(6, Epoch::FIRST),
+        ..take_over(key, Some(A), Some(B), 5)
     };
-    assert_eq!(adopted(store, &wanted).await, (6, attempt(2, 5)));
+    assert_eq!(taken_over(store, &wanted).await, (6, epoch(2, 5)));
     let view = look(store, key).await;
     assert_eq!((view.tail, view.dropped), (6, 6), "the hole is marked");
     let mine = Append {
         owner: B,
-        attempt: attempt(2, 5),
+        epoch: epoch(2, 5),
         ..append(6, vec![event(Class::Final, "error")])
     };
     assert_eq!(store.append(key, &mine).await, Ok(done(7, Some(A), 1)));
-    let (view, position, split) = attach(store, key, cursor(6, Attempt::FIRST), C).await;
+    let (view, position, split) = attach(store, key, cursor(6, Epoch::FIRST), C).await;
     assert_eq!((seqs(&view.events), position, split), (vec![7], 6, false));
 }
 
@@ -105,35 +109,35 @@ async fn an_attempt_above_the_highest_shown_is_drawn(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    let wanted = Adopt {
-        shown: cursor(1, attempt(4, 9)),
-        ..adopt(key, Some(A), Some(B), 5)
+    let wanted = TakeOver {
+        shown: cursor(1, epoch(4, 9)),
+        ..take_over(key, Some(A), Some(B), 5)
     };
-    assert_eq!(adopted(store, &wanted).await, (2, attempt(5, 5)));
-    assert_eq!(look(store, key).await.attempts, [(2, attempt(5, 5))]);
+    assert_eq!(taken_over(store, &wanted).await, (2, epoch(5, 5)));
+    assert_eq!(look(store, key).await.epochs, [(2, epoch(5, 5))]);
 }
 
 async fn an_adoption_repeated_after_a_lost_reply_is_recognised(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 2).await;
-    let wanted = Adopt {
-        shown: cursor(3, Attempt::FIRST),
-        ..adopt(key, Some(A), Some(B), 5)
+    let wanted = TakeOver {
+        shown: cursor(3, Epoch::FIRST),
+        ..take_over(key, Some(A), Some(B), 5)
     };
     for _ in 0..3 {
-        assert_eq!(adopted(store, &wanted).await, (3, attempt(2, 5)));
+        assert_eq!(taken_over(store, &wanted).await, (3, epoch(2, 5)));
     }
-    let given_up = adopt(key, Some(B), None, 0);
+    let given_up = take_over(key, Some(B), None, 0);
     for _ in 0..2 {
-        assert_eq!(adopted(store, &given_up).await, (3, attempt(2, 5)));
+        assert_eq!(taken_over(store, &given_up).await, (3, epoch(2, 5)));
     }
-    let taken = adopt(key, None, Some(C), 6);
+    let taken = take_over(key, None, Some(C), 6);
     for _ in 0..2 {
-        assert_eq!(adopted(store, &taken).await, (3, attempt(3, 6)));
+        assert_eq!(taken_over(store, &taken).await, (3, epoch(3, 6)));
     }
-    assert_eq!(look(store, key).await.attempts.len(), 2);
-    assert_eq!(store.owned_by(S.lane(), None).await, Ok(Vec::new()));
+    assert_eq!(look(store, key).await.epochs.len(), 2);
+    assert_eq!(store.owned_by(S.partition(), None).await, Ok(Vec::new()));
 }
 
 /// §16.4.
@@ -142,26 +146,26 @@ async fn a_stream_can_be_given_up_and_taken(ground: &Ground) {
     let key = stream(1);
     open(store, key, 1).await;
     assert_eq!(
-        store.adopt(&adopt(key, Some(B), None, 0)).await,
-        Ok(Adopted::Lost),
+        store.take_over(&take_over(key, Some(B), None, 0)).await,
+        Ok(TakenOver::Lost),
         "only by its owner"
     );
-    adopted(store, &adopt(key, Some(A), None, 0)).await;
+    taken_over(store, &take_over(key, Some(A), None, 0)).await;
     let view = look(store, key).await;
-    assert_eq!((view.owner, view.attempt), (None, Attempt::FIRST));
+    assert_eq!((view.owner, view.epoch), (None, Epoch::FIRST));
     assert!(matches!(
         store.append(key, &append(1, vec![note("2")])).await,
         Ok(portolan_cluster::store::Appended::Fenced)
     ));
-    assert_eq!(store.owned_by(S.lane(), None).await, Ok(vec![key]));
-    assert_eq!(store.owned_by(S.lane(), Some(A)).await, Ok(Vec::new()));
+    assert_eq!(store.owned_by(S.partition(), None).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), Some(A)).await, Ok(Vec::new()));
     assert_eq!(
-        store.adopt(&adopt(key, Some(A), Some(B), 5)).await,
-        Ok(Adopted::Lost)
+        store.take_over(&take_over(key, Some(A), Some(B), 5)).await,
+        Ok(TakenOver::Lost)
     );
-    adopted(store, &adopt(key, None, Some(B), 5)).await;
-    assert_eq!(store.owned_by(S.lane(), Some(B)).await, Ok(vec![key]));
-    assert_eq!(store.owned_by(S.lane(), None).await, Ok(Vec::new()));
+    taken_over(store, &take_over(key, None, Some(B), 5)).await;
+    assert_eq!(store.owned_by(S.partition(), Some(B)).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), None).await, Ok(Vec::new()));
 }
 
 async fn the_attached_node_hears_of_the_new_owner(ground: &Ground) {
@@ -169,26 +173,26 @@ async fn the_attached_node_hears_of_the_new_owner(ground: &Ground) {
     let key = stream(1);
     open(store, key, 0).await;
     attach(store, key, START, C).await;
-    let mut hears = store.doorbells(C).await.expect("heard");
-    let owner = |owner| Doorbell::Owner { stream: key, owner };
-    adopted(store, &adopt(key, Some(A), None, 0)).await;
-    assert_eq!(heard(&mut hears).await, owner(None));
-    adopted(store, &adopt(key, None, Some(B), 1)).await;
-    assert_eq!(heard(&mut hears).await, owner(Some(B)));
-    adopted(store, &adopt(key, Some(B), Some(C), 2)).await;
-    nothing_else(store, &mut hears, C).await;
+    let mut messages = store.subscribe(C).await.expect("heard");
+    let owner = |owner| NodeMessage::Owner { stream: key, owner };
+    taken_over(store, &take_over(key, Some(A), None, 0)).await;
+    assert_eq!(heard(&mut messages).await, owner(None));
+    taken_over(store, &take_over(key, None, Some(B), 1)).await;
+    assert_eq!(heard(&mut messages).await, owner(Some(B)));
+    taken_over(store, &take_over(key, Some(B), Some(C), 2)).await;
+    nothing_else(store, &mut messages, C).await;
 }
 
 async fn an_adopter_learns_what_the_request_was(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
     open(store, key, 0).await;
-    let Ok(Adopted::Done {
+    let Ok(TakenOver::Done {
         about,
         deadline_in,
         late,
         ..
-    }) = store.adopt(&adopt(key, Some(A), Some(B), 1)).await
+    }) = store.take_over(&take_over(key, Some(A), Some(B), 1)).await
     else {
         panic!("not adopted")
     };
@@ -204,9 +208,11 @@ async fn a_final_response_in_the_log_is_told(ground: &Ground) {
     let events = vec![event(Class::Final, "f"), note("after it")];
     store.append(key, &opening(events)).await.expect("made");
     for mark in [1, 2] {
-        let late = store.adopt(&adopt(key, Some(A), Some(A), mark)).await;
+        let late = store
+            .take_over(&take_over(key, Some(A), Some(A), mark))
+            .await;
         assert!(
-            matches!(late, Ok(Adopted::Done { late: true, .. })),
+            matches!(late, Ok(TakenOver::Done { late: true, .. })),
             "{late:?}"
         );
     }
@@ -215,10 +221,10 @@ async fn a_final_response_in_the_log_is_told(ground: &Ground) {
 async fn what_is_over_cannot_be_adopted(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
-    let wanted = adopt(key, Some(A), Some(B), 1);
+    let wanted = take_over(key, Some(A), Some(B), 1);
     assert_eq!(
-        store.adopt(&wanted).await,
-        Ok(Adopted::Over),
+        store.take_over(&wanted).await,
+        Ok(TakenOver::Over),
         "there was none"
     );
     open(store, key, 0).await;
@@ -226,8 +232,8 @@ async fn what_is_over_cannot_be_adopted(ground: &Ground) {
         .append(key, &closing(0, Vec::new()))
         .await
         .expect("closed");
-    assert_eq!(store.adopt(&wanted).await, Ok(Adopted::Over));
-    assert_eq!(store.owned_by(S.lane(), Some(B)).await, Ok(Vec::new()));
+    assert_eq!(store.take_over(&wanted).await, Ok(TakenOver::Over));
+    assert_eq!(store.owned_by(S.partition(), Some(B)).await, Ok(Vec::new()));
 }
 
 async fn a_stuck_owner_is_replaced_after_the_deadline(ground: &Ground) {
@@ -236,22 +242,26 @@ async fn a_stuck_owner_is_replaced_after_the_deadline(ground: &Ground) {
     let mut first = opening(Vec::new());
     first.create.as_mut().expect("some").deadline_in = ms(100);
     store.append(key, &first).await.expect("made");
-    let wanted = adopt(key, Some(C), Some(B), 1);
-    assert_eq!(store.adopt(&wanted).await, Ok(Adopted::Lost));
+    let wanted = take_over(key, Some(C), Some(B), 1);
+    assert_eq!(store.take_over(&wanted).await, Ok(TakenOver::Lost));
     ground.pass(ms(150)).await;
-    assert_eq!(store.adopt(&wanted).await, Ok(Adopted::Lost), "not at once");
+    assert_eq!(
+        store.take_over(&wanted).await,
+        Ok(TakenOver::Lost),
+        "not at once"
+    );
     ground.pass(ms(1000)).await;
-    let late = store.adopt(&wanted).await;
+    let late = store.take_over(&wanted).await;
     assert!(
-        matches!(late, Ok(Adopted::Done { deadline_in, .. }) if deadline_in.is_zero()),
+        matches!(late, Ok(TakenOver::Done { deadline_in, .. }) if deadline_in.is_zero()),
         "{late:?}"
     );
     assert_eq!(
-        store.owned_by(S.lane(), Some(A)).await,
+        store.owned_by(S.partition(), Some(A)).await,
         Ok(Vec::new()),
         "the real owner's set, whatever the caller thought"
     );
-    assert_eq!(store.owned_by(S.lane(), Some(B)).await, Ok(vec![key]));
+    assert_eq!(store.owned_by(S.partition(), Some(B)).await, Ok(vec![key]));
 }
 
 async fn each_node_knows_the_streams_that_it_owns(ground: &Ground) {
@@ -269,13 +279,16 @@ async fn each_node_knows_the_streams_that_it_owns(ground: &Ground) {
             .expect("closed");
     }
     for n in 11..=20 {
-        adopted(store, &adopt(stream(n), Some(A), Some(B), 1)).await;
+        taken_over(store, &take_over(stream(n), Some(A), Some(B), 1)).await;
     }
-    let mut owned = store.owned_by(S.lane(), Some(A)).await.expect("asked");
+    let mut owned = store.owned_by(S.partition(), Some(A)).await.expect("asked");
     owned.sort();
     assert_eq!(owned, (21..=70).map(stream).collect::<Vec<_>>());
-    let owned = store.owned_by(S.lane(), Some(B)).await.expect("asked");
+    let owned = store.owned_by(S.partition(), Some(B)).await.expect("asked");
     assert_eq!(owned.len(), 10);
-    let lane = elsewhere.session.lane();
-    assert_eq!(store.owned_by(lane, Some(A)).await, Ok(vec![elsewhere]));
+    let partition = elsewhere.session.partition();
+    assert_eq!(
+        store.owned_by(partition, Some(A)).await,
+        Ok(vec![elsewhere])
+    );
 }
