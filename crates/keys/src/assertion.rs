@@ -62,7 +62,7 @@ impl AssertionError {
             }
             Self::Issuer => "iss and sub of the client assertion must both be the client_id",
             Self::Audience => {
-                "aud of the client assertion must be this issuer or its token endpoint, and nobody else"
+                "aud of the client assertion must be this issuer and nothing else"
             }
             Self::Time => "the client assertion has expired, or lives longer than 5 minutes",
             Self::UnknownKey => {
