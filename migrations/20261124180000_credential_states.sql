@@ -21,5 +21,5 @@ alter table credential_states force row level security;
 create policy core on credential_states to portolan_core using (true) with check (true);
 create policy own on credential_states to portolan_tenant, portolan_node
   using (tenant_id = app_tenant()) with check (tenant_id = app_tenant());
-grant select, insert, update, delete on credential_states to portolan_core;
-grant select, insert, update on credential_states to portolan_tenant, portolan_node;
+grant select, insert, update, delete on credential_states to portolan_core, portolan_tenant;
+grant select, insert, update on credential_states to portolan_node;

@@ -100,6 +100,13 @@ async fn friction_5_a_wrong_key_is_refused_when_it_is_entered_and_the_right_one_
         "{tested}"
     );
     ensure!(state(&console, &source).await? == tested["credential"]["state"]);
+
+    // At another address of the same API the credential stays, and is not tried yet.
+    let elsewhere = format!("{}/v2", text(&demo, "base_url")?);
+    let path = format!("/workspaces/harbour/sources/{source}");
+    let change = Some(json!({"base_url": elsewhere}));
+    console.expect(Method::PATCH, &path, change).await?;
+    ensure!(state(&console, &source).await?["state"] == "never_tried");
     Ok(())
 }
 

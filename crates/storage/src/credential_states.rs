@@ -57,6 +57,9 @@ pub struct Seen {
 /// row that says the same is written again after ten minutes only. A credential that was replaced or
 /// removed meanwhile keeps its own state.
 pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), StorageError> {
+    if seen.is_empty() {
+        return Ok(());
+    }
     let tenant = tx.tenant().uuid();
     let sources: Vec<Uuid> = seen.iter().map(|one| one.source.uuid()).collect();
     let versions: Vec<i32> = seen.iter().map(|one| one.version).collect();
@@ -101,6 +104,19 @@ pub async fn note(tx: &mut TenantTx, seen: &[Seen], always: bool) -> Result<(), 
         &reasons as &[Option<String>],
         &times,
         always,
+    )
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// Forgets the state of a source's credential: what it is sent to is another API now.
+pub async fn forget(tx: &mut TenantTx, source: SourceId) -> Result<(), StorageError> {
+    let tenant = tx.tenant().uuid();
+    sqlx::query!(
+        "delete from credential_states where tenant_id = $1 and source_id = $2",
+        tenant,
+        source.uuid()
     )
     .execute(tx.connection())
     .await?;
