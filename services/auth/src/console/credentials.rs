@@ -54,7 +54,7 @@ impl From<CredentialNote> for CredentialSummary {
             updated_at: note.updated_at,
             state: note
                 .state
-                .map_or(CredentialStateView::NeverTried, |seen| seen.into()),
+                .map_or(CredentialStateView::NeverTried, Into::into),
         }
     }
 }
