@@ -11,6 +11,7 @@ mod clients;
 mod composed;
 mod conformance;
 mod console;
+mod credential_state;
 mod definitions;
 mod dev;
 mod endpoint;

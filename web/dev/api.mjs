@@ -176,6 +176,14 @@ const routes = [
       servers_published: live(state.servers).filter((s) => s.status === 'published').length,
       calls_24h: state.hours(),
       recent_calls: state.calls.slice(0, 6),
+      refused_credentials: live(state.sources)
+        .filter((s) => s.credential?.state.state === 'refused')
+        .map((s) => ({
+          source_id: s.id,
+          source_name: s.name,
+          status: s.credential.state.status,
+          at: s.credential.state.at,
+        })),
       setup: {
         has_source: live(state.sources).length > 0,
         has_credential: live(state.sources).some((s) => s.credential),
@@ -282,8 +290,26 @@ const routes = [
     '/workspaces/:ws/sources/:id/credential',
     (p, body) => {
       const one = find(state.sources, p.id);
-      one.credential = { kind: body.kind, hint: credentialHint(body), updated_at: now() };
+      one.credential = {
+        kind: body.kind,
+        hint: credentialHint(body),
+        updated_at: now(),
+        state: { state: 'never_tried' },
+      };
+      // The stand-in for an API accepts one key.
+      one.tested = body.value === 'harbour-demo-key';
       return one.credential;
+    },
+  ],
+  [
+    'POST',
+    '/workspaces/:ws/sources/:id/credential/test',
+    (p) => {
+      const one = find(state.sources, p.id);
+      one.credential.state = one.tested
+        ? { state: 'works', at: now() }
+        : { state: 'refused', status: 401, at: now() };
+      return { credential: one.credential };
     },
   ],
   [

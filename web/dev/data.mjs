@@ -142,7 +142,12 @@ const sources = empty
         document_url: 'https://api.harbour.example/openapi.json',
         document_digest: 'sha256:4c1f9e0b77aa2d31',
         settings: { timeout_ms: 30000, max_response_bytes: 1048576, follow_redirects: 'same_origin' },
-        credential: { kind: 'api_key', hint: 'X-Api-Key: ••••cafe', updated_at: ago(2000) },
+        credential: {
+          kind: 'api_key',
+          hint: 'X-Api-Key: ••••cafe',
+          updated_at: ago(2000),
+          state: { state: 'refused', status: 401, at: ago(40) },
+        },
         security: [
           {
             kind: 'api_key',
@@ -313,7 +318,7 @@ export const state = {
       openapi_url: 'http://127.0.0.1:8090/openapi.json',
       base_url: 'http://127.0.0.1:8090',
       title: 'Harbour demo API',
-      credential_hint: 'The demo takes the key "harbour-demo-key" in X-Api-Key.',
+      api_key: 'harbour-demo-key',
     },
   },
   members: [

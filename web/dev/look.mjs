@@ -32,6 +32,12 @@ const pages = {
     await page.getByRole('button', { name: /Continue with/ }).click();
     await page.getByText('Authentication').waitFor();
   },
+  'import-3-refused': async (page) => {
+    await pages['import-3-credential'](page);
+    await page.getByLabel('Key', { exact: true }).fill('a-wrong-key');
+    await page.getByRole('button', { name: 'Save and test' }).click();
+    await page.getByText(/^Refused 401/).waitFor();
+  },
   'import-refused': async (page) => {
     await at('/w/nordhavn/sources/import')(page);
     await page.getByRole('radio', { name: /^Paste/ }).check();

@@ -95,6 +95,31 @@ pub struct ToolAnswer {
     pub challenge: Option<String>,
     /// What was sent, if something was and it was asked for.
     pub sent: Option<Sent>,
+    /// What it shows of the source's credential, if it carried one.
+    pub proof: Option<Proof>,
+}
+
+/// What an answer shows of the credential that its request carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// The API accepted the request.
+    Works,
+    /// The API, or the token endpoint of the credential, refused it with this HTTP status.
+    Refused(u16),
+}
+
+impl Proof {
+    /// From the status of the API. Most statuses show nothing: an API may look at the arguments before
+    /// it looks at the credential.
+    pub fn of_status(status: StatusCode) -> Option<Self> {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                Some(Self::Refused(status.as_u16()))
+            }
+            status if status.is_success() => Some(Self::Works),
+            _ => None,
+        }
+    }
 }
 
 impl ToolAnswer {
@@ -130,6 +155,7 @@ impl ToolAnswer {
             status: None,
             challenge: None,
             sent: None,
+            proof: None,
         }
     }
 
@@ -150,6 +176,7 @@ impl ToolAnswer {
             status: None,
             challenge: None,
             sent: None,
+            proof: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::{
-    answer::{self, Sent, ToolAnswer},
+    answer::{self, Proof, Sent, ToolAnswer},
     arguments::CompiledTool,
     credential::{self, CredentialSlot},
     outgoing,
@@ -107,12 +107,14 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 Ok(token) => token,
                 Err(error) => {
                     tracing::debug!(%error, "no access token for a tool call");
-                    return ToolAnswer::error(
+                    let mut answer = ToolAnswer::error(
                         CallOutcome::UpstreamError,
                         format!(
                             "Nothing was sent to the API, because {error}. A person can check the source's credential in the console."
                         ),
                     );
+                    answer.proof = error.proof();
+                    return answer;
                 }
             };
             if let Err(error) = slot
@@ -162,7 +164,13 @@ pub async fn execute(caller: &Caller<'_>, tool: &CompiledTool, arguments: &Value
                 for token in token.as_deref().into_iter().chain(caller.account) {
                     secrets.add(token);
                 }
-                answer::shape(tool, response, &secrets)
+                let proof = caller
+                    .credential
+                    .filter(|_| caller.account.is_none())
+                    .and_then(|_| Proof::of_status(response.status));
+                let mut answer = answer::shape(tool, response, &secrets);
+                answer.proof = proof;
+                answer
             }
             Err(error) => {
                 tracing::debug!(kind = error.kind(), "a tool call got no answer");

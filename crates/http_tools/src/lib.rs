@@ -35,7 +35,7 @@ pub mod security;
 pub mod token_source;
 mod tree;
 
-pub use answer::{Content, Outcome, Sent, Structured, ToolAnswer};
+pub use answer::{Content, Outcome, Proof, Sent, Structured, ToolAnswer};
 pub use arguments::{ArgumentFault, ArgumentFaults, CompiledTool, OutputCheck};
 pub use credential::{Credential, CredentialSlot, InvalidCredential, SignInError};
 pub use diff::{Changed, Diff, KnownTool, Removed};

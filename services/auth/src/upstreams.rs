@@ -6,6 +6,7 @@ mod look;
 use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
+use portolan_http_tools::Proof;
 use portolan_keys::{digest, random};
 use portolan_model::{
     Timestamp,
@@ -14,7 +15,9 @@ use portolan_model::{
     registry::ToolState,
 };
 use portolan_storage::{
-    Reason, StorageError, TenantTx, audit, registry_news, sources,
+    Reason, StorageError, TenantTx, audit,
+    credential_states::{self, Seen},
+    registry_news, sources,
     tools::{self, Filter, Imported, Tool, Wording},
     upstreams::{self, Known, Said, SyncedPrompt, SyncedResource, Upstream},
 };
@@ -25,8 +28,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use utoipa::ToSchema;
 
-pub(crate) use self::look::{LookError, Opener, Target, look, try_tool};
-use crate::state::AuthState;
+pub(crate) use self::look::{LookError, OpenedBy, Opener, Target, look, try_tool};
+use crate::{console::credential_tests::state_of, state::AuthState};
 
 /// Between two looks at a server, give or take a fifth.
 const PERIOD: Duration = Duration::from_secs(300);
@@ -492,6 +495,21 @@ pub(crate) async fn sync(
     let looked = look(state, target).await;
     let now = state.now();
     let mut tx = state.store.tenant(tenant).await?;
+    let proof = match &looked {
+        Ok(_) => Some(Proof::Works),
+        Err(error) => error.proof(),
+    };
+    if let (Some(proof), Some(credential), Opener::Credential(Some(_))) =
+        (proof, &row.credential, &opener)
+    {
+        let seen = Seen {
+            source,
+            version: credential.version,
+            state: state_of(proof),
+            at: now,
+        };
+        credential_states::note(&mut tx, &[seen], false).await?;
+    }
     let offer = match looked {
         Ok(offer) => offer,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The log of tool calls, and when apps were last used, off the request's path: a bounded queue and one writer that batches.
+//! The log of tool calls, when apps were last used, and whether credentials work, off the request's path: a bounded queue and one writer that batches.
 
 use std::{
     collections::HashMap,
@@ -11,11 +11,12 @@ use std::{
 
 use portolan_model::{
     Timestamp,
-    id::{GrantId, TenantId},
+    id::{GrantId, SourceId, TenantId},
 };
 use portolan_storage::{
     StorageError, Store,
     calls::{self, Call},
+    credential_states::{self, Seen},
     grant_uses,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -36,6 +37,8 @@ struct OfTenant {
     calls: Vec<Call>,
     /// When tokens of these grants were used.
     uses: Vec<(GrantId, Timestamp)>,
+    /// What requests showed of credentials: the last of each source.
+    seen: HashMap<SourceId, Seen>,
 }
 
 /// What is written down.
@@ -43,6 +46,7 @@ struct OfTenant {
 enum Entry {
     Call(Call),
     Use(GrantId, Timestamp),
+    Seen(Seen),
 }
 
 /// The writing end. Cheap to clone.
@@ -113,6 +117,13 @@ impl CallLog {
     }
 }
 
+impl CallLog {
+    /// Notes what a request showed of a credential. A full queue drops it: the next minute notes it again.
+    pub(crate) fn note_credential(&self, tenant: TenantId, seen: Seen) {
+        let _full = self.queue.try_send((tenant, Entry::Seen(seen)));
+    }
+}
+
 impl Writer {
     /// Writes until the process stops and no call runs.
     pub(crate) async fn run(mut self, stopping: CancellationToken) {
@@ -158,9 +169,20 @@ impl Writer {
             match entry {
                 Entry::Call(call) => of.calls.push(call),
                 Entry::Use(grant, at) => of.uses.push((grant, at)),
+                Entry::Seen(seen) => {
+                    of.seen.insert(seen.source, seen);
+                }
             }
         }
-        for (tenant, OfTenant { calls, uses }) in tenants {
+        for (tenant, OfTenant { calls, uses, seen }) in tenants {
+            let seen: Vec<Seen> = seen.into_values().collect();
+            if let Err(error) = self.note_credentials(tenant, &seen).await {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    tenant.id = %tenant,
+                    "cannot write whether credentials work"
+                );
+            }
             if let Err(error) = self.note(tenant, &uses).await {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
@@ -190,6 +212,15 @@ impl Writer {
         }
         let mut tx = self.store.node(tenant).await?;
         grant_uses::note(&mut tx, uses).await?;
+        tx.commit().await
+    }
+
+    async fn note_credentials(&self, tenant: TenantId, seen: &[Seen]) -> Result<(), StorageError> {
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.node(tenant).await?;
+        credential_states::note(&mut tx, seen, false).await?;
         tx.commit().await
     }
 

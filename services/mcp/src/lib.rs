@@ -31,6 +31,7 @@ mod call_log;
 mod catalog;
 mod complete;
 mod config;
+mod credential_state;
 mod crowd;
 mod dispatch;
 mod endpoint;

@@ -150,12 +150,14 @@ async fn asked(
     };
     let answer = match &http.access {
         Access::Open => Box::pin(execute(&calling, &http.compiled, &arguments)).await,
-        Access::With(slot) => {
+        Access::With(known) => {
             let calling = Calling {
-                credential: Some(slot),
+                credential: Some(&known.slot),
                 ..calling
             };
-            Box::pin(execute(&calling, &http.compiled, &arguments)).await
+            let answer = Box::pin(execute(&calling, &http.compiled, &arguments)).await;
+            http.access.note(cx.state, answer.proof);
+            answer
         }
         Access::Account(accounts) => {
             let who = cx.who();

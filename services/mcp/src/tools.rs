@@ -322,7 +322,7 @@ impl PreparedCall {
         let tool = &self.server.tools[self.tool];
         let credential = match &http.access {
             Access::Open => None,
-            Access::With(slot) => Some(&**slot),
+            Access::With(known) => Some(&known.slot),
             // Boxed: as above.
             Access::Account(accounts) => {
                 let opened_by = (&**accounts, asker.as_ref());
@@ -350,6 +350,7 @@ impl PreparedCall {
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
+        http.access.note(&self.state, answer.proof);
         if let Some(run) = &run {
             trace::ran(run, answer.outcome);
         }
@@ -495,6 +496,7 @@ mod tests {
             status: Some(200),
             challenge: None,
             sent: None,
+            proof: None,
         }
     }
 

@@ -8,6 +8,7 @@ import { type Overview, overviewQuery } from '../api/workspaces';
 import { CallsTable } from '../components/calls';
 import { CallsChart } from '../components/calls-chart';
 import { ChartFrame, Legend } from '../components/chart';
+import { RefusedCredential } from '../components/credential-state';
 import { LinkButton, TextLink } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { useMay, useSession } from '../session';
@@ -32,6 +33,9 @@ function Chart({ overview }: { overview: Overview }) {
   const ready = setup.has_source && setup.has_credential && setup.has_server && setup.has_call;
   return (
     <>
+      {overview.refused_credentials.map((refused) => (
+        <RefusedCredential key={refused.source_id} ws={workspace.slug} refused={refused} />
+      ))}
       {!ready && <Setup setup={setup} />}
       <div className={classes.numbers}>
         <Link className={classes.number} to="/w/$ws/sources" params={params}>

@@ -3,7 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { kindName, sourcesQuery, useRestoreSource } from '../api/sources';
 import { Ago } from '../components/ago';
-import { Status, Tag } from '../components/badges';
+import { Tag } from '../components/badges';
+import { SourceCredentialStatus } from '../components/credential-state';
 import { LinkButton } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
 import { RecentlyDeleted } from '../components/recently-deleted';
@@ -90,15 +91,7 @@ export function SourcesPage() {
                       <Tag>{kindName(source.kind)}</Tag>
                     </td>
                     <td>
-                      {source.credential ? (
-                        <Status tone="good">Set</Status>
-                      ) : source.sign_in ? (
-                        <Status tone="good">Sign-in</Status>
-                      ) : (
-                        <Status tone={source.security.length > 0 ? 'warn' : 'quiet'}>
-                          {source.security.length > 0 ? 'Missing' : 'None'}
-                        </Status>
-                      )}
+                      <SourceCredentialStatus source={source} />
                     </td>
                     <td data-align="right" data-label="Tools">
                       {source.enabled_tool_count} of {source.tool_count}

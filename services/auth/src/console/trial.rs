@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_connections::{Account, NoToken, write_link};
 use portolan_http_tools::{
-    CallTarget, Caller, CompiledTool, Content, TokenSource, ToolAnswer, execute::execute,
+    CallTarget, Caller, CompiledTool, Content, Proof, TokenSource, ToolAnswer, execute::execute,
 };
 use portolan_model::{
     id::ToolKind,
@@ -16,15 +16,19 @@ use portolan_model::{
 };
 use portolan_storage::{
     calls::{self, Call},
+    credential_states::{self, Seen},
     limits,
+    sources::Source,
 };
 use portolan_upstream::oauth::Challenge;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use time::OffsetDateTime;
 use url::Url;
 use utoipa::ToSchema;
 
 use super::{
+    credential_tests::state_of,
     error::ConsoleError,
     input::{JsonBody, PathId},
     sources::found,
@@ -190,6 +194,11 @@ pub(crate) async fn try_tool(
         let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
         let connect = || connect_page(&state, &opener);
+        let proof = match &tried {
+            Ok(_) => Some(Proof::Works),
+            Err(error) => error.proof(),
+        };
+        let seen = seen(&source, &opener, proof, state.now());
         let (trial, outcome) = of_upstream(tried, duration_ms, connect);
         measure(source.kind, outcome, begun);
         let call = Call {
@@ -204,6 +213,7 @@ pub(crate) async fn try_tool(
         };
         let mut tx = state.store.tenant(workspace.id).await?;
         calls::insert_many(&mut tx, &[call]).await?;
+        credential_states::note(&mut tx, seen.as_slice(), false).await?;
         tx.commit().await?;
         return Ok(Json(trial));
     }
@@ -255,10 +265,30 @@ pub(crate) async fn try_tool(
         status: answer.status,
         duration_ms,
     };
+    let seen = seen(&source, &opener, answer.proof, state.now());
     let mut tx = state.store.tenant(workspace.id).await?;
     calls::insert_many(&mut tx, &[call]).await?;
+    credential_states::note(&mut tx, seen.as_slice(), false).await?;
     tx.commit().await?;
     Ok(Json(trial(answer, duration_ms)))
+}
+
+/// What a call showed of the credential of its source, if it was made with one.
+fn seen(
+    source: &Source,
+    opener: &Opener,
+    proof: Option<Proof>,
+    at: OffsetDateTime,
+) -> Option<Seen> {
+    if !matches!(opener, Opener::Credential(Some(_))) {
+        return None;
+    }
+    Some(Seen {
+        source: source.id,
+        version: source.credential.as_ref()?.version,
+        state: state_of(proof?),
+        at,
+    })
 }
 
 /// One call of an API with the token of an account. What the API refuses is asked again once, with another token.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
-use portolan_http_tools::{CredentialSlot, Secrets, TokenSource};
+use portolan_http_tools::{CredentialSlot, Proof, Secrets, TokenSource};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
@@ -62,6 +62,17 @@ pub(crate) enum LookError {
     /// All of it together took too long.
     #[error("it took more than {} s", LONGEST_LOOK.as_secs())]
     TooSlow,
+}
+
+impl LookError {
+    /// What it shows of the credential that opened the server.
+    pub(crate) fn proof(&self) -> Option<Proof> {
+        match self {
+            Self::SignIn(error) => error.proof(),
+            Self::Upstream(error) => error.refusal().map(Proof::Refused),
+            Self::Account(_) | Self::TooSlow => None,
+        }
+    }
 }
 
 /// Asks a server what it is and what it offers.

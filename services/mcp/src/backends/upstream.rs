@@ -22,7 +22,7 @@ use std::{
 };
 
 use portolan_connections::{Account, NoToken};
-use portolan_http_tools::{OutputCheck, Secrets};
+use portolan_http_tools::{OutputCheck, Proof, Secrets};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
@@ -108,7 +108,7 @@ impl UpstreamSource {
         settings: &SourceSettings,
     ) -> Self {
         let credential = match &access {
-            Access::With(slot) => slot.key.as_str(),
+            Access::With(known) => known.slot.key.as_str(),
             Access::Account(_) => "account",
             Access::Open | Access::Broken => "",
         };
@@ -150,6 +150,17 @@ impl UpstreamSource {
         Box::pin(self.sign_in_for(state, account, self.silence, LONGEST_CALL)).await
     }
 
+    /// Notes what a request showed of the credential.
+    pub(super) fn note<T>(&self, state: &McpState, replied: &Result<T, NoConversation>) {
+        let proof = match replied {
+            Ok(_) => Some(Proof::Works),
+            Err(NoConversation::Upstream(error)) => error.refusal().map(Proof::Refused),
+            Err(NoConversation::Client(NoClient::SignIn(error))) => error.proof(),
+            Err(_) => None,
+        };
+        self.access.note(state, proof);
+    }
+
     fn limits(&self, silence: Duration, total: Duration) -> Limits {
         Limits {
             answer_bytes: self.answer_bytes,
@@ -177,14 +188,14 @@ impl UpstreamSource {
                 headers
             }
             (None, Access::Open) => http::HeaderMap::new(),
-            (None, Access::With(slot)) => {
-                Box::pin(slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
+            (None, Access::With(known)) => {
+                Box::pin(known.slot.sign_in(&state.egress, &state.tokens, &mut url)).await?
             }
             (None, Access::Account(_)) => return Err(NoToken::NotConnected.into()),
             (None, Access::Broken) => return Err(NoClient::Broken),
         };
         let secrets = match (account, &self.access) {
-            (None, Access::With(slot)) => slot.secrets(&headers),
+            (None, Access::With(known)) => known.slot.secrets(&headers),
             _ => Secrets::of_headers(&headers),
         };
         let endpoint = Endpoint {

@@ -41,6 +41,7 @@ use crate::{
         pages::{List, Pages},
         renames::{Renamed, Renames},
     },
+    credential_state::KnownCredential,
     limits::{TenantLimits, calls_of},
 };
 
@@ -50,7 +51,7 @@ pub(crate) enum Access {
     /// Nothing is set: the API is open.
     Open,
     /// This.
-    With(Arc<CredentialSlot>),
+    With(Arc<KnownCredential>),
     /// Accounts that were connected, instead of a credential.
     Account(Arc<Accounts>),
     /// A credential is set, but cannot be opened: no call is sent without it.
@@ -339,10 +340,17 @@ fn open(
     };
     match credential {
         // The key names the credential and its version: a token fetched with an older one is not used again.
-        Some(credential) => Access::With(Arc::new(CredentialSlot {
-            key: format!("{id}:{}", sealed.version),
-            credential,
-        })),
+        Some(credential) => {
+            let slot = CredentialSlot {
+                key: format!("{id}:{}", sealed.version),
+                credential,
+            };
+            Access::With(Arc::new(KnownCredential::new(
+                (tenant, id),
+                sealed.version,
+                slot,
+            )))
+        }
         None => Access::Broken,
     }
 }

@@ -84,7 +84,9 @@ pub(crate) async fn forward(
     let mut asked = false;
     loop {
         let params = with_earlier(&ask.params, earlier.as_ref());
-        let (from, outcome) = match exchange(state, source, ask, params, as_task).await {
+        let replied = exchange(state, source, ask, params, as_task).await;
+        source.note(state, &replied);
+        let (from, outcome) = match replied {
             Ok(reply) => reply,
             Err(error) => {
                 tracing::debug!(source.id = %source.id, reason = %error, "no answer of an upstream server");
