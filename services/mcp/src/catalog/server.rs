@@ -339,10 +339,9 @@ fn open(
         }
     };
     match credential {
-        // The key names the credential and its version: a token fetched with an older one is not used again.
         Some(credential) => {
             let slot = CredentialSlot {
-                key: format!("{id}:{}", sealed.version),
+                key: token_slot(id, sealed.version, &sealed.sealed),
                 credential,
             };
             Access::With(Arc::new(KnownCredential::new(
@@ -353,6 +352,13 @@ fn open(
         }
         None => Access::Broken,
     }
+}
+
+/// Names the tokens that were fetched with one credential: those of an older one are not used again. A
+/// version alone comes back after a credential was removed and set anew, a sealed text does not.
+fn token_slot(source: SourceId, version: i32, sealed: &[u8]) -> String {
+    let tag = &sealed[sealed.len().saturating_sub(16)..];
+    format!("{source}:{version}:{}", crate::hex::hex(tag))
 }
 
 fn build_tool(
@@ -466,4 +472,23 @@ pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Op
         (meta, _) => meta,
     };
     (icons.into_iter().filter(is_safe).collect(), meta)
+}
+
+#[cfg(test)]
+mod tests {
+    use portolan_keys::MasterSecret;
+
+    use super::*;
+
+    #[test]
+    fn a_credential_that_was_set_anew_uses_no_token_of_the_removed_one() {
+        let keys = Keys::new(&MasterSecret::generate().unwrap(), &[]).unwrap();
+        let (key, _) = keys.new_data_key(b"owner").unwrap();
+        let source = SourceId::generate();
+        let [removed, anew] = [(); 2].map(|()| {
+            let sealed = key.seal(b"place", b"the same credential").unwrap();
+            token_slot(source, 1, &sealed)
+        });
+        assert_ne!(removed, anew);
+    }
 }
