@@ -18,6 +18,7 @@ mod entrances;
 mod house;
 mod keys;
 mod login;
+mod masks;
 mod matrix;
 mod newcomers;
 mod nodes;

@@ -172,19 +172,27 @@ struct Recorder {
 impl Upstream {
     /// Starts it for everybody.
     pub fn start(fixture: Fixture) -> Result<Self> {
-        Self::start_with(fixture, None)
+        Self::start_with(fixture, None, false)
     }
 
     /// Starts it for the holder of a bearer token; others get 401 without more. [`Fixture::Rmcp`] lets everybody in.
     pub fn start_for_token(fixture: Fixture, token: &str) -> Result<Self> {
-        Self::start_with(fixture, Some(token))
+        Self::start_with(fixture, Some(token), false)
     }
 
-    fn start_with(fixture: Fixture, token: Option<&str>) -> Result<Self> {
+    /// The same; each text and each blob that it sends begins with the `Authorization` of the request. Those of TypeScript alone.
+    pub fn start_that_echoes(fixture: Fixture, token: &str) -> Result<Self> {
+        Self::start_with(fixture, Some(token), true)
+    }
+
+    fn start_with(fixture: Fixture, token: Option<&str>, echoes: bool) -> Result<Self> {
         let (process, behind) = match fixture.command()? {
             Some(mut command) => {
                 if let Some(token) = token {
                     command.env("FIXTURE_TOKEN", token);
+                }
+                if echoes {
+                    command.env("FIXTURE_ECHO", "1");
                 }
                 let (process, address) = listen(command)?;
                 (Some(process), address)
@@ -219,6 +227,12 @@ impl Upstream {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.fixture.path())
+    }
+
+    /// Its own address, past the recorder: what goes there is not recorded, cut or refused.
+    #[must_use]
+    pub fn direct_url(&self) -> String {
+        format!("http://{}{}", self.recorder.behind, self.fixture.path())
     }
 
     /// Everything that reached it so far, oldest first.

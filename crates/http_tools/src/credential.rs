@@ -4,13 +4,12 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portolan_net::egress::Egress;
+use portolan_net::{egress::Egress, secrets::Secrets};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
     parameter_style,
-    secrets::Secrets,
     token_source::{TokenError, TokenSource},
 };
 

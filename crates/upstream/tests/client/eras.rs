@@ -263,6 +263,7 @@ async fn ab_15_an_address_inside_is_not_called() {
     let endpoint = portolan_upstream::Endpoint {
         url: format!("http://{}/mcp", server.address).parse().unwrap(),
         headers: http::HeaderMap::new(),
+        secrets: portolan_net::secrets::Secrets::default(),
         limits: Limits::default(),
     };
     let client = portolan_upstream::Client::new(inside.unwrap(), endpoint);

@@ -22,11 +22,12 @@ use std::{
 };
 
 use portolan_connections::{Account, NoToken};
-use portolan_http_tools::{OutputCheck, Secrets};
+use portolan_http_tools::OutputCheck;
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
+use portolan_net::secrets::Secrets;
 use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
@@ -136,6 +137,7 @@ impl UpstreamSource {
                 let endpoint = Endpoint {
                     url: self.url.clone(),
                     headers: http::HeaderMap::new(),
+                    secrets: Secrets::default(),
                     limits: self.limits(self.silence, LONGEST_CALL),
                 };
                 Client::new(state.egress.clone(), endpoint)
@@ -143,7 +145,6 @@ impl UpstreamSource {
             return Ok(SignedIn {
                 client: client.clone(),
                 token: None,
-                secrets: Secrets::default(),
             });
         }
         // Boxed: what opens a server makes a large future.
@@ -185,17 +186,17 @@ impl UpstreamSource {
         };
         let secrets = match (account, &self.access) {
             (None, Access::With(slot)) => slot.secrets(&headers),
-            _ => Secrets::of_headers(&headers),
+            _ => Secrets::default(),
         };
         let endpoint = Endpoint {
             url,
             headers,
+            secrets,
             limits: self.limits(silence, total),
         };
         Ok(SignedIn {
             client: Client::new(state.egress.clone(), endpoint),
             token,
-            secrets,
         })
     }
 }
