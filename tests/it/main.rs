@@ -15,6 +15,7 @@ mod definitions;
 mod dev;
 mod endpoint;
 mod entrances;
+mod gates;
 mod house;
 mod keys;
 mod login;

@@ -77,15 +77,8 @@ pub(crate) async fn look(state: &AuthState, target: Target<'_>) -> Result<Offer,
 pub(crate) async fn try_tool(
     state: &AuthState,
     target: Target<'_>,
-    name: &str,
-    arguments: &Map<String, Value>,
-    input_schema: &Value,
+    call: Call<'_>,
 ) -> Result<Value, LookError> {
-    let call = Call {
-        name,
-        arguments,
-        input_schema,
-    };
     match with_server(state, target, Question::Call(call)).await? {
         Answer::Result(result) => Ok(result),
         Answer::Offer(_) => Err(LookError::TooSlow),
@@ -101,10 +94,13 @@ enum Question<'a> {
 
 /// A call of a tool.
 #[derive(Clone, Copy)]
-struct Call<'a> {
-    name: &'a str,
-    arguments: &'a Map<String, Value>,
-    input_schema: &'a Value,
+pub(crate) struct Call<'a> {
+    /// The server's own name for it.
+    pub(crate) name: &'a str,
+    pub(crate) arguments: &'a Map<String, Value>,
+    pub(crate) input_schema: &'a Value,
+    /// A server of both eras has it in sessions alone.
+    pub(crate) in_a_session: bool,
 }
 
 /// What it says to that.
@@ -192,7 +188,16 @@ async fn converse(
         match question {
             Question::Offer => Ok(Answer::Offer(Box::new(client.look(&tracker).await?))),
             Question::Call(call) => {
-                let probed = client.probe(&Speaker::ourselves(), &tracker).await?;
+                let ourselves = Speaker::ourselves();
+                let held = if call.in_a_session {
+                    client.holds_sessions(&ourselves).await?
+                } else {
+                    None
+                };
+                let probed = match held {
+                    Some(held) => held,
+                    None => client.probe(&ourselves, &tracker).await?,
+                };
                 let result = probed
                     .call_tool(call.name, call.arguments, call.input_schema)
                     .await;

@@ -28,7 +28,7 @@ use portolan_model::{
     registry::SourceSettings,
 };
 use portolan_net::secrets::Secrets;
-use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
+use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
@@ -69,6 +69,8 @@ pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
     /// The server's own name for it, a JSON string.
     pub(crate) name: Raw,
+    /// The era in which alone a server of both has it.
+    pub(crate) era: Option<Era>,
     /// The server takes its calls as tasks.
     pub(crate) tasks: Option<TaskSupport>,
     /// What its structured results must be (X-6G).

@@ -66,7 +66,7 @@ pub(super) async fn exchange(
             .connect(
                 state,
                 source,
-                (who, can, ask.revision.era()),
+                (who, can, ask.era()),
                 &signed_in,
                 gone.as_ref(),
             )
