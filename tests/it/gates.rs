@@ -34,7 +34,8 @@ async fn modern_call(mcp: &McpClient, tool: &str, capabilities: Value) -> Result
     client.message(&message).await
 }
 
-/// X-30, L-21: found when the server is added; offered to who can be asked; told of what they lack to the others.
+/// The server is added, its gated tools are found, and clients with and without the features list
+/// and call them.
 async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
     const GATED: [(&str, &str); 3] = [
         ("test_sampling", "sampling"),
@@ -117,11 +118,14 @@ async fn gated_tools_are_found(fixture: Fixture) -> Result<()> {
     Ok(())
 }
 
+/// X-30, L-21: clients that can be asked are offered the tools; the others are told what they lack
+/// (V-1, V-2).
 #[tokio::test]
 async fn x_30_tools_for_clients_that_can_be_asked_are_found_and_offered_to_those() -> Result<()> {
     gated_tools_are_found(Fixture::Gated).await
 }
 
+/// the same before a server whose sessions are streams.
 #[tokio::test]
 async fn x_30_so_are_those_of_a_server_of_http_sse() -> Result<()> {
     gated_tools_are_found(Fixture::GatedSse).await
