@@ -7,13 +7,15 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, StatusCode, header};
 use portolan_model::registry::CallOutcome;
-use portolan_net::egress::{EgressError, EgressResponse, Phase};
+use portolan_net::{
+    egress::{EgressError, EgressResponse, Phase},
+    secrets::Secrets,
+};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::{
     arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
-    secrets::Secrets,
     tree::Tree,
 };
 

@@ -4,14 +4,13 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portolan_net::egress::Egress;
+use portolan_net::{egress::Egress, secrets::Secrets};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::{
     answer::Proof,
     parameter_style,
-    secrets::Secrets,
     token_source::{TokenError, TokenSource},
 };
 

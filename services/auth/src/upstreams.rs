@@ -1,6 +1,7 @@
 //! MCP servers of other people as sources: what they offer is looked at, compared with what the registry has, and taken over or held.
 //! A client's request never leads here: lists are served from the registry (`translation.md` §9).
 
+mod eras;
 mod look;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -28,7 +29,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 use utoipa::ToSchema;
 
-pub(crate) use self::look::{LookError, OpenedBy, Opener, Target, look, try_tool};
+use self::eras::{is_gone, keep_unsaid};
+pub(crate) use self::look::{Call, LookError, OpenedBy, Opener, Target, look, try_tool};
 use crate::{console::credential_tests::state_of, state::AuthState};
 
 /// Between two looks at a server, give or take a fifth.
@@ -226,10 +228,7 @@ async fn compare(
         }
     }
     for tool in &tools {
-        let is_there = new
-            .iter()
-            .any(|new| new.operation_key == tool.operation_key);
-        if tool.state == ToolState::Active && !is_there {
+        if is_gone(tool, offer, new) {
             change(
                 "tool",
                 &tool.operation_key,
@@ -325,12 +324,7 @@ async fn apply(
         .collect();
     let gone: Vec<String> = known
         .iter()
-        .filter(|tool| {
-            tool.state == ToolState::Active
-                && !new
-                    .iter()
-                    .any(|new| new.operation_key == tool.operation_key)
-        })
+        .filter(|tool| is_gone(tool, offer, &new))
         .map(|tool| tool.operation_key.clone())
         .collect();
     let mut added = Vec::new();
@@ -528,7 +522,10 @@ pub(crate) async fn sync(
     else {
         return Err(SyncError::Unknown);
     };
-    let offer = fitting(offer, &prefix);
+    let mut offer = fitting(offer, &prefix);
+    if offer.sessions_unsaid {
+        keep_unsaid(&mut offer, &tools_of(&mut tx, source).await?);
+    }
     let new = imported(&offer, &prefix);
     let Compared {
         changes,

@@ -261,7 +261,7 @@ impl PreparedCall {
             ));
         };
         // Its server lists it to others alone, and would not know it.
-        if let Some(need) = tool.lacks(&who.declared) {
+        if let Some(need) = tool.lacks(self.revision.era(), &who.declared) {
             self.log(tool, started, CallOutcome::ToolError, None);
             let (visible, identity) = (Visible::Needs(need), &self.server.identity);
             return said(

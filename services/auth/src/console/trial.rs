@@ -20,7 +20,7 @@ use portolan_storage::{
     limits,
     sources::Source,
 };
-use portolan_upstream::oauth::Challenge;
+use portolan_upstream::{OfferedIn, oauth::Challenge};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -189,9 +189,15 @@ pub(crate) async fn try_tool(
             settings: source.settings,
             opened_by: opener.as_opened_by(),
         };
-        let (own, schema) = (&tool.operation_key, &tool.input_schema);
+        let place = tool.plan.get("upstream").and_then(OfferedIn::of);
+        let call = upstreams::Call {
+            name: &tool.operation_key,
+            arguments: &request.arguments,
+            input_schema: &tool.input_schema,
+            in_a_session: place == Some(OfferedIn::Sessions),
+        };
         let begun = Instant::now();
-        let tried = upstreams::try_tool(&state, target, own, &request.arguments, schema).await;
+        let tried = upstreams::try_tool(&state, target, call).await;
         let duration_ms = u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX);
         let connect = || connect_page(&state, &opener);
         let proof = match &tried {

@@ -22,12 +22,13 @@ use std::{
 };
 
 use portolan_connections::{Account, NoToken};
-use portolan_http_tools::{OutputCheck, Proof, Secrets};
+use portolan_http_tools::{OutputCheck, Proof};
 use portolan_model::{
     id::{SourceId, TenantId, UserId},
     registry::SourceSettings,
 };
-use portolan_protocol::{jsonrpc::Raw, tool::TaskSupport};
+use portolan_net::secrets::Secrets;
+use portolan_protocol::{jsonrpc::Raw, revision::Era, tool::TaskSupport};
 use portolan_upstream::{Client, Endpoint, Limits};
 use url::Url;
 
@@ -68,6 +69,8 @@ pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
     /// The server's own name for it, a JSON string.
     pub(crate) name: Raw,
+    /// The era in which alone a server of both has it.
+    pub(crate) era: Option<Era>,
     /// The server takes its calls as tasks.
     pub(crate) tasks: Option<TaskSupport>,
     /// What its structured results must be (X-6G).
@@ -136,6 +139,7 @@ impl UpstreamSource {
                 let endpoint = Endpoint {
                     url: self.url.clone(),
                     headers: http::HeaderMap::new(),
+                    secrets: Secrets::default(),
                     limits: self.limits(self.silence, LONGEST_CALL),
                 };
                 Client::new(state.egress.clone(), endpoint)
@@ -143,7 +147,6 @@ impl UpstreamSource {
             return Ok(SignedIn {
                 client: client.clone(),
                 token: None,
-                secrets: Secrets::default(),
             });
         }
         // Boxed: what opens a server makes a large future.
@@ -196,17 +199,17 @@ impl UpstreamSource {
         };
         let secrets = match (account, &self.access) {
             (None, Access::With(known)) => known.slot.secrets(&headers),
-            _ => Secrets::of_headers(&headers),
+            _ => Secrets::default(),
         };
         let endpoint = Endpoint {
             url,
             headers,
+            secrets,
             limits: self.limits(silence, total),
         };
         Ok(SignedIn {
             client: Client::new(state.egress.clone(), endpoint),
             token,
-            secrets,
         })
     }
 }

@@ -15,14 +15,14 @@ use portolan_model::{
 };
 use portolan_protocol::{
     initialize::Icon,
-    jsonrpc::Raw,
-    prompt::{Prompt as ListedPrompt, PromptArgument},
-    resource::{Location, Resource as ListedResource},
+    jsonrpc::{Kind, Raw},
+    prompt::{self, Prompt as ListedPrompt, PromptArgument},
+    resource::{self, Location, Resource as ListedResource},
     result::Identity,
     revision::Revision,
 };
 use portolan_storage::{prompts, resources};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     backends::upstream::{UpstreamPlace, UpstreamSource},
@@ -30,7 +30,7 @@ use crate::{
         marks::Marks,
         pages::{List, Listed, Pages},
         renames::Renames,
-        server::{Access, Source, dress},
+        server::{Access, Source, dress, others},
     },
 };
 
@@ -320,15 +320,20 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
+/// The definition of an MCP server, as it wrote it (J-10).
+fn definition(own: Option<String>) -> Option<Raw> {
+    let own = own.and_then(|own| Raw::parse(own).ok());
+    own.filter(|own| own.kind() == Kind::Object)
+}
+
 /// X-6I: what an MCP server says of it besides.
 fn dressed(
     source: Option<SourceId>,
-    own: Option<&Value>,
+    own: Option<&Raw>,
     renames: &Renames,
 ) -> (Vec<Icon>, Option<Raw>) {
     let renamed = source.and_then(|source| renames.of(source));
-    let own = own.and_then(|own| Raw::of(own).ok());
-    own.map_or_else(Default::default, |own| dress(&own, renamed))
+    own.map_or_else(Default::default, |own| dress(own, renamed))
 }
 
 fn upstream(
@@ -347,7 +352,8 @@ fn prompt(
     sources: &BTreeMap<SourceId, Source>,
     renames: &Renames,
 ) -> Option<Prompt> {
-    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
+    let own = definition(row.upstream);
+    let (icons, meta) = dressed(row.source, own.as_ref(), renames);
     let backend = if row.source.is_some() {
         PromptBackend::Upstream(upstream(row.source, row.upstream_name.as_deref(), sources)?)
     } else {
@@ -366,9 +372,14 @@ fn prompt(
             name: row.name,
             title: filled(row.title),
             description: filled(row.description),
-            arguments: row.arguments.iter().map(listed_argument).collect(),
+            arguments: row
+                .arguments
+                .iter()
+                .map(|argument| listed_argument(argument, own.as_ref()))
+                .collect(),
             icons,
             meta,
+            others: others_of(own.as_ref(), &prompt::KNOWN_MEMBERS),
         },
         arguments: row.arguments,
         version: row.version,
@@ -376,8 +387,20 @@ fn prompt(
     })
 }
 
-fn listed_argument(argument: &Argument) -> PromptArgument {
+fn others_of(own: Option<&Raw>, known: &[&str]) -> Vec<(String, Raw)> {
+    own.map_or_else(Vec::new, |own| others(own, known))
+}
+
+fn listed_argument(argument: &Argument, own: Option<&Raw>) -> PromptArgument {
+    let own = own.and_then(|own| own.get("arguments"));
+    let own = own.and_then(|own| {
+        own.elements().find(|one| {
+            let name = one.get("name").and_then(|name| name.string());
+            name.as_deref() == Some(argument.name.as_str())
+        })
+    });
     PromptArgument {
+        others: others_of(own.as_ref(), &prompt::KNOWN_OF_ARGUMENT),
         name: argument.name.clone(),
         title: argument.title.clone(),
         description: argument.description.clone(),
@@ -390,7 +413,8 @@ fn resource(
     sources: &BTreeMap<SourceId, Source>,
     renames: &Renames,
 ) -> Option<Resource> {
-    let (icons, meta) = dressed(row.source, row.upstream.as_ref(), renames);
+    let own = definition(row.upstream);
+    let (icons, meta) = dressed(row.source, own.as_ref(), renames);
     let own_template = row
         .upstream_uri
         .as_deref()
@@ -433,12 +457,20 @@ fn resource(
             title: filled(row.title),
             description: filled(row.description),
             mime_type: row.mime_type,
-            size: row.size.and_then(|size| u64::try_from(size).ok()),
+            size: match &own {
+                Some(own) => own.get("size").and_then(|size| size.as_str().parse().ok()),
+                None => row.size.and_then(|size| u64::try_from(size).ok()),
+            },
             annotations: annotations
                 .then(|| serde_json::from_value(row.annotations).ok())
                 .flatten(),
             icons,
             meta,
+            written_annotations: own
+                .as_ref()
+                .and_then(|own| own.get("annotations"))
+                .filter(|hints| hints.kind() == Kind::Object),
+            others: others_of(own.as_ref(), &resource::KNOWN_MEMBERS),
         },
         template,
         own_template,

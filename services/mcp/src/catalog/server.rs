@@ -28,6 +28,7 @@ use portolan_protocol::{
     translate,
 };
 use portolan_storage::catalog::{PublishedServer, PublishedSource, PublishedTool};
+use portolan_upstream::OfferedIn;
 
 use crate::{
     backends::{
@@ -72,6 +73,9 @@ pub(crate) struct Tool {
     /// Features of clients to which alone its server lists it: the others are not offered it in the session era, and are told what
     /// they lack when they call it (V-1, V-2).
     pub(crate) requires: Vec<Need>,
+    /// Its server needs them in sessions alone: clients of 2026-07-28 are spoken to in their own
+    /// era.
+    pub(crate) requires_in_sessions: bool,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
     /// For metrics.
@@ -81,8 +85,11 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// The first feature that a client lacks for it.
-    pub(crate) fn lacks(&self, declared: &ClientCapabilities) -> Option<Need> {
+    /// The first feature that a client of an era lacks for it.
+    pub(crate) fn lacks(&self, era: Era, declared: &ClientCapabilities) -> Option<Need> {
+        if self.requires_in_sessions && era == Era::Modern {
+            return None;
+        }
         let mut requires = self.requires.iter();
         requires.find(|need| !need.is_met_by(declared)).copied()
     }
@@ -232,7 +239,7 @@ impl Server {
         revision: Revision,
         declared: &ClientCapabilities,
     ) -> Option<Vec<&Tool>> {
-        let is_offered = |tool: &&Tool| tool.lacks(declared).is_none();
+        let is_offered = |tool: &&Tool| tool.lacks(revision.era(), declared).is_none();
         if revision.era() == Era::Modern || self.tools.iter().all(|tool| is_offered(&tool)) {
             return None;
         }
@@ -391,6 +398,7 @@ fn build_tool(
     let (headers, _faults) = header::annotations(&row.input_schema);
     let requires = own.as_ref().map(required).unwrap_or_default();
     let support = own.as_ref().and_then(task_support);
+    let offered_in = own.as_ref().and_then(OfferedIn::of);
     // TL-21, X-50, X-54: what cannot be called as a task says nothing.
     listed.task_support = match support {
         None if source.tasks => Some(TaskSupport::Optional),
@@ -402,10 +410,7 @@ fn build_tool(
                 let hints = written.get("annotations");
                 listed.written_annotations =
                     hints.filter(|_| has_hints && listed.annotations.is_some());
-                listed.others = written
-                    .members()
-                    .filter(|(name, _)| !KNOWN_MEMBERS.contains(&name.as_str()))
-                    .collect();
+                listed.others = others(written, &KNOWN_MEMBERS);
             }
             let dressed = written.or_else(|| Raw::of(&own).ok())?;
             (listed.icons, listed.meta) = dress(&dressed, renamed);
@@ -413,6 +418,11 @@ fn build_tool(
                 source: Arc::clone(upstream),
                 name: Raw::of(own.get("name")?.as_str()?).ok()?,
                 tasks: support,
+                era: match offered_in {
+                    Some(OfferedIn::Sessions) => Some(Era::Legacy),
+                    Some(OfferedIn::Stateless) => Some(Era::Modern),
+                    Some(OfferedIn::GatedSessions) | None => None,
+                },
                 output: row.output_schema.map(OutputCheck::new),
             }))
         }
@@ -434,6 +444,7 @@ fn build_tool(
         backend,
         becomes_task: source.tasks,
         requires,
+        requires_in_sessions: offered_in == Some(OfferedIn::GatedSessions),
         headers,
         kind: source.kind,
     })
@@ -453,6 +464,14 @@ fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
     let support = own.get("execution")?.get("taskSupport")?.clone();
     let support: TaskSupport = serde_json::from_value(support).ok()?;
     (support != TaskSupport::Forbidden).then_some(support)
+}
+
+/// Members of a definition that no revision knows (J-10).
+pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
+    let members = definition.members();
+    members
+        .filter(|(name, _)| !known.contains(&name.as_str()))
+        .collect()
 }
 
 /// What of an upstream's definition stands in the list besides what the registry has columns for: its pictures, and its metadata with the URIs that clients know.

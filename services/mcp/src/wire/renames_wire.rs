@@ -65,7 +65,7 @@ fn published(source: SourceId, own: &str, uri: &str) -> resources::Published {
         upstream: Some(json!({
             "uri": own, "name": own, "icons": [{"src": "https://up.example/i.png"}, {"src": "http://up.example/i.png"}],
             "_meta": {"ui": {"csp": {"connectDomains": []}, "resourceUri": "db://a"}, "a.b/c": 1},
-        })),
+        }).to_string()),
         shape: if template {
             ResourceShape::Template
         } else {

@@ -3,9 +3,8 @@
 
 use http::{HeaderMap, HeaderValue, header};
 use portolan_connections::{Account, NoToken, Token};
-use portolan_http_tools::Secrets;
 use portolan_model::id::UserId;
-use portolan_protocol::{error::RpcError, jsonrpc::Raw, visible::Visible};
+use portolan_protocol::{error::RpcError, visible::Visible};
 use portolan_upstream::{Client, UpstreamError, oauth::Challenge};
 use uuid::Uuid;
 
@@ -20,21 +19,6 @@ use crate::{
 pub(crate) struct SignedIn {
     pub(crate) client: Client,
     pub(crate) token: Option<Token>,
-    /// What opens it, which no answer may bring back (S-5).
-    pub(crate) secrets: Secrets,
-}
-
-/// What a server answered, without the secrets that opened it.
-pub(super) fn without(secrets: &Secrets, outcome: Result<Raw, RpcError>) -> Result<Raw, RpcError> {
-    let masked = |raw: &Raw| Raw::parse(secrets.masked_body(raw.bytes())?).ok();
-    match outcome {
-        Ok(result) => Ok(masked(&result).unwrap_or(result)),
-        Err(mut error) => {
-            error.message = secrets.masked(&error.message).into_owned();
-            error.data = error.data.map(|data| masked(&data).unwrap_or(data));
-            Err(error)
-        }
-    }
 }
 
 impl SignedIn {

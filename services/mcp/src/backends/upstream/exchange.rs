@@ -18,8 +18,8 @@ use portolan_protocol::{
 use portolan_upstream::{Connection, Event, Exchange, Request, UpstreamError};
 
 use super::{
-    UpstreamSource, account::without, beside::Seat, forward::Forward, looks::ask_for_a_look,
-    questions::answer, sessions::NoConversation,
+    UpstreamSource, beside::Seat, forward::Forward, looks::ask_for_a_look, questions::answer,
+    sessions::NoConversation,
 };
 use crate::state::McpState;
 
@@ -66,13 +66,13 @@ pub(super) async fn exchange(
             .connect(
                 state,
                 source,
-                (who, can, ask.revision.era()),
+                (who, can, ask.era()),
                 &signed_in,
                 gone.as_ref(),
             )
             .await;
         let account = signed_in.account();
-        let (token, secrets) = (signed_in.token, signed_in.secrets);
+        let token = signed_in.token;
         let connection = match (connected, &token) {
             (Ok(connection), _) => connection,
             // tokens that the server does not take any more are renewed, once.
@@ -125,7 +125,7 @@ pub(super) async fn exchange(
             Ok(exchange) => {
                 let from = connection.revision();
                 let outcome = follow(state, source, ask, (connection, exchange), seat).await?;
-                return Ok((from, without(&secrets, outcome)));
+                return Ok((from, outcome));
             }
             // It was not processed: once more, in a new session, or in the era that the server is of now.
             Err(UpstreamError::SessionGone) if again => gone = Some(connection),

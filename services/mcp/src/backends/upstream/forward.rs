@@ -52,6 +52,15 @@ pub(crate) struct Forward<'a> {
     pub(crate) renamed: Option<&'a Renamed>,
 }
 
+impl Forward<'_> {
+    /// The era in which a server of both is spoken to: that of the client, but for a tool that it
+    /// has in one alone.
+    pub(super) fn era(&self) -> Era {
+        let of_tool = self.tool.and_then(|tool| tool.era);
+        of_tool.unwrap_or(self.revision.era())
+    }
+}
+
 /// What it came to.
 #[derive(Debug)]
 pub(crate) struct Answered {

@@ -396,7 +396,9 @@ impl Known {
             let ourselves = Speaker::ourselves();
             known.sessions = match Box::pin(client.holds_sessions(&ourselves)).await {
                 Ok(Some(session)) => {
-                    state.tracker.spawn(async move { session.end().await });
+                    state
+                        .tracker
+                        .spawn(async move { session.connection.end().await });
                     Sessions::Held
                 }
                 Ok(None) => Sessions::Absent,
