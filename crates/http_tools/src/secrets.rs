@@ -17,7 +17,7 @@ use crate::parameter_style;
 /// Bytes of a secret that is looked for. A shorter one is a word of many answers, which would be destroyed, and is guessed by trying.
 pub const SHORTEST_SECRET: usize = 8;
 /// What stands in the place of a secret.
-const MASK: &str = "••••";
+pub(crate) const MASK: &str = "••••";
 
 /// Secrets, in each form in which they may come back. `Debug` shows none.
 #[derive(Clone, Default, PartialEq, Eq)]

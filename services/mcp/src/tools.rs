@@ -346,7 +346,7 @@ impl PreparedCall {
             account: None,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
-            shows_sent: false,
+            shows_exchange: false,
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
@@ -385,7 +385,7 @@ impl PreparedCall {
                 account: None,
                 tokens: &self.state.tokens,
                 trace: run.as_ref().or(self.trace.as_deref()),
-                shows_sent: false,
+                shows_exchange: false,
             },
             tenant_slug: &who.tenant_slug,
             progress: self.progress.is_some(),
@@ -495,6 +495,7 @@ mod tests {
             status: Some(200),
             challenge: None,
             sent: None,
+            received: None,
         }
     }
 
