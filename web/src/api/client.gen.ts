@@ -1465,6 +1465,13 @@ export interface components {
             target_id: string;
             target_kind: string;
         };
+        /** @description A body that is not empty. */
+        BodyView: {
+            /** @description Bytes of the whole body. */
+            bytes: number;
+            /** @description The first 64 KiB; absent if the body is no text. */
+            text?: string;
+        };
         /** @description A call, without arguments and result. */
         CallLog: {
             /** Format: date-time */
@@ -1494,8 +1501,16 @@ export interface components {
         CallStatistics: {
             /** @description Oldest first, the present hour last, empty hours too. */
             by_hour: components["schemas"]["HourOfCalls"][];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Calls that failed: at the API, on the way to it, or here.
+             */
             errors: number;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments: nothing was sent.
+             */
+            rejected: number;
             /** Format: int64 */
             total: number;
         };
@@ -1993,13 +2008,18 @@ export interface components {
             /** @description For people. */
             title?: string;
         };
+        /** @description A header. */
+        HeaderLine: {
+            name: string;
+            value: string;
+        };
         /** @description Calls of one hour. */
         HourOfCalls: {
             /** Format: int64 */
             calls: number;
             /**
              * Format: int64
-             * @description Calls that did not end `ok`.
+             * @description Calls that failed.
              */
             errors: number;
             /**
@@ -2007,6 +2027,11 @@ export interface components {
              * @description Its beginning.
              */
             hour: string;
+            /**
+             * Format: int64
+             * @description Calls that were rejected for their arguments.
+             */
+            rejected: number;
         };
         /** @description A provider. */
         IdentityProvider: {
@@ -3018,6 +3043,17 @@ export interface components {
             /** @description Or its address. */
             jwks_uri?: string | null;
         };
+        /** @description The answer of the API as it was received. */
+        ReceivedResponse: {
+            body?: components["schemas"]["BodyView"];
+            /** @description In the order in which they arrived. Cookies, and what repeats the credential, are masked. */
+            headers: components["schemas"]["HeaderLine"][];
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
+        };
         /** @description A client that was registered here. */
         RegisteredClient: {
             /**
@@ -3273,9 +3309,13 @@ export interface components {
             /** @description It takes the place of one that waited for the same address: the link in the older message does not work any more. */
             sent_again: boolean;
         };
-        /** @description What was sent. */
+        /** @description The request as it was sent. */
         SentRequest: {
+            body?: components["schemas"]["BodyView"];
+            /** @description In the order in which they were sent. Values of the credential are masked. */
+            headers: components["schemas"]["HeaderLine"][];
             method: string;
+            /** @description The value of a key in the query is masked. */
             url: string;
         };
         /** @description A server. */
@@ -3724,8 +3764,10 @@ export interface components {
             is_error: boolean;
             /** @description The API answered with success. */
             ok: boolean;
-            /** @description Without the credential; absent if nothing was sent. */
+            /** @description Without the credential; absent if nothing was sent, and for the tools of an MCP server. */
             request?: components["schemas"]["SentRequest"];
+            /** @description Without the credential; absent if no answer arrived, and for the tools of an MCP server. */
+            response?: components["schemas"]["ReceivedResponse"];
             /**
              * Format: int32
              * @description HTTP status of the API.
