@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use portolan_tests::{
     console::text,
     fixture::FixtureApi,
@@ -52,7 +52,17 @@ async fn the_overview_is_small_on_its_way_to_a_browser_that_was_never_here() -> 
     let fixture = FixtureApi::start()?;
     let stack = Stack::builder().allow_egress(fixture.address()).start()?;
     let ann = Person::sign_up(&stack, "ann").await?;
-    ann.console().publish_fixture("harbour", &fixture).await?;
+    let console = ann.console();
+    console.publish_fixture("harbour", &fixture).await?;
+    let base = "/workspaces/harbour";
+    let found = console
+        .get(&format!("{base}/tools?query=echo_message"))
+        .await?;
+    let tool = found["items"][0]["id"].as_str().context("an id")?;
+    let arguments = json!({"arguments": {"message": "a first call"}});
+    console
+        .post(&format!("{base}/tools/{tool}/try"), arguments)
+        .await?;
     let mut command = script("cold_load.mjs", &stack)?;
     command
         .env("EMAIL", &ann.email)
