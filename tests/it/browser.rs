@@ -47,6 +47,19 @@ async fn a_newcomer_gets_from_sign_up_to_a_published_server() -> Result<()> {
     finish(script("newcomer.mjs", &stack)?, &nobody).await
 }
 
+/// docs/reviews.md, New users §1: twelve clicks, where the first look counted fourteen to a published server.
+#[tokio::test]
+async fn twelve_clicks_lead_from_sign_up_to_the_first_call_of_an_sdk() -> Result<()> {
+    let stack = Stack::start()?;
+    let nobody = Person::new(stack.url(), "nobody")?;
+    let mut command = script("first_call.mjs", &stack)?;
+    command.env(
+        "CLIENT",
+        program::needs("tests/clients/typescript/first_call.mjs")?,
+    );
+    finish(command, &nobody).await
+}
+
 #[tokio::test]
 async fn the_overview_is_small_on_its_way_to_a_browser_that_was_never_here() -> Result<()> {
     let fixture = FixtureApi::start()?;
