@@ -77,6 +77,21 @@ const serverDetail = (one) => ({
       ? [{ client: 'Cursor', message: 'lists at most 40 tools of all servers together.' }]
       : [],
 });
+const restorable = (deleted) => new Date(Date.parse(deleted) + 30 * 86_400_000).toISOString();
+const trash = () =>
+  ['source', 'server']
+    .flatMap((kind) =>
+      state[`${kind}s`]
+        .filter((one) => one.deleted)
+        .map(({ id, name, deleted }) => ({
+          kind,
+          id,
+          name,
+          deleted_at: deleted,
+          restorable_until: restorable(deleted),
+        })),
+    )
+    .sort((one, other) => other.deleted_at.localeCompare(one.deleted_at));
 const live = (list) => list.filter((one) => !one.deleted);
 const page = (items) => ({ items });
 
@@ -239,8 +254,8 @@ const routes = [
     'DELETE',
     '/workspaces/:ws/sources/:id',
     (p) => {
-      find(state.sources, p.id).deleted = true;
-      return { undo_until: new Date(Date.now() + 600000).toISOString() };
+      find(state.sources, p.id).deleted = now();
+      return { undo_until: restorable(now()) };
     },
   ],
   [
@@ -248,7 +263,7 @@ const routes = [
     '/workspaces/:ws/sources/:id/restore',
     (p) => {
       const one = state.sources.find((s) => s.id === p.id);
-      one.deleted = false;
+      one.deleted = undefined;
       return source(one);
     },
   ],
@@ -395,8 +410,8 @@ const routes = [
     'DELETE',
     '/workspaces/:ws/servers/:id',
     (p) => {
-      find(state.servers, p.id).deleted = true;
-      return { undo_until: new Date(Date.now() + 600000).toISOString() };
+      find(state.servers, p.id).deleted = now();
+      return { undo_until: restorable(now()) };
     },
   ],
   [
@@ -404,7 +419,7 @@ const routes = [
     '/workspaces/:ws/servers/:id/restore',
     (p) => {
       const one = state.servers.find((s) => s.id === p.id);
-      one.deleted = false;
+      one.deleted = undefined;
       return server(one);
     },
   ],
@@ -459,6 +474,7 @@ const routes = [
   ],
   ['GET', '/workspaces/:ws/servers/:id/calls', () => page(state.calls)],
   ['GET', '/workspaces/:ws/calls', () => page(state.calls)],
+  ['GET', '/workspaces/:ws/trash', () => page(trash())],
   ['GET', '/workspaces/:ws/audit', () => page(state.audit)],
 ];
 

@@ -11,11 +11,12 @@ use portolan_net::{
     egress::{EgressError, EgressResponse, Phase},
     secrets::Secrets,
 };
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::{
     arguments::{ArgumentFault, ArgumentFaults, CompiledTool},
+    exchange::{Received, Sent},
     tree::Tree,
 };
 
@@ -57,15 +58,6 @@ pub enum Content {
     },
 }
 
-/// What was sent, for the console. The credential is not in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    /// Method.
-    pub method: String,
-    /// URL without the credential.
-    pub url: String,
-}
-
 /// What `structuredContent` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Structured {
@@ -95,8 +87,10 @@ pub struct ToolAnswer {
     pub status: Option<u16>,
     /// `WWW-Authenticate` of a 401 or 403, if there is one.
     pub challenge: Option<String>,
-    /// What was sent, if something was and it was asked for.
+    /// What was sent, if something was and [`crate::Caller::shows_exchange`] is set.
     pub sent: Option<Sent>,
+    /// What was received for it. Absent if no answer arrived.
+    pub received: Option<Received>,
     /// What it shows of the source's credential, if it carried one.
     pub proof: Option<Proof>,
 }
@@ -158,6 +152,7 @@ impl ToolAnswer {
             challenge: None,
             sent: None,
             proof: None,
+            received: None,
         }
     }
 
@@ -179,6 +174,7 @@ impl ToolAnswer {
             challenge: None,
             sent: None,
             proof: None,
+            received: None,
         }
     }
 }
@@ -555,7 +551,7 @@ fn is_text(essence: &str) -> bool {
 }
 
 /// Bytes as text: UTF-8, or Latin-1 if the answer says so.
-fn decode(headers: &HeaderMap, body: &[u8]) -> String {
+pub(crate) fn decode(headers: &HeaderMap, body: &[u8]) -> String {
     let charset = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())

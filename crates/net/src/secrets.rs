@@ -17,8 +17,8 @@ use serde_json::Value;
 /// Bytes of a secret that is looked for. A shorter one is a word of many answers, which would be
 /// destroyed, and is guessed by trying.
 pub const SHORTEST_SECRET: usize = 8;
-/// What stands in the place of a secret.
-const MASK: &str = "••••";
+/// The text in the place of a secret.
+pub const MASK: &str = "••••";
 /// Everything but the unreserved characters of RFC 3986 §2.3.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')

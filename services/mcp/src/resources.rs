@@ -146,7 +146,7 @@ async fn asked(
         account: None,
         tokens: &cx.state.tokens,
         trace: cx.trace.map(|trace| &**trace),
-        shows_sent: false,
+        shows_exchange: false,
     };
     let answer = match &http.access {
         Access::Open => Box::pin(execute(&calling, &http.compiled, &arguments)).await,

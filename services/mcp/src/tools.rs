@@ -346,7 +346,7 @@ impl PreparedCall {
             account: None,
             tokens: &self.state.tokens,
             trace: run.as_ref().or(self.trace.as_deref()),
-            shows_sent: false,
+            shows_exchange: false,
         };
         let answer = execute(&calling, &http.compiled, &self.arguments).await;
         self.log(tool, started, answer.outcome, answer.status);
@@ -386,7 +386,7 @@ impl PreparedCall {
                 account: None,
                 tokens: &self.state.tokens,
                 trace: run.as_ref().or(self.trace.as_deref()),
-                shows_sent: false,
+                shows_exchange: false,
             },
             tenant_slug: &who.tenant_slug,
             progress: self.progress.is_some(),
@@ -497,6 +497,7 @@ mod tests {
             challenge: None,
             sent: None,
             proof: None,
+            received: None,
         }
     }
 

@@ -86,15 +86,6 @@ export function useDeleteSource(ws: string) {
   });
 }
 
-export function useRestoreSource(ws: string) {
-  const refresh = useRefresh(ws);
-  return useMutation({
-    mutationFn: (id: string) =>
-      answer(api.POST('/api/v1/workspaces/{ws}/sources/{id}/restore', { params: { path: { ws, id } } })),
-    onSuccess: refresh,
-  });
-}
-
 export function usePreviewReimport(ws: string, id: string) {
   return useMutation({
     mutationFn: (input: DocumentInput) =>

@@ -11,6 +11,7 @@ import { ChartFrame, Legend } from '../components/chart';
 import { RefusedCredential } from '../components/credential-state';
 import { LinkButton, TextLink } from '../components/link-button';
 import { Empty, Loaded, Page, Panel } from '../components/page';
+import { counted } from '../outcomes';
 import { useMay, useSession } from '../session';
 import classes from './overview.module.css';
 
@@ -57,14 +58,7 @@ function Chart({ overview }: { overview: Overview }) {
       </div>
       <Panel
         title="Calls, last 24 hours"
-        aside={
-          <Legend
-            items={[
-              { name: 'Succeeded', value: calls.total - calls.errors, color: 'var(--chart-ok)' },
-              { name: 'Failed or rejected', value: calls.errors, color: 'var(--chart-error)' },
-            ]}
-          />
-        }
+        aside={<Legend items={counted({ ...calls, calls: calls.total })} />}
       >
         {calls.total === 0 ? (
           <Empty icon={<IconActivity size={24} />} title="No calls yet">

@@ -32,7 +32,6 @@ import { LoadMore } from '../components/table';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { clashingNames, ToolPicker } from '../components/tool-picker';
 import { Unsaved, useChanged } from '../components/unsaved';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function ServerPage() {
@@ -379,14 +378,7 @@ function ServerSettings({ server }: { server: ServerDetail }) {
           error={remove.error}
           act={() =>
             remove.mutate(server.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'server',
-                  id: server.id,
-                  name: server.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/servers',
                   params: { ws: workspace.slug },

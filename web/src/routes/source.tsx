@@ -34,7 +34,6 @@ import { SourceSettingsForm } from '../components/source-settings';
 import { toastDone, toastFailed, toastUndo } from '../components/toast';
 import { ToolList } from '../components/tool-list';
 import { LookNow, PendingNotice, UpstreamPanel } from '../components/upstream';
-import { rememberDeleted } from '../deleted';
 import { useMay, useSession } from '../session';
 
 export function SourcePage() {
@@ -331,14 +330,7 @@ function SourceSettings({ source }: { source: Source }) {
           error={remove.error}
           act={() =>
             remove.mutate(source.id, {
-              onSuccess: ({ undo_until }) => {
-                rememberDeleted({
-                  ws: workspace.slug,
-                  kind: 'source',
-                  id: source.id,
-                  name: source.name,
-                  until: undo_until,
-                });
+              onSuccess: () => {
                 void navigate({
                   to: '/w/$ws/sources',
                   params: { ws: workspace.slug },

@@ -1,7 +1,7 @@
 import { IconFileImport, IconPlus, IconServer2 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { kindName, sourcesQuery, useRestoreSource } from '../api/sources';
+import { kindName, sourcesQuery } from '../api/sources';
 import { Ago } from '../components/ago';
 import { Tag } from '../components/badges';
 import { SourceCredentialStatus } from '../components/credential-state';
@@ -15,7 +15,6 @@ export function SourcesPage() {
   const { workspace } = useSession();
   const params = { ws: workspace.slug };
   const sources = useQuery(sourcesQuery(workspace.slug));
-  const restore = useRestoreSource(workspace.slug);
   const edits = useMay('edit_registry');
   const actions = edits && (
     <>
@@ -51,7 +50,7 @@ export function SourcesPage() {
       lede="The APIs and MCP servers behind your tools. Each has its own base URL, credential and limits."
       actions={some && actions}
     >
-      <RecentlyDeleted ws={workspace.slug} kind="source" restore={(id) => restore.mutateAsync(id)} />
+      <RecentlyDeleted kind="source" />
       <Panel flush>
         <Loaded query={sources}>
           {({ items }) =>

@@ -227,7 +227,7 @@ async fn call(
         account: None,
         tokens: &tokens,
         trace: None,
-        shows_sent: false,
+        shows_exchange: false,
     };
     let without = Caller {
         credential: None,

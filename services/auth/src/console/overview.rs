@@ -66,7 +66,10 @@ impl From<Refused> for RefusedCredential {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CallStatistics {
     total: i64,
+    /// Calls that failed: at the API, on the way to it, or here.
     errors: i64,
+    /// Calls that were rejected for their arguments: nothing was sent.
+    rejected: i64,
     /// Oldest first, the present hour last, empty hours too.
     by_hour: Vec<HourOfCalls>,
 }
@@ -78,8 +81,10 @@ pub struct HourOfCalls {
     #[serde(with = "time::serde::rfc3339")]
     hour: OffsetDateTime,
     calls: i64,
-    /// Calls that did not end `ok`.
+    /// Calls that failed.
     errors: i64,
+    /// Calls that were rejected for their arguments.
+    rejected: i64,
 }
 
 /// What a new workspace still has to do.
@@ -190,12 +195,14 @@ pub(crate) async fn show_overview(
         calls_24h: CallStatistics {
             total: hours.iter().map(|hour| hour.calls).sum(),
             errors: hours.iter().map(|hour| hour.errors).sum(),
+            rejected: hours.iter().map(|hour| hour.rejected).sum(),
             by_hour: hours
                 .into_iter()
                 .map(|hour| HourOfCalls {
                     hour: hour.hour,
                     calls: hour.calls,
                     errors: hour.errors,
+                    rejected: hour.rejected,
                 })
                 .collect(),
         },

@@ -6,7 +6,8 @@ use axum::{Json, extract::State};
 use http::StatusCode;
 use portolan_connections::{Account, NoToken, write_link};
 use portolan_http_tools::{
-    CallTarget, Caller, CompiledTool, Content, Proof, TokenSource, ToolAnswer, execute::execute,
+    CallTarget, Caller, CompiledTool, Content, Proof, Received, Sent, ShownBody, TokenSource,
+    ToolAnswer, execute::execute,
 };
 use portolan_model::{
     id::ToolKind,
@@ -58,10 +59,14 @@ pub struct Trial {
     is_error: bool,
     /// Milliseconds.
     duration_ms: u32,
-    /// Without the credential; absent if nothing was sent.
+    /// Without the credential; absent if nothing was sent, and for the tools of an MCP server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<SentRequest>,
+    /// Without the credential; absent if no answer arrived, and for the tools of an MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    response: Option<ReceivedResponse>,
     /// HTTP status of the API.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -75,11 +80,84 @@ pub struct Trial {
     errors: Vec<ArgumentFaultView>,
 }
 
-/// What was sent.
+/// The request as it was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SentRequest {
     method: String,
+    /// The value of a key in the query is masked.
     url: String,
+    /// In the order in which they were sent. Values of the credential are masked.
+    headers: Vec<HeaderLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    body: Option<BodyView>,
+}
+
+/// The answer of the API as it was received.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ReceivedResponse {
+    /// HTTP status.
+    status: u16,
+    /// In the order in which they arrived. Cookies, and what repeats the credential, are masked.
+    headers: Vec<HeaderLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    body: Option<BodyView>,
+}
+
+/// A header.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HeaderLine {
+    name: String,
+    value: String,
+}
+
+/// A body that is not empty.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BodyView {
+    /// The first 64 KiB; absent if the body is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    text: Option<String>,
+    /// Bytes of the whole body.
+    bytes: usize,
+}
+
+impl From<Sent> for SentRequest {
+    fn from(sent: Sent) -> Self {
+        Self {
+            method: sent.method.to_string(),
+            url: sent.url,
+            headers: header_lines(sent.headers),
+            body: sent.body.map(BodyView::from),
+        }
+    }
+}
+
+impl From<Received> for ReceivedResponse {
+    fn from(received: Received) -> Self {
+        Self {
+            status: received.status.as_u16(),
+            headers: header_lines(received.headers),
+            body: received.body.map(BodyView::from),
+        }
+    }
+}
+
+impl From<ShownBody> for BodyView {
+    fn from(body: ShownBody) -> Self {
+        Self {
+            text: body.text,
+            bytes: body.bytes,
+        }
+    }
+}
+
+fn header_lines(headers: Vec<(String, String)>) -> Vec<HeaderLine> {
+    headers
+        .into_iter()
+        .map(|(name, value)| HeaderLine { name, value })
+        .collect()
 }
 
 /// A fault of the arguments.
@@ -238,7 +316,7 @@ pub(crate) async fn try_tool(
         account: None,
         tokens: &tokens,
         trace: None,
-        shows_sent: true,
+        shows_exchange: true,
     };
     let arguments = Value::Object(request.arguments);
     let begun = Instant::now();
@@ -410,6 +488,7 @@ fn of_upstream(
         is_error,
         duration_ms,
         request: None,
+        response: None,
         status: None,
         content,
         structured_content,
@@ -424,10 +503,8 @@ fn trial(answer: ToolAnswer, duration_ms: u32) -> Trial {
         ok: !answer.is_error,
         is_error: answer.is_error,
         duration_ms,
-        request: answer.sent.map(|sent| SentRequest {
-            method: sent.method,
-            url: sent.url,
-        }),
+        request: answer.sent.map(SentRequest::from),
+        response: answer.received.map(ReceivedResponse::from),
         status: answer.status,
         structured_content: structured,
         content: answer.content.into_iter().map(ContentBlock::from).collect(),
