@@ -1108,6 +1108,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workspaces/{ws}/sources/{id}/credential/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tests the credential of a source and keeps the state. An API gets `GET` requests without arguments,
+         *     at most three of them with the credential; a success counts if the same request fails without the
+         *     credential. An MCP server is looked at; nothing of what it offers is taken over.
+         */
+        post: operations["test_credential"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workspaces/{ws}/sources/{id}/reimport": {
         parameters: {
             query?: never;
@@ -1840,6 +1861,42 @@ export interface components {
          * @enum {string}
          */
         CredentialKind: "api_key" | "bearer" | "basic" | "headers" | "oauth_client_credentials";
+        /** @description What the last request that carried a credential showed. */
+        CredentialState: {
+            /** @enum {string} */
+            state: "never_tried";
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @enum {string} */
+            state: "works";
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @enum {string} */
+            state: "refused";
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
+        } | {
+            /**
+             * Format: date-time
+             * @description When.
+             */
+            at: string;
+            /** @description Why, as a sentence. */
+            reason: string;
+            /** @enum {string} */
+            state: "inconclusive";
+        };
         /** @description What may be shown of a credential. */
         CredentialSummary: {
             /**
@@ -1848,8 +1905,22 @@ export interface components {
              */
             hint: string;
             kind: components["schemas"]["CredentialKind"];
+            /** @description Whether the API accepts it. */
+            state: components["schemas"]["CredentialState"];
             /** Format: date-time */
             updated_at: string;
+        };
+        /** @description What a test showed. */
+        CredentialTest: {
+            /** @description The credential with its state. */
+            credential: components["schemas"]["CredentialSummary"];
+            /** @description The tool whose answer decided; absent if none did. */
+            tool?: components["schemas"]["TestedTool"];
+        };
+        /** @description What to test a credential with. */
+        CredentialTestRequest: {
+            /** @description A `GET` tool of the source that can be called without arguments. Absent: the first ones. */
+            tool?: string;
         };
         /** @description A decision about a client. */
         DecisionBody: {
@@ -1888,10 +1959,10 @@ export interface components {
         };
         /** @description Where the demo API is, for the console to propose. */
         DemoApi: {
+            /** @description The key itself, for the header that its document names. It is public, and guards invented data. */
+            api_key: string;
             /** @description Where its calls go. */
             base_url: string;
-            /** @description How to sign in to it, in words. */
-            credential_hint: string;
             /** @description The same as an MCP server, which needs no credential. */
             mcp_url: string;
             /** @description Its OpenAPI document. */
@@ -2865,6 +2936,8 @@ export interface components {
             calls_24h: components["schemas"]["CallStatistics"];
             /** @description Newest first. */
             recent_calls: components["schemas"]["CallLog"][];
+            /** @description Credentials that APIs refused when they were last used. */
+            refused_credentials: components["schemas"]["RefusedCredential"][];
             /**
              * Format: int64
              * @description Servers that answer.
@@ -3048,6 +3121,18 @@ export interface components {
             body?: components["schemas"]["BodyView"];
             /** @description In the order in which they arrived. Cookies, and what repeats the credential, are masked. */
             headers: components["schemas"]["HeaderLine"][];
+            /**
+             * Format: int32
+             * @description HTTP status.
+             */
+            status: number;
+        };
+        /** @description A credential that an API refused. */
+        RefusedCredential: {
+            /** Format: date-time */
+            at: string;
+            source_id: string;
+            source_name: string;
             /**
              * Format: int32
              * @description HTTP status.
@@ -3686,6 +3771,11 @@ export interface components {
              * @description Since when it is proved; null if it is not.
              */
             verified_at: string | null;
+        };
+        /** @description A tool that a test called. */
+        TestedTool: {
+            id: string;
+            name: string;
         };
         /** @description A tool with everything about it. */
         Tool: components["schemas"]["ToolSummary"] & {
@@ -7070,6 +7160,44 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description A refusal: what is wrong, and what to do. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorAnswer"];
+                };
+            };
+        };
+    };
+    test_credential: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Source */
+                id: string;
+                /** @description Slug */
+                ws: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CredentialTestRequest"];
+            };
+        };
+        responses: {
+            /** @description What it showed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CredentialTest"];
+                };
             };
             /** @description A refusal: what is wrong, and what to do. */
             default: {
