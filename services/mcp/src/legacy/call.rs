@@ -428,7 +428,7 @@ async fn write(
                 writer.committed().cancelled().await;
                 return;
             }
-            // Another node answers now, or the session has ended: the work must stop (§0.4).
+            // Another node owns the stream, or this node may not continue: the work stops (§0.4).
             () = fenced.cancelled() => return,
             // The caller has lost its access. A client that returns with a good token gets the
             // final error.

@@ -1,9 +1,9 @@
 //! The share of one workspace in a node's capacity: less than three times the free part.
 //!
-//! Alone it can take three quarters of the node. Two that want everything take three sevenths each,
-//! *n* of them 3 / (3n + 1), and 1 / (3n + 1) stays free for the next one. So a workspace never
-//! finds a node full because of another one, however wide its limits are and however few nodes
-//! there are (test plan, S12).
+//! Alone it can take three quarters of the node. Two that want everything take three sevenths each.
+//! With *n* of them each takes 3 / (3n + 1), and 1 / (3n + 1) stays free for the next one. So a
+//! workspace never finds a node full because of another one (test plan, S12). The width of the
+//! limits and the number of nodes do not matter.
 //!
 //! Switches share a buffer among their queues by this rule (Choudhury and Hahne, dynamic
 //! thresholds). It needs no number of workspaces, and reserves nothing for idle ones.
