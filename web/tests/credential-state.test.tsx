@@ -45,7 +45,7 @@ const overview = (refused_credentials: Schemas['RefusedCredential'][]): Schemas[
   sources: 1,
   tools_enabled: 1,
   servers_published: 1,
-  calls_24h: { total: 0, errors: 0, by_hour: [] },
+  calls_24h: { total: 0, errors: 0, rejected: 0, by_hour: [] },
   recent_calls: [],
   refused_credentials,
   setup: { has_source: true, has_credential: true, has_server: true, has_call: true },

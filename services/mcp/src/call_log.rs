@@ -1,4 +1,7 @@
-//! The log of tool calls, when apps were last used, and whether credentials work, off the request's path: a bounded queue and one writer that batches.
+//! The log of tool calls, of the last use of apps and of the state of credentials: a bounded queue and
+//! one batching writer.
+//!
+//! Requests do not wait for it.
 
 use std::{
     collections::HashMap,
@@ -24,24 +27,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::instruments;
 
-/// Entries of one statement.
+/// Most entries of one statement.
 const BATCH: usize = 500;
 /// How long entries are collected.
 const COLLECT: Duration = Duration::from_millis(250);
 /// How long the writer waits for running calls after the process began to stop.
 const LINGER: Duration = Duration::from_secs(30);
 
-/// What a batch holds of one tenant.
+/// The entries of one tenant in a batch.
 #[derive(Default)]
 struct OfTenant {
     calls: Vec<Call>,
-    /// When tokens of these grants were used.
+    /// The times at which tokens of these grants were used.
     uses: Vec<(GrantId, Timestamp)>,
     /// What requests showed of credentials: the last of each source.
     seen: HashMap<SourceId, Seen>,
 }
 
-/// What is written down.
+/// An entry of the log.
 #[derive(Debug)]
 enum Entry {
     Call(Call),
@@ -92,18 +95,18 @@ pub(crate) fn call_log(store: Store, capacity: usize) -> (CallLog, Writer) {
 }
 
 impl CallLog {
-    /// Notes that a call began.
+    /// Counts a call that begins.
     pub(crate) fn begin(&self) -> Running {
         self.running.fetch_add(1, Ordering::AcqRel);
         Running(Arc::clone(&self.running))
     }
 
-    /// How many calls run.
+    /// The number of running calls.
     pub(crate) fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Hands over an entry. A full queue drops it: a call never waits for its log.
+    /// Queues an entry. A full queue drops it: a call never waits for its log.
     pub(crate) fn write(&self, tenant: TenantId, call: Call) {
         let entry = Entry::Call(call);
         if self.queue.try_send((tenant, entry)).is_err() {
@@ -111,7 +114,7 @@ impl CallLog {
         }
     }
 
-    /// Notes that an app was used. A full queue drops it: the next minute notes it again.
+    /// Queues the use of an app. A full queue drops it: the next minute writes it again.
     pub(crate) fn note_use(&self, tenant: TenantId, grant: GrantId, now: Timestamp) {
         let _full = self.queue.try_send((tenant, Entry::Use(grant, now)));
     }

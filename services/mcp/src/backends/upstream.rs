@@ -1,6 +1,8 @@
-//! Calls through MCP servers of other people. The conversation ends here on both sides: nothing is tunnelled, every message is made
-//! anew (`translation.md`). What a client never sees of a server: its session ids, request ids, progress tokens and cursors; what a
-//! server never sees of a client: its token.
+//! Calls through upstream MCP servers. Each message is written anew; none is tunnelled
+//! (`translation.md`).
+//!
+//! A client never receives a server's session ids, request ids, progress tokens or cursors. A
+//! server never receives a client's token.
 
 mod account;
 mod answered;
@@ -44,30 +46,30 @@ pub(crate) use self::{
 };
 use crate::{catalog::server::Access, state::McpState};
 
-/// The hard maximum of a call, whatever it tells and asks meanwhile (L-12, X-24).
+/// The longest time of a call, whatever its progress and questions (L-12, X-24).
 pub(crate) const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
-/// An MCP server, as a source of a published server.
+/// An upstream server, as a source of a published server.
 #[derive(Debug)]
 pub(crate) struct UpstreamSource {
     pub(crate) tenant: TenantId,
     pub(crate) id: SourceId,
     url: Url,
     access: Access,
-    /// Silence after which a call is given up.
+    /// The silence after which a call is ended.
     silence: Duration,
     answer_bytes: usize,
-    /// The way to a server that needs no sign-in, for calls: the same for all of them.
+    /// The client for calls of a server without sign-in, shared by all of them.
     open: OnceLock<Client>,
-    /// Names what a node remembers of the server: another address or credential is another server.
+    /// The key of the server in caches of a node: another address or credential is another server.
     pub(crate) place: String,
 }
 
-/// A tool of an MCP server.
+/// A tool of an upstream server.
 #[derive(Debug)]
 pub(crate) struct UpstreamTool {
     pub(crate) source: Arc<UpstreamSource>,
-    /// The server's own name for it, a JSON string.
+    /// The server's own name of it, a JSON string.
     pub(crate) name: Raw,
     /// The era in which alone a server of both has it.
     pub(crate) era: Option<Era>,
@@ -77,11 +79,11 @@ pub(crate) struct UpstreamTool {
     pub(crate) output: Option<OutputCheck>,
 }
 
-/// A prompt, resource or template of an MCP server.
+/// A prompt, resource or template of an upstream server.
 #[derive(Debug)]
 pub(crate) struct UpstreamPlace {
     pub(crate) source: Arc<UpstreamSource>,
-    /// The server's own name or URI for it, a JSON string.
+    /// The server's own name or URI of it, a JSON string.
     pub(crate) own: Raw,
 }
 
@@ -91,13 +93,13 @@ pub(crate) enum NoClient {
     /// A credential is set, but cannot be opened.
     #[error("the credential cannot be opened")]
     Broken,
-    /// It does not sign in.
+    /// The sign-in failed.
     #[error("no sign-in: {0}")]
     SignIn(#[from] portolan_http_tools::SignInError),
-    /// There is no account, or no token of it.
+    /// There is no account, or no token for it.
     #[error("{0}")]
     Account(#[from] NoToken),
-    /// Each person has an account of their own there, and who calls is none.
+    /// The server needs an account of a person, and the caller is not a person.
     #[error("only a person has an account there")]
     NoPerson,
 }
@@ -127,7 +129,9 @@ impl UpstreamSource {
         }
     }
 
-    /// A way to the server, signed in for a person: none for who is no person, and for what the platform does by itself.
+    /// A client for the server, signed in for a person.
+    ///
+    /// `person` is `None` for callers that are not persons, and for work of the platform itself.
     pub(super) async fn sign_in(
         &self,
         state: &McpState,
@@ -149,7 +153,7 @@ impl UpstreamSource {
                 token: None,
             });
         }
-        // Boxed: what opens a server makes a large future.
+        // Boxed: opening a server is a large future.
         Box::pin(self.sign_in_for(state, account, self.silence, LONGEST_CALL)).await
     }
 
@@ -173,7 +177,7 @@ impl UpstreamSource {
         }
     }
 
-    /// The same with an account that is known, and bounds: how long the server may be silent, and how long an exchange may take.
+    /// The same with a known account and bounds: the longest silence, and the longest exchange.
     pub(crate) async fn sign_in_for(
         &self,
         state: &McpState,

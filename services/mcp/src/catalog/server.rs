@@ -1,4 +1,4 @@
-//! One published server, ready to answer: tools compiled, credentials open, lists written on first use.
+//! One published server, ready to answer: compiled tools, opened credentials, cached list pages.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -46,16 +46,16 @@ use crate::{
     limits::{TenantLimits, calls_of},
 };
 
-/// What calls of a source sign in with.
+/// The credential that calls of a source use.
 #[derive(Debug, Clone)]
 pub(crate) enum Access {
-    /// Nothing is set: the API is open.
+    /// No credential: the API is open.
     Open,
-    /// This.
+    /// A fixed credential.
     With(Arc<KnownCredential>),
-    /// Accounts that were connected, instead of a credential.
+    /// Connected accounts instead of a fixed credential.
     Account(Arc<Accounts>),
-    /// A credential is set, but cannot be opened: no call is sent without it.
+    /// A credential that cannot be opened: no call is sent without it.
     Broken,
 }
 
@@ -64,28 +64,30 @@ pub(crate) enum Access {
 pub(crate) struct Tool {
     /// The name that clients call.
     pub(crate) name: String,
-    /// As it stands in the list.
+    /// Its entry in the list.
     pub(crate) listed: Listed,
-    /// Who answers.
+    /// The backend of its calls.
     pub(crate) backend: Backend,
-    /// Its calls become tasks when they take long.
+    /// Its calls become tasks after some time.
     pub(crate) becomes_task: bool,
-    /// Features of clients to which alone its server lists it: the others are not offered it in the session era, and are told what
-    /// they lack when they call it (V-1, V-2).
+    /// Client features that its server requires before it lists the tool (V-1, V-2).
+    ///
+    /// Clients without them do not see it in the session era; if they call it, the error names the
+    /// feature.
     pub(crate) requires: Vec<Need>,
     /// Its server needs them in sessions alone: clients of 2026-07-28 are spoken to in their own
     /// era.
     pub(crate) requires_in_sessions: bool,
     /// Arguments that headers repeat (H-12).
     pub(crate) headers: Vec<ParamHeader>,
-    /// For metrics.
+    /// The kind of its source, for metrics.
     pub(crate) kind: SourceKind,
     /// The bucket of its calls (TL-23).
     pub(crate) calls: LimitKey,
 }
 
 impl Tool {
-    /// The first feature that a client of an era lacks for it.
+    /// The first required feature that a client of this era lacks.
     pub(crate) fn lacks(&self, era: Era, declared: &ClientCapabilities) -> Option<Need> {
         if self.requires_in_sessions && era == Era::Modern {
             return None;
@@ -95,7 +97,7 @@ impl Tool {
     }
 }
 
-/// Answers that hang on nothing but server and revision.
+/// Answers that depend only on server and revision.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     /// `initialize`
@@ -109,27 +111,27 @@ pub(crate) struct Fixed {
 /// A published server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Whose.
+    /// The tenant that publishes it.
     pub(crate) tenant: TenantId,
-    /// Id.
+    /// The id of the server.
     pub(crate) id: ServerId,
-    /// Its part of the URL, for the log of calls.
+    /// Its slug in the URL, for the log of calls.
     pub(crate) slug: String,
-    /// Its name card.
+    /// Its name, title and version.
     pub(crate) identity: Identity,
     instructions: Option<String>,
-    /// By name, in byte order (TL-3).
+    /// The tools by name, in byte order (TL-3).
     pub(crate) tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
     /// Prompts and resources.
     pub(crate) offers: Offers,
-    /// What clients call the resources of MCP servers, where that is not the server's own word (RE-12).
+    /// The URIs that clients know for renamed resources of upstream servers (RE-12).
     pub(crate) renames: Renames,
-    /// Differ when the lists differ.
+    /// Version numbers that differ when the lists differ.
     pub(crate) marks: Marks,
     /// The bucket of the tenant's calls.
     pub(crate) calls: LimitKey,
-    /// What holds for the tenant.
+    /// The limits of the tenant.
     pub(crate) limits: TenantLimits,
     pub(crate) page_size: usize,
     pages: [OnceLock<Pages>; Revision::ALL.len()],
@@ -137,7 +139,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Builds a server from its rows. A tool that cannot be built is left out and logged: the others still serve.
+    /// Builds a server from its rows. An invalid tool is left out and logged; the others still
+    /// serve.
     pub(crate) fn build(
         tenant: TenantId,
         row: PublishedServer,
@@ -198,7 +201,7 @@ impl Server {
         }
     }
 
-    /// The MCP servers behind it, each once.
+    /// The upstream servers behind it, each once.
     pub(crate) fn upstreams(&self) -> Vec<Arc<UpstreamSource>> {
         let of_tools = self.tools.iter().filter_map(|tool| match &tool.backend {
             Backend::Upstream(tool) => Some(&tool.source),
@@ -232,8 +235,10 @@ impl Server {
         })
     }
 
-    /// The tools as a client of the session era sees them, if these are not all: what it cannot be asked in a session, no server
-    /// would list to it. `None` for all. Lists of 2026-07-28 are the same for everybody (L-21).
+    /// The tools that a client of the session era sees; `None` for all.
+    ///
+    /// A tool is hidden if its server would not list it to a client without a feature. Lists
+    /// of 2026-07-28 are the same for all clients (L-21).
     pub(crate) fn tools_for(
         &self,
         revision: Revision,
@@ -267,14 +272,14 @@ impl Server {
     }
 }
 
-/// A source as its tools and resources need it.
+/// A source in the form that its tools and resources need.
 pub(super) struct Source {
     pub(super) target: Arc<CallTarget>,
     pub(super) access: Access,
     kind: SourceKind,
-    /// Calls may be tasks of ours.
+    /// Its calls may become tasks of Portolan.
     tasks: bool,
-    /// If it is an MCP server.
+    /// The upstream server, if the source is one.
     pub(super) upstream: Option<Arc<UpstreamSource>>,
 }
 
@@ -313,7 +318,7 @@ impl Source {
     }
 }
 
-/// A bucket of the tenant's limits.
+/// The key of one of the tenant's buckets.
 fn bucket(tenant: TenantId, name: &str) -> LimitKey {
     LimitKey {
         shard: tenant.uuid().simple().to_string(),
@@ -376,7 +381,7 @@ fn build_tool(
 ) -> Option<Tool> {
     let own = row.plan.get("upstream").cloned();
     let written = row.written.and_then(|text| Raw::parse(text).ok());
-    // As the server wrote it: numbers and the order of members are its own (J-10).
+    // Raw bytes of the upstream server: its numbers and order of members are kept (J-10).
     let as_written = |member: &str, value: &serde_json::Value| {
         let written = written.as_ref().and_then(|written| written.get(member));
         let written = written.filter(|raw| raw.kind() == Kind::Object);
@@ -399,7 +404,7 @@ fn build_tool(
     let requires = own.as_ref().map(required).unwrap_or_default();
     let support = own.as_ref().and_then(task_support);
     let offered_in = own.as_ref().and_then(OfferedIn::of);
-    // TL-21, X-50, X-54: what cannot be called as a task says nothing.
+    // TL-21, X-50, X-54: a tool that cannot be called as a task has no such member.
     listed.task_support = match support {
         None if source.tasks => Some(TaskSupport::Optional),
         known => known,
@@ -434,7 +439,7 @@ fn build_tool(
                 access: source.access.clone(),
             })
         }
-        // A plan of another kind of source.
+        // The plan belongs to another kind of source.
         _ => return None,
     };
     Some(Tool {
@@ -450,7 +455,7 @@ fn build_tool(
     })
 }
 
-/// What a server lists a tool for.
+/// The client features that a server requires before it lists a tool.
 fn required(own: &serde_json::Value) -> Vec<Need> {
     let words = own.get("requires").and_then(serde_json::Value::as_array);
     let words = words.into_iter().flatten().filter_map(|word| word.as_str());
@@ -459,7 +464,7 @@ fn required(own: &serde_json::Value) -> Vec<Need> {
         .collect()
 }
 
-/// Whether a server takes calls of a tool as tasks.
+/// Whether an upstream server takes calls of a tool as tasks.
 fn task_support(own: &serde_json::Value) -> Option<TaskSupport> {
     let support = own.get("execution")?.get("taskSupport")?.clone();
     let support: TaskSupport = serde_json::from_value(support).ok()?;
@@ -474,13 +479,15 @@ pub(super) fn others(definition: &Raw, known: &[&str]) -> Vec<(String, Raw)> {
         .collect()
 }
 
-/// What of an upstream's definition stands in the list besides what the registry has columns for: its pictures, and its metadata with the URIs that clients know.
+/// The icons and metadata of an upstream definition, beside the columns of the registry.
+///
+/// URIs in the metadata are those that clients know.
 pub(super) fn dress(own: &Raw, renamed: Option<&Arc<Renamed>>) -> (Vec<Icon>, Option<Raw>) {
     let icons = own.get("icons");
     let icons: Vec<Icon> = icons
         .and_then(|icons| serde_json::from_slice(icons.as_bytes()).ok())
         .unwrap_or_default();
-    // IC-2: other schemes are removed when they are served on.
+    // IC-2: icons with other schemes are removed.
     let is_safe = |icon: &Icon| icon.src.starts_with("https:") || icon.src.starts_with("data:");
     let meta = own.get("_meta").filter(|meta| meta.kind() == Kind::Object);
     let meta = match (meta, renamed) {
