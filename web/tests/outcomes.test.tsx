@@ -40,6 +40,7 @@ test('rejected calls are no failed calls on the overview', async () => {
       by_hour: [{ hour, calls: 9, errors: 2, rejected: 3 }],
     },
     recent_calls: [call('ok'), call('tool_error'), call('invalid_arguments')],
+    refused_credentials: [],
     setup: { has_source: true, has_credential: true, has_server: true, has_call: true },
   };
   serve({ 'GET /api/v1/me': { body: me }, [`GET ${base}/overview`]: { body: overview } });
