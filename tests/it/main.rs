@@ -18,6 +18,7 @@ mod endpoint;
 mod entrances;
 mod gates;
 mod house;
+mod imports;
 mod keys;
 mod login;
 mod masks;
