@@ -50,7 +50,7 @@ impl Membership {
             .max_by_key(|node| (weight(*node, partition), *node))
     }
 
-    /// Partitions of which `node` is the janitor.
+    /// Partitions whose janitor is `node`.
     pub fn partitions_of(&self, node: NodeId) -> Vec<Partition> {
         (0..PARTITIONS)
             .filter_map(|partition| u8::try_from(partition).ok().map(Partition))

@@ -44,7 +44,7 @@ impl Listening {
     pub async fn next(&mut self) -> Bytes {
         match self.notes.recv().await {
             Some(note) => note,
-            // Another listener took the place.
+            // Another receiver replaced this one.
             None => std::future::pending().await,
         }
     }

@@ -23,7 +23,7 @@ const MEMORY: u32 = 15;
 const KEPT: Duration = Duration::from_secs(300);
 /// Maximum size of a log in bytes.
 const MOST: u64 = 1024 * 1024;
-/// Tenants that stand in the metrics.
+/// Number of tenants that the metrics name.
 const TOP: usize = 20;
 
 /// Start of the measurement of a delivery's latency.
@@ -162,7 +162,7 @@ fn streams(inner: &Inner, shown: &mut HashSet<TenantId>) {
         }
     }
     let top = top(logged);
-    // A zero is left out where metrics are told.
+    // A gauge with value zero is not exported.
     shown.retain(|tenant| {
         let stays = top.iter().any(|(other, _)| other == tenant);
         if !stays {
