@@ -123,7 +123,7 @@ impl Places {
 
     fn enter(self: &Arc<Self>, bound: Option<u64>) -> Option<Place> {
         let (held, used) = self.counts.enter(bound)?;
-        // The last one in hand: more, before somebody has to wait for it.
+        // The last free permit was taken. Lease more before a call has to wait.
         if used == held && !self.counts.is_full() && held < self.most() {
             self.list();
         }

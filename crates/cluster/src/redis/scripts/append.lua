@@ -1,5 +1,5 @@
 #!lua
--- Create, fence, compare and swap, number, trim, close, ring the attached node (streams.md §7).
+-- Create, fence, compare and swap, number, trim, close, notify the attached node (streams.md §7).
 -- KEYS 1=meta 2=events 3=questions 4=running requests 5=index 6=session 7=open streams of the writer
 -- ARGV 1=writer 2=attempt of the writer '<n>.<mark>' 3=number of the last event as the writer knows it
 --      4=most events 5=most bytes 6=life of a closed log, ms 7=life beyond the deadline, ms 8=largest event in a doorbell
@@ -30,7 +30,8 @@ if not h[2] then
   redis.call('PEXPIREAT', m, int(over))
   if redis.call('HLEN', KEYS[5]) >= 64 then
     local pre = string.sub(m, 1, #m - #ARGV[11])
-    -- Some of them, more than are made: all of those of the last minutes would cost each new one more than the one before.
+    -- Check more entries than are created. A check of all entries of the last minutes would become
+    -- slower with each stream.
     for _, old in ipairs(redis.call('HRANDFIELD', KEYS[5], 8)) do
       if redis.call('EXISTS', pre .. old) == 0 then redis.call('HDEL', KEYS[5], old) end
     end

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Membership (streams.md §12.1). Allowed out of memory: a full store must not make all nodes look dead.
+-- Renews a membership (streams.md §12.1). Runs without memory, because a full store must not make
+-- all nodes look dead.
 -- KEYS 1=members (sorted set, node to unix ms until which it lives)
 -- ARGV 1=node 2=life, ms 3=how long the dead are kept, ms
 -- Answers {now, {node, until, ...}}
