@@ -1,5 +1,5 @@
-//! Positions in a stream after the store lost a branch of it (`streams.md` §8 rule 3,
-//! §11 *Two histories*).
+//! Positions in a stream after the store lost a branch of it
+//! (`streams.md` §8 rule 3, §11 *Two histories*).
 //!
 //! A store that loses writes around a takeover may have given the same numbers to two owners. Each
 //! epoch has the number after which it began and a random nonce. They show whether a client's

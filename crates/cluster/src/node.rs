@@ -1,4 +1,5 @@
-//! A node of the cluster: what `mcp` calls for sessions, running calls, streams and limits (`streams.md`).
+//! A node of the cluster, which `mcp` calls for sessions, running calls, streams and limits
+//! (`streams.md`).
 //!
 //! | Module | Subject |
 //! |---|---|
@@ -102,8 +103,8 @@ const SOON: Duration = Duration::from_millis(100);
 /// Time for which `drain` waits until the final responses are in the log.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Reason why a request has no proper result. Each reason becomes a JSON-RPC error (`streams.md`
-/// Appendix B).
+/// Reason why a request has no proper result. Each reason becomes a JSON-RPC error
+/// (`streams.md` Appendix B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// The node that ran it was lost: -32010 `node_lost`.

@@ -128,7 +128,8 @@ pub enum StoreError {
     /// read-only. The operation may have been applied (§17.1 *down*).
     #[error("the store did not answer: {0}")]
     Down(String),
-    /// Refused before the first write: out of memory, no replicas, disk full (§17.1 *write refused*).
+    /// The store refused before the first write: out of memory, no replicas, or disk full
+    /// (§17.1 *write refused*).
     #[error("the store refuses writes: {0}")]
     Refused(String),
     /// The reply is invalid. Causes are a defect, or another program that writes to the store.

@@ -75,8 +75,8 @@ impl Subscribers {
     }
 }
 
-/// False if nobody listens any more. What finds only one place left becomes the notice that something was lost; what finds none
-/// stands behind such a notice already.
+/// Queues a message. Returns false if the node no longer receives. The last slot of a queue takes
+/// [`NodeMessage::Resync`] instead of the message. A full queue ends with such a notice already.
 fn send(queue: &mpsc::Sender<NodeMessage>, message: NodeMessage) -> bool {
     let message = if queue.capacity() > 1 {
         message

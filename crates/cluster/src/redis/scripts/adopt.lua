@@ -1,14 +1,13 @@
 #!lua flags=allow-oom
--- Take over: compare and swap of a stream's owner (streams.md §12.2). Recognises its own
--- repetition.
+-- Changes the owner of a stream by compare and swap (streams.md §12.2).
+-- Recognises its own repetition.
 -- KEYS 1=meta 2=open streams of the old owner 3=open streams of the new owner
--- ARGV 1=old owner or '-' 2=new owner or '-' 3=ms after the deadline from which any node may take
--- over 4=highest number that a client showed      5=term of that cursor, 0 = none 6=nonce of the
--- new epoch 7='session:nonce' 8=prefix of the partition 9=prefix of channels
---      10=session 11=nonce
--- Replies {0} ended or gone; {1} another node was first; {2, tail, epoch, about, ms to the
--- deadline, final response is in the log}
---
+-- ARGV 1=old owner or '-' 2=new owner or '-'
+--      3=ms after the deadline from which any node may take the stream over
+--      4=highest number that a client showed 5=term of that cursor, 0 = none 6=nonce of the new epoch
+--      7='session:nonce' 8=prefix of the partition 9=prefix of channels 10=session 11=nonce
+-- Replies {0} ended or gone; {1} another node was first;
+--         {2, tail, epoch, about, ms to the deadline, final response is in the log}
 -- Called by Store::take_over
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- Checks the session, attaches a client's connection, returns missed events (streams.md §8, §9).
 -- KEYS 1=session 2=meta 3=events
--- ARGV 1=principal 2=number of the cursor 3=attempt of the cursor, 0 = none 4=its mark 5=node 6=prefix of channels 7=session 8=nonce
---      9=most events 10=most bytes of an answer
--- Answers {0} session unknown; {1} stream gone;
---         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, position, split,
---          what an adopter must know}
+-- ARGV 1=principal 2=number of the cursor 3=term of the cursor, 0 = none 4=its epoch's nonce 5=node
+--      6=prefix of channels 7=session 8=nonce 9=most events 10=most bytes of a reply
+-- Replies {0} session unknown; {1} stream gone;
+--         {2, owner or '-', state, tail, dropped, generation, ms to the deadline, more, events,
+--          epoch, epochs, position, split, facts for a new owner}
 -- Called by Store::attach
 local function int(x) return string.format('%.0f', x) end
 local function field(s) return #s .. ':' .. s end

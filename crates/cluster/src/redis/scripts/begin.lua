@@ -2,8 +2,10 @@
 -- Checks a session, prolongs its idle life, and makes the record if there is neither record nor
 -- tombstone (streams.md §6 step 1).
 -- KEYS 1=session
--- ARGV 1=principal (16 bytes) 2=known version (8 hex digits or '') 3=life of the record, ms 4=least gain worth a write, ms 5=body of a new record
--- Answers {0} unknown; {1, version} alive and known; {1, version, body} alive; {2, version} made again
+-- ARGV 1=principal (16 bytes) 2=known version (8 hex digits or '') 3=life of the record, ms
+--      4=smallest gain that is written, ms 5=body of a new record
+-- Replies {0} unknown; {1, version} alive and known; {1, version, body} alive;
+--         {2, version} made again
 -- Called by Store::begin
 local h = redis.call('GETRANGE', KEYS[1], 0, 24)
 if h == '' then

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Removes the record of a session that was not used for a while. Its id makes it again (design
--- page, point 4).
+-- Removes the record of a session that was not used for a while.
+-- Its id makes it again (design page, point 4).
 -- KEYS 1=session
 -- ARGV 1=principal 2=remaining life from which a record counts as used, ms
 -- Replies 1 removed, or no record; 0 in use, ended, or of another principal

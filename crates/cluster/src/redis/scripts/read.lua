@@ -1,9 +1,11 @@
 #!lua flags=no-writes
 -- Reads many streams of one partition: gaps, anti-entropy, audit (streams.md §8).
 -- KEYS pairs: meta, events
--- ARGV 1=most events 2=most bytes of one stream's answer; then for each: generation, position, owner or '-' and attempt as last seen
--- Answers for each 0 gone; 1 open and unchanged; or
---         {owner or '-', state, tail, dropped, generation, ms to the deadline, more, events, attempt, attempts, attached or '-'}
+-- ARGV 1=most events 2=most bytes of one stream's reply;
+--      then for each: generation, position, owner or '-' and epoch as last seen
+-- Replies for each 0 gone; 1 open and unchanged; or
+--         {owner or '-', state, tail, dropped, generation, ms to the deadline, more, events,
+--          epoch, epochs, attached or '-'}
 -- Called by Store::read
 local function int(x) return string.format('%.0f', x) end
 local answers, now, most = {}, nil, tonumber(ARGV[1])

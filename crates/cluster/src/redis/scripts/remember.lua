@@ -2,8 +2,8 @@
 -- Adds a session to its principal's list as the newest, removes the sessions that are gone, and
 -- returns those beyond the limit (streams.md §10).
 -- KEYS 1=sessions of the principal, by time of the addition
--- ARGV 1=session 2=limit 3=most sessions in the reply 4=life of the list, ms 5.. sessions that are
--- gone
+-- ARGV 1=session 2=limit 3=most sessions in the reply 4=life of the list, ms
+--      5.. sessions that are gone
 -- Replies the oldest sessions beyond the limit, oldest first
 -- Called by Store::remember
 local t = redis.call('TIME')

@@ -2,8 +2,10 @@
 -- Creates a record, or changes it by compare and swap on its version. Also removes expired records.
 -- The same bytes again change nothing.
 -- KEYS 1=list of records (hash, name to until|version|bytes of the rest|head) 2=rest of the record
--- ARGV 1=name 2=expected version (8 hex digits), '' to make it 3=life of a new one, ms 4=most things 5=most bytes 6=head 7=1 if the rest changes 8=rest
--- Answers {0} no such thing; {1, version} done; {2, version, ms left, head, rest} somebody else was first; {3} no room
+-- ARGV 1=name 2=expected version (8 hex digits), '' to create it 3=life of a new record, ms
+--      4=most records 5=most bytes 6=head 7=1 if the rest changes 8=rest
+-- Replies {0} no such record; {1, version} done; {3} the list is full;
+--         {2, version, ms left, head, rest} another writer was first
 -- Called by Store::put_record
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
