@@ -1,4 +1,5 @@
-//! Things that are kept in records: made once, changed by compare and swap, bounded, and gone in their time (TK-15, TK-16, TX-5).
+//! Records: created once, changed by compare and swap, bounded, and expired in time (TK-15, TK-16,
+//! TX-5).
 
 use std::time::Duration;
 

@@ -199,7 +199,7 @@ async fn a_session_without_a_record_can_be_ended(ground: &Ground) {
     assert_eq!(store.cancel(S, ME, "i:1").await, Ok(Routed::Unknown));
 }
 
-/// Found in an earlier draft (8): entries of open streams stayed behind.
+/// Found in an earlier draft (8): entries of open streams were left behind.
 async fn ending_takes_everything_along_and_may_be_repeated(ground: &Ground) {
     let store = &*ground.store;
     begun(store).await;

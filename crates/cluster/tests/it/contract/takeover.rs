@@ -64,7 +64,7 @@ async fn an_adoption_raises_the_attempt_and_marks_it(ground: &Ground) {
     assert_eq!(store.append(key, &mine).await, Ok(done(3, Some(A), 1)));
 }
 
-/// §7: what a node finds in its own sets and does not write.
+/// §7: streams in a node's own set that no writer of it serves.
 async fn a_node_may_adopt_from_itself(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
