@@ -1,6 +1,7 @@
 //! Tests of writers, messages, readers and limits in thousands of orders of events
-//! (testing.md, layer I; `crate::interleaved`). Time stands still, so only wake-ups deliver. An event that only
-//! anti-entropy would find is a failure.
+//! (testing.md, layer I; `crate::interleaved`).
+//! Time stands still, so only wake-ups deliver. An event that only anti-entropy would find is a
+//! failure.
 
 use std::{sync::Arc, time::Duration};
 

@@ -305,7 +305,8 @@ fn is_full() -> bool {
     std::env::var_os("PORTOLAN_TEST_FULL").is_some()
 }
 
-/// §21, L11: 675 bytes for a session of 400 bytes; the gate is 750. The other kinds within 25 %. 100,000 of each kind in `make full`.
+/// §21, L11: 675 bytes for a session of 400 bytes; the limit is 750. Other kinds stay within 25 %.
+/// `make full` uses 100,000 of each kind.
 #[tokio::test]
 async fn memory_per_session_stays_within_the_plan() {
     let many: u64 = if is_full() { 100_000 } else { 4_000 };
@@ -481,7 +482,7 @@ async fn another_server_is_noticed_before_anything_goes_to_it() {
     incarnation.changed().await.expect("there");
     assert!(*incarnation.borrow() >= 1);
 
-    // The node receives messages again, and was told by `Resync` to read everything.
+    // The node receives messages again, and `Resync` made it read everything.
     assert_eq!(within(messages.recv()).await, Some(NodeMessage::Resync));
     nothing_else(&store, &mut messages, A).await;
 }

@@ -134,7 +134,7 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
         node.store.cut_off(true);
     }
     all_judge(&[&a, &b], MOST * 2).await;
-    // And Postgres.
+    // Postgres is down, too.
     for node in [&a, &b] {
         node.messages(false);
     }
@@ -142,7 +142,8 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     sleep(SECOND * 4).await;
     assert!(!a.judges() && !b.judges());
 
-    // Redis is back for both, Postgres for one: the other has still missed what the one hears.
+    // Redis is back for both nodes, Postgres for one. The other node has still missed the
+    // revocations that the first one receives.
     for node in [&a, &b] {
         node.store.cut_off(false);
     }
@@ -157,7 +158,8 @@ async fn case_136_without_both_no_node_judges_and_each_does_again_by_itself() {
     sleep(SECOND * 2).await;
     assert!(a.judges() && b.judges());
 
-    // Both away again, and only Redis comes back: nobody hears, as both learn from it.
+    // Both are down again, and only Redis returns. No process receives revocations, and both nodes
+    // learn that.
     for node in [&a, &b] {
         node.messages(false);
         node.store.cut_off(true);
