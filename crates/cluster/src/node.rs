@@ -6,7 +6,7 @@
 //! | `sessions` | `begin`, `update`, `end`, with a cache and a grace |
 //! | `records` | records, sealed |
 //! | `running`, `questions`, `answers` | cancellations and answers that arrive on other nodes |
-//! | `writer`, `unacked` | the owner of a stream |
+//! | `writer`, `unacked_buffer` | the owner of a stream |
 //! | `reader`, `position`, `partitions`, `supervisor` | the connection of a client |
 //! | `membership`, `takeover` | live and suspected nodes; streams of dead nodes |
 //! | `limits` | rates with leased tokens, and leased permits for simultaneous use |

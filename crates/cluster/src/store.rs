@@ -2,13 +2,13 @@
 //!
 //! | Group | Operations |
 //! |---|---|
-//! | sessions | `begin`, `update`, `end` |
+//! | sessions | `begin`, `update`, `remember`, `forget`, `end` |
 //! | logs of request streams | `append`, `attach`, `read`, `detach`, `take_over`, `owned_by` |
 //! | running requests | `register`, `unregister`, `cancel` |
 //! | questions to the client | `answer`, `take_answer` |
 //! | records | `put_record`, `record`, `records` |
-//! | nodes and limits | `beat`, `lease`, `hold` |
-//! | between nodes | `messages`, `incarnation` |
+//! | nodes and limits | `beat`, `leave`, `lease`, `hold` |
+//! | between nodes | `notify`, `subscribe`, `incarnation` |
 //!
 //! The log is the truth (`streams.md` §0.1). A message between nodes only notifies: its receiver
 //! reads the log from its own cursor. A store carries bytes and never reads them. Deadlines are
@@ -65,7 +65,7 @@ impl fmt::Debug for SessionKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Principal(pub [u8; 16]);
 
-/// One process of the platform: `n` and 13 base-32 characters, random at each start (§4).
+/// Id of a node: `n` and 13 base-32 characters, random at each start of the process (§4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub [u8; 14]);
 
@@ -76,7 +76,7 @@ pub struct Nonce(pub [u8; 8]);
 /// Key of a stream of events, which is the answer to one POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamKey {
-    /// Its session.
+    /// Session of the stream.
     pub session: SessionKey,
     /// Name of the stream within the session.
     pub nonce: Nonce,
@@ -201,7 +201,7 @@ pub enum Class {
 /// Event to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// Its kind.
+    /// Kind of the event.
     pub class: Class,
     /// JSON-RPC id of a question, under which its answer is stored.
     pub question: Option<String>,
@@ -214,7 +214,7 @@ pub struct NewEvent {
 pub struct Event {
     /// Number of the event. Numbers are dense from 1, except where notifications were dropped.
     pub seq: u64,
-    /// Its kind.
+    /// Kind of the event.
     pub class: Class,
     /// Bytes that the client receives.
     pub payload: Bytes,
@@ -247,7 +247,7 @@ pub struct Create {
 /// Parameters of `append`: one atomic write by the owner of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Append {
-    /// The writer.
+    /// Id of the writer.
     pub owner: NodeId,
     /// The writer's epoch. It also fences a node that took the stream over twice.
     pub epoch: Epoch,
@@ -289,7 +289,7 @@ pub enum Appended {
     },
     /// The stream has ended.
     Closed {
-        /// How it ended.
+        /// State in which the stream ended.
         state: State,
         /// Number of its last event.
         tail: u64,
@@ -388,7 +388,7 @@ pub struct TakeOver {
 /// Reply of `take_over`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TakenOver {
-    /// The stream has the new owner.
+    /// The caller's change was applied: the stream has the new owner.
     Done {
         /// Number of the last event, or of the last event that a client showed if that is higher.
         tail: u64,

@@ -9,7 +9,7 @@ use crate::store::{Held, HoldWanted, NodeId};
 struct Share {
     held: u64,
     used: u64,
-    /// ms.
+    /// End of the share, ms.
     until: u64,
 }
 

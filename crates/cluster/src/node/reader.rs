@@ -80,7 +80,7 @@ pub(super) enum Phase {
 /// Next step for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nothing.
+    /// No step.
     Rest,
     /// Read the log.
     Read,

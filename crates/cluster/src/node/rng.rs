@@ -80,7 +80,8 @@ pub(crate) fn node_id() -> NodeId {
     NodeRng::System.node_id()
 }
 
-/// The next number of a sequence that looks random and is the same for the same start (`SplitMix64`).
+/// Returns the next number of a pseudo-random sequence; the same start gives the same sequence
+/// (`SplitMix64`).
 pub(crate) fn next(state: &AtomicU64) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut mixed = state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);

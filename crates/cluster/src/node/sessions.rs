@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(50);
 pub struct SessionState {
     /// Version of the record; pass it to `update` as `expect`.
     pub version: Version,
-    /// Body of its record.
+    /// Body of the record.
     pub body: Bytes,
     /// The record was made again from the session's id. All other data of the old body is lost.
     pub rebuilt: bool,

@@ -62,7 +62,7 @@ pub struct Record {
 /// Record as its list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordSummary {
-    /// Its name.
+    /// Name of the record.
     pub nonce: Nonce,
     /// Remaining life.
     pub left: Duration,

@@ -52,7 +52,7 @@ fn places() -> HoldWanted {
     }
 }
 
-/// §5.
+/// §5: counts the commands of each operation.
 #[tokio::test]
 async fn every_operation_is_one_round_trip() {
     let server = RedisServer::start();
@@ -448,7 +448,7 @@ async fn used(server: &RedisServer) -> u64 {
         .expect("a number")
 }
 
-/// §17.3.
+/// §17.3: the incarnation rises before any other command.
 #[tokio::test]
 async fn another_server_is_noticed_before_anything_goes_to_it() {
     let mut server = RedisServer::start();
@@ -582,7 +582,7 @@ async fn a_replica_is_down_and_a_lonely_primary_refuses_writes() {
     assert_eq!(written, done(2, Some(A), 1));
 }
 
-/// §17.2.
+/// §17.2: eviction could remove sessions in use.
 #[tokio::test]
 async fn a_server_that_evicts_keys_is_refused_unless_told() {
     let server =

@@ -41,7 +41,7 @@ impl StreamReader {
         }
     }
 
-    /// Whether another connection of the client took the stream over. This one then receives nothing
+    /// Whether a newer connection of the client replaced this one. This one then receives nothing
     /// more and ends within seconds.
     pub fn is_superseded(&self) -> bool {
         self.connection.standing().phase == Phase::Demoted

@@ -3,7 +3,8 @@
 -- notifies the attached node (streams.md §7).
 -- KEYS 1=meta 2=events 3=questions 4=running requests 5=index 6=session 7=open streams of the writer
 -- ARGV 1=writer 2=epoch of the writer '<term>.<nonce>'
---      3=number of the last event as the writer knows it 4=most events 5=most bytes 6=life of a closed log, ms 7=life after the deadline, ms
+--      3=number of the last event as the writer knows it 4=most events 5=most bytes
+--      6=life of a closed log, ms 7=life after the deadline, ms
 --      8=largest event inside a message 9=prefix of channels 10=session 11=nonce
 --      12='-', or the state in which it closes, 'C' or 'X' 13=key among the running requests
 --      14='' or '1': create it 15=deadline from now, ms 16=number before the first event

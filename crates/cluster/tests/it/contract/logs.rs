@@ -443,7 +443,7 @@ async fn a_read_tells_what_changed_and_no_more(ground: &Ground) {
     assert_eq!(store.read(partition, &[]).await, Ok(Vec::new()));
 }
 
-/// §11 *Across connections*.
+/// §11 *Across connections*: only the newest generation receives events.
 async fn a_read_of_a_superseded_connection_holds_no_events(ground: &Ground) {
     let store = &*ground.store;
     let key = stream(1);
@@ -488,7 +488,7 @@ async fn numbers_are_exact_up_to_the_highest(ground: &Ground) {
     }
 }
 
-/// C1, S3.
+/// C1, S3: streams are isolated from each other.
 async fn streams_of_other_sessions_and_names_stay_apart(ground: &Ground) {
     let store = &*ground.store;
     let mut other = stream(1);

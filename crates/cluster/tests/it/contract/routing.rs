@@ -161,7 +161,7 @@ async fn a_cancellation_reaches_no_other_request_and_no_other_session(ground: &G
     assert_eq!(untouched, Ok(Registered::Done));
 }
 
-/// B13.
+/// B13: a session keeps a limited number of tombstones.
 async fn a_flood_of_cancellations_is_bounded(ground: &Ground) {
     let store = &*ground.store;
     for n in 0..200 {
@@ -295,7 +295,7 @@ async fn a_large_answer_is_fetched(ground: &Ground) {
     }
 }
 
-/// C7, B12.
+/// C7, B12: later answers are accepted and have no effect.
 async fn only_the_first_answer_counts(ground: &Ground) {
     let store = &*ground.store;
     let mut messages = store.subscribe(A).await.expect("heard");

@@ -21,9 +21,9 @@ pub(super) const RECOVERS: Duration = Duration::from_secs(14);
 enum Kind {
     /// F1: a node dies and is started again.
     Kill,
-    /// F2.
+    /// F2: a node drains and is started again.
     Drain,
-    /// F3.
+    /// F3: a node is suspended for a while.
     Hold,
     /// F4: between a node and the store.
     Cut,

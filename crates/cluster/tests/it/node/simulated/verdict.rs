@@ -251,7 +251,7 @@ fn outcome(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span], i
     }
 }
 
-/// C8.
+/// Checks C8: a cancelled call has no result, and its work ends in time.
 fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Span]) {
     if let (Some((_, Outcome::Result { .. })), [(_, Some((_, Halt::Cancelled)))]) =
         (call.ended, call.work.as_slice())
@@ -273,7 +273,7 @@ fn cancellation(verdict: &mut Verdict, name: &str, call: &Call<'_>, harms: &[Spa
     }
 }
 
-/// C7.
+/// Checks C7: a call receives the answer to its own question, once.
 fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     let mut heard = BTreeSet::new();
     for (_, fact) in facts {
@@ -290,7 +290,7 @@ fn answers(verdict: &mut Verdict, facts: &[(u64, Fact)]) {
     }
 }
 
-/// C10.
+/// Checks C10: a subscriber receives a notice of every change in time.
 fn notices(verdict: &mut Verdict, facts: &[(u64, Fact)], harms: &[Span]) {
     let mut changes: Vec<(u64, u64)> = Vec::new();
     // Subscribers with the time of their subscription and the known revision.
