@@ -1,5 +1,5 @@
 //! All reads of logs on a node. Connections with unread events are collected by partition and read
-//! together (`streams.md` §8 rule 6).
+//! together (`streams.md` §8).
 
 use std::{
     collections::{BTreeMap, HashSet},
